@@ -1,0 +1,312 @@
+"""What a checkpoint section holds of an engine run, and when it may be resumed.
+
+A section is {"engine", "settings", "seed", "fingerprint", "chains"}; a chain is its snapshot and
+one record per traced block. The text of a record is made once, when it is first saved, and does
+not depend on when that was: a run ends in the same bytes however often it was saved or resumed.
+"""
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from samplers.blocks import Chunk, Program, Record, Snapshot, restore_generator
+from samplers.checkpoint import CheckpointSection
+from samplers.codec import decode, encode
+from samplers.errors import CheckpointError
+from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec, Target
+
+__all__ = ["Archive", "History"]
+
+S = TypeVar("S")
+
+LOG_DENSITY_TOLERANCE = 1e-6  # relative; compiled targets may update their log density in steps
+
+
+class History(NamedTuple, Generic[S]):
+    """A run so far.
+
+    Attributes
+    ----------
+    snapshots : tuple of Snapshot
+        One per chain, all after the same number of blocks.
+    records : tuple of tuples of Record
+        Per chain, one per traced block.
+    """
+
+    snapshots: tuple[Snapshot[S], ...]
+    records: tuple[tuple[Record[S], ...], ...]
+
+    @property
+    def block(self) -> int:
+        """Number of blocks done by every chain."""
+        return self.snapshots[0].block
+
+    def extended(self, chunks: list[Chunk[S]]) -> "History[S]":
+        """Return the history after one more chunk of every chain."""
+        return History(
+            tuple(chunk.snapshot for chunk in chunks),
+            tuple(
+                (*records, *chunk.records)
+                for records, chunk in zip(self.records, chunks, strict=True)
+            ),
+        )
+
+
+class Archive(Generic[S]):
+    """Saves one run to its section, and brings it back.
+
+    Parameters
+    ----------
+    section : CheckpointSection
+    program : Program
+    n_chains : int
+    root : SeedSequence or None
+        Where the chains' generators come from; None when the user gave no seed.
+    initial_states : tuple of S, or None
+        What the user gave.
+    """
+
+    def __init__(
+        self,
+        section: CheckpointSection,
+        program: Program[S],
+        n_chains: int,
+        root: np.random.SeedSequence | None,
+        initial_states: tuple[S, ...] | None,
+    ) -> None:
+        self._section = section
+        self._program = program
+        self._codec = _StateCodec(program.target)
+        self._header = {
+            "engine": program.method,
+            "settings": {
+                **program.settings(),
+                "n_chains": n_chains,
+                "initial_states": self._digest(initial_states),
+            },
+            "seed": None if root is None else _describe_seed(root),
+            "fingerprint": _fingerprint(program.target),
+        }
+        self._texts: list[list[str]] = [[] for _ in range(n_chains)]
+        self._last_saved = -math.inf
+        self._was_saved = False
+
+    def save_if_due(self, history: History[S]) -> None:
+        """Save the run unless it was saved a moment ago."""
+        if time.monotonic() - self._last_saved >= self._section.checkpoint.checkpoint_seconds:
+            self.save(history)
+
+    def save(self, history: History[S]) -> None:
+        """Save the run; raises only the first time, later the user is warned.
+
+        Raises
+        ------
+        CheckpointError
+            If a state cannot be encoded, or the file cannot be written.
+        """
+        is_finished = history.block == self._program.plan.n_blocks
+        try:
+            self._encode_records(history)
+            self._section.write(self._parts(history), is_finished=is_finished)
+        except CheckpointError as error:
+            if not self._was_saved:
+                raise
+            self._section.checkpoint.warn(error)
+        self._was_saved = True
+        self._last_saved = time.monotonic()
+
+    def load(self) -> History[S] | None:
+        """Return the run that the section holds, or None if it holds none.
+
+        Raises
+        ------
+        CheckpointError
+            If the run is another one, or the section is damaged.
+        """
+        stored = self._section.stored()
+        if stored is None:
+            return None
+        try:
+            content: dict[str, Any] = dict(stored)  # type: ignore[call-overload]
+            self._compare(content)
+            history = self._decode_history(content["chains"])
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise self._error(f"is damaged: {type(error).__name__}: {error}") from error
+        for snapshot in history.snapshots:
+            for chain in (*snapshot.replicas, snapshot.best):
+                self._check_log_density(chain)
+        if content["seed"] is None or self._header["seed"] is None:
+            self._header["seed"] = content["seed"]
+        return history
+
+    def _error(self, problem: str) -> CheckpointError:
+        return self._section.checkpoint.error(problem.replace("\n", " "))
+
+    def _compare(self, stored: dict[str, Any]) -> None:
+        ours: dict[str, Any] = json.loads(json.dumps(self._header))
+        if stored["engine"] != ours["engine"]:
+            raise self._error(f"is of {stored['engine']}, not of {ours['engine']}")
+        if stored["fingerprint"] != ours["fingerprint"]:
+            raise self._error(
+                f"is of another target: its fingerprint is {stored['fingerprint']!r}, "
+                f"this target's is {ours['fingerprint']!r}"
+            )
+        for name, value in ours["settings"].items():
+            if stored["settings"][name] != value:
+                raise self._error(
+                    f"is of a run with other settings: its {name} is "
+                    f"{stored['settings'][name]!r}, not {value!r}"
+                )
+        if None not in (stored["seed"], ours["seed"]) and stored["seed"] != ours["seed"]:
+            raise self._error(
+                f"is of a run with another seed: {stored['seed']!r}, not {ours['seed']!r}"
+            )
+
+    def _digest(self, states: tuple[S, ...] | None) -> str | None:
+        """Return a short text that tells initial states apart."""
+        if states is None:
+            return None
+        text = ", ".join(self._codec.dumps(state) for state in states)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _encode_records(self, history: History[S]) -> None:
+        for texts, records in zip(self._texts, history.records, strict=True):
+            for record in records[len(texts) :]:
+                texts.append(self._record_text(record))
+
+    def _record_text(self, record: Record[S]) -> str:
+        numbers = json.dumps(
+            {
+                "values": {name: encode(value) for name, value in record.values.items()},
+                "proposed": {name: int(count) for name, count in record.proposed.items()},
+                "accepted": {name: int(count) for name, count in record.accepted.items()},
+            }
+        )
+        if record.state is None:
+            return numbers
+        return f'{numbers[:-1]}, "state": {self._codec.dumps(record.state)}}}'
+
+    def _parts(self, history: History[S]) -> Iterator[str]:
+        yield json.dumps(self._header)[:-1] + ', "chains": ['
+        for index, (snapshot, texts) in enumerate(zip(history.snapshots, self._texts, strict=True)):
+            separator = ", " if index else ""
+            yield f'{separator}{{"snapshot": {self._snapshot_text(snapshot)}, "records": ['
+            yield ", ".join(texts)
+            yield "]}"
+        yield "]}"
+
+    def _snapshot_text(self, snapshot: Snapshot[S]) -> str:
+        replicas = ", ".join(self._chain_text(chain) for chain in snapshot.replicas)
+        return (
+            f'{{"block": {snapshot.block}, '
+            f'"bit_generator": {json.dumps(snapshot.bit_generator)}, '
+            f'"memory": {json.dumps(snapshot.memory)}, '
+            f'"replicas": [{replicas}], "best": {self._chain_text(snapshot.best)}}}'
+        )
+
+    def _chain_text(self, chain: ChainState[S]) -> str:
+        return f"[{self._codec.dumps(chain.state)}, {json.dumps(chain.log_density)}]"
+
+    def _decode_history(self, chains: list[dict[str, Any]]) -> History[S]:
+        history = History(
+            tuple(self._decode_snapshot(chain["snapshot"]) for chain in chains),
+            tuple(tuple(self._decode_record(one) for one in chain["records"]) for chain in chains),
+        )
+        n_records = self._program.plan.n_traced_before(history.block)
+        if len(chains) != len(self._texts):
+            raise ValueError("chains are missing")
+        if any(snapshot.block != history.block for snapshot in history.snapshots):
+            raise ValueError("the chains are not at the same block")
+        if not 0 <= history.block <= self._program.plan.n_blocks:
+            raise ValueError("the chains are beyond the end of the run")
+        if any(len(records) != n_records for records in history.records):
+            raise ValueError("records are missing")
+        return history
+
+    def _decode_snapshot(self, content: dict[str, Any]) -> Snapshot[S]:
+        restore_generator(content["bit_generator"])  # raises when it is no such state
+        return Snapshot(
+            bit_generator=content["bit_generator"],
+            replicas=tuple(self._decode_chain(chain) for chain in content["replicas"]),
+            best=self._decode_chain(content["best"]),
+            memory={
+                name: tuple(float(value) for value in values)
+                for name, values in content["memory"].items()
+            },
+            block=int(content["block"]),
+        )
+
+    def _decode_chain(self, content: list[Any]) -> ChainState[S]:
+        state, log_density = content
+        return ChainState(self._codec.decode(state), float(log_density))
+
+    def _decode_record(self, content: dict[str, Any]) -> Record[S]:
+        return Record(
+            values={name: _decode_float(value) for name, value in content["values"].items()},
+            proposed={name: int(count) for name, count in content["proposed"].items()},
+            accepted={name: int(count) for name, count in content["accepted"].items()},
+            state=self._codec.decode(content["state"]) if "state" in content else None,
+        )
+
+    def _check_log_density(self, chain: ChainState[S]) -> None:
+        """Catch a target without a fingerprint that is not the one the run was started with."""
+        log_density = float(self._program.target.log_density(chain.state))
+        if not math.isclose(
+            log_density, chain.log_density, rel_tol=LOG_DENSITY_TOLERANCE, abs_tol=1e-6
+        ):
+            raise self._error(
+                f"is of another target: a state's log density was {chain.log_density!r}, "
+                f"here it is {log_density!r}"
+            )
+
+
+class _StateCodec(Generic[S]):
+    """States to JSON text and back, by the target's own codec or the built-in one."""
+
+    def __init__(self, target: Target[S]) -> None:
+        self._own = target if isinstance(target, ProvidesStateCodec) else None
+
+    def dumps(self, state: S) -> str:
+        if self._own is None:
+            return json.dumps(encode(state))
+        try:
+            return json.dumps(self._own.encode_state(state))
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"encode_state must return JSON: {error}") from error
+
+    def decode(self, encoded: object) -> S:
+        if self._own is None:
+            state: S = decode(encoded)  # type: ignore[assignment]  # S is whatever was encoded
+            return state
+        try:
+            state = self._own.decode_state(encoded)
+        except Exception as error:  # it is the target's, and may raise whatever it likes
+            raise ValueError(f"decode_state failed with {error!r}") from error
+        return state
+
+
+def _decode_float(encoded: object) -> float:
+    value = decode(encoded)
+    if not isinstance(value, float):
+        raise TypeError(f"a float was expected, got {value!r}")
+    return value
+
+
+def _describe_seed(root: np.random.SeedSequence) -> Mapping[str, object]:
+    entropy = root.entropy
+    return {
+        "entropy": [int(word) for word in entropy]
+        if isinstance(entropy, list | tuple)
+        else entropy,
+        "spawn_key": [int(word) for word in root.spawn_key],
+        "n_children_spawned": root.n_children_spawned,
+    }
+
+
+def _fingerprint(target: object) -> str | None:
+    return str(target.fingerprint()) if isinstance(target, ProvidesFingerprint) else None

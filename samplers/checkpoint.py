@@ -1,0 +1,202 @@
+"""Checkpoint files: one JSON file that holds the state of a run, or of several in succession.
+
+The file is {"format", "version", "sha256", "body"}; the checksum is of the body's text, and the
+body holds whether the run is finished and one *section* per engine run. A file is replaced as a
+whole, by renaming a complete one over it, so a run that is killed while it writes leaves the
+checkpoint before. Nothing in the file is ever executed.
+
+The first write happens before anything is computed and raises if it fails. Later failures, a disk
+that fills up for instance, give one warning: the run goes on, for its result is not lost.
+"""
+
+import hashlib
+import json
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+from samplers.errors import CheckpointError, SamplerValueError
+from samplers.parameters import check_positive
+
+__all__ = ["Checkpoint", "CheckpointSection", "open_section"]
+
+FORMAT = "samplers checkpoint"
+VERSION = 1
+HEADER = re.compile(rf'\{{"format": "{FORMAT}", "version": (?P<version>\d{{1,9}}), ')
+
+
+class Checkpoint:
+    """A checkpoint file of one or more engine runs that follow each other.
+
+    Every run gets its own section; its owner calls `finish` after the last one. Until then the
+    file counts as unfinished. A section that is complete returns its run at once when resumed.
+
+    Parameters
+    ----------
+    path : str or Path
+    resume : bool
+        Whether to go on with what the file holds; without a file, the run starts from the
+        beginning. Otherwise a finished file is overwritten and an unfinished one is an error.
+    checkpoint_seconds : float > 0
+        Least time between two writes.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is not a checkpoint, is damaged, or is unfinished and `resume` is False.
+    """
+
+    def __init__(
+        self, path: str | Path, resume: bool = False, *, checkpoint_seconds: float = 5.0
+    ) -> None:
+        self.path = Path(path)
+        self.resume = bool(resume)
+        self.checkpoint_seconds = check_positive("checkpoint_seconds", checkpoint_seconds)
+        self._was_written = False
+        self._has_warned = False
+        self._finished = False
+        self._sections: dict[str, list[str]] = {}
+        self._stored = self._read()
+
+    def section(self, name: str) -> "CheckpointSection":
+        """Return the section called `name`, for an engine's `checkpoint` parameter."""
+        return CheckpointSection(self, name)
+
+    def finish(self) -> None:
+        """Declare that no section is to follow."""
+        self._finished = True
+        self._save()
+
+    def error(self, problem: str) -> CheckpointError:
+        """Return an error about this file."""
+        return CheckpointError(f"checkpoint {self.path} {problem}")
+
+    def stored_section(self, name: str) -> object:
+        """Return the section `name` as read from the file, or None."""
+        return self._stored.get(name)
+
+    def replace_section(self, name: str, parts: Iterable[str]) -> None:
+        """Put the JSON text made of `parts` in place of the section `name`, and save the file."""
+        self._sections[name] = list(parts)
+        self._save()
+
+    def close_with_last_section(self) -> None:
+        """Let the next save declare the whole file finished."""
+        self._finished = True
+
+    def warn(self, problem: object) -> None:
+        """Say once that the run is no longer being saved."""
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"the run goes on but is no longer saved: {problem}", RuntimeWarning, stacklevel=2
+            )
+
+    def _read(self) -> dict[str, object]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self.error(f"cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError:
+            raise self.error("is not a checkpoint file") from None
+        is_finished, sections = self._parse(text)
+        if self.resume:
+            self._sections = {name: [json.dumps(content)] for name, content in sections.items()}
+            return sections
+        if not is_finished:
+            raise self.error("holds an unfinished run: resume=True goes on with it, or delete it")
+        return {}
+
+    def _parse(self, text: str) -> tuple[bool, dict[str, object]]:
+        header = HEADER.match(text)
+        if header is None:
+            raise self.error("is not a checkpoint file")
+        version = int(header["version"])
+        if version != VERSION:
+            raise self.error(f"has format version {version}, this release reads {VERSION}")
+        body = text[len(_file_text("")) - len("}\n") : -len("}\n")]
+        if text != _file_text(body):
+            raise self.error("is damaged: its content does not fit its checksum")
+        try:
+            content = json.loads(body)
+            return bool(content["finished"]), dict(content["sections"])
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise self.error("is damaged: it has no sections") from error
+
+    def _save(self) -> None:
+        try:
+            self._write()
+        except OSError as error:
+            problem = self.error(f"cannot be written: {error.strerror}")
+            if not self._was_written:
+                raise problem from error
+            self.warn(problem)
+        else:
+            self._was_written = True
+
+    def _write(self) -> None:
+        path = Path(os.path.realpath(self.path))
+        temporary = path.with_name(f".{path.name}.tmp")
+        sections = ", ".join(
+            json.dumps(name) + ": " + "".join(parts) for name, parts in self._sections.items()
+        )
+        finished = json.dumps(self._finished)
+        text = _file_text(f'{{"finished": {finished}, "sections": {{{sections}}}}}')
+        try:
+            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+class CheckpointSection:
+    """One engine run's part of a checkpoint file; made by `Checkpoint.section`."""
+
+    def __init__(self, checkpoint: Checkpoint, name: str, *, is_whole_file: bool = False) -> None:
+        self.checkpoint = checkpoint
+        self.name = name
+        self._is_whole_file = is_whole_file
+
+    def stored(self) -> object:
+        """Return what the file holds for this section, or None."""
+        return self.checkpoint.stored_section(self.name)
+
+    def write(self, parts: Iterable[str], *, is_finished: bool) -> None:
+        """Save the JSON text made of `parts` as this section."""
+        if is_finished and self._is_whole_file:
+            self.checkpoint.close_with_last_section()
+        self.checkpoint.replace_section(self.name, parts)
+
+
+def open_section(
+    checkpoint: str | Path | CheckpointSection | None, resume: bool
+) -> CheckpointSection | None:
+    """Return the section that an engine's parameters ask for."""
+    if checkpoint is None:
+        if resume:
+            raise SamplerValueError("checkpoint must be given when resume is True, got None")
+        return None
+    if isinstance(checkpoint, CheckpointSection):
+        if resume and not checkpoint.checkpoint.resume:
+            raise SamplerValueError("resume must be given to the Checkpoint of a section, got True")
+        return checkpoint
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise SamplerValueError(
+            f"checkpoint must be a path, a section of a Checkpoint or None, got {checkpoint!r}"
+        )
+    return CheckpointSection(Checkpoint(checkpoint, resume), "run", is_whole_file=True)
+
+
+def _file_text(body: str) -> str:
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    return (
+        f'{{"format": "{FORMAT}", "version": {VERSION}, "sha256": "{checksum}", "body": {body}}}\n'
+    )

@@ -1,0 +1,351 @@
+"""Metropolis-Hastings: the step that every engine is made of, and the plain engine.
+
+A proposal x' drawn from q(. | x) is accepted with probability
+
+    min(1, exp(beta (log p(x') - log p(x)) + log q(x | x') - log q(x' | x))),
+
+beta = `inverse_temperature`, which leaves p^beta invariant (Metropolis et al. 1953; Hastings
+1970, equation 6). Annealing and tempering are this same step at other temperatures.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from samplers.blocks import Memory, Phase, Plan, Record, Snapshot
+from samplers.chains import ChainOptions, run_chains
+from samplers.checkpoint import CheckpointSection
+from samplers.errors import SamplerError, SamplerValueError
+from samplers.parameters import Seed, check_fraction, check_integer
+from samplers.run import Progress, Run
+from samplers.selection import MoveChoice, choose_moves
+from samplers.types import (
+    ChainState,
+    Move,
+    Proposal,
+    ProvidesAdvance,
+    StepCounts,
+    StepInfo,
+    Target,
+)
+
+__all__ = [
+    "advance_block",
+    "better_of",
+    "init",
+    "metropolis",
+    "sampling_plan",
+    "step",
+    "trace_block",
+]
+
+S = TypeVar("S")
+
+
+def init(state: S, target: Target[S]) -> ChainState[S]:
+    """Return the chain that starts in `state`.
+
+    Raises
+    ------
+    SamplerError
+        If the log density of `state` is not finite.
+    """
+    log_density = _log_density(target, state)
+    if log_density == -math.inf:
+        raise SamplerError("the log density of an initial state must be finite, got -inf")
+    return ChainState(state, log_density)
+
+
+def step(
+    rng: np.random.Generator,
+    chain: ChainState[S],
+    target: Target[S],
+    move: Move[S],
+    inverse_temperature: float = 1.0,
+) -> tuple[ChainState[S], StepInfo[S]]:
+    """Take one Metropolis-Hastings step.
+
+    Parameters
+    ----------
+    rng : Generator
+    chain : ChainState
+        Where the chain is.
+    target : Target
+    move : Move
+        The only move that may be tried in this step.
+    inverse_temperature : float >= 0
+        The step leaves exp(inverse_temperature * log_density) invariant.
+
+    Returns
+    -------
+    chain : ChainState
+        The proposed state or, after a rejection, the argument itself.
+    info : StepInfo
+
+    Raises
+    ------
+    SamplerError
+        If the target's log density or the move's ratio is NaN or +inf.
+    """
+    proposal = move.propose(rng, chain.state)
+    if proposal.log_q_ratio == -math.inf:
+        return chain, StepInfo(proposal.state, -math.inf, -math.inf, False)
+    if not proposal.log_q_ratio < math.inf:
+        raise SamplerError(f"log_q_ratio must be a number or -inf, got {proposal.log_q_ratio}")
+    log_density = _log_density(target, proposal.state)
+    accepted = _is_accepted(rng, chain.log_density, log_density, proposal, inverse_temperature)
+    info = StepInfo(proposal.state, log_density, float(proposal.log_q_ratio), accepted)
+    return (ChainState(proposal.state, log_density) if accepted else chain), info
+
+
+def advance_block(
+    rng: np.random.Generator,
+    chain: ChainState[S],
+    target: Target[S],
+    moves: Mapping[str, Move[S]] | None,
+    weights: Mapping[str, float] | None,
+    n_steps: int,
+    inverse_temperature: float,
+) -> tuple[ChainState[S], StepCounts[S]]:
+    """Take a block of steps, each with a move selected at random.
+
+    Parameters
+    ----------
+    rng : Generator
+    chain : ChainState
+    target : Target
+    moves : Mapping of str to Move, or None
+        None leaves the block to the target's own `advance`.
+    weights : Mapping of str to float, or None
+        Selection probability of each move, up to a common factor; None for equal ones.
+    n_steps : int >= 1
+    inverse_temperature : float >= 0
+
+    Returns
+    -------
+    chain : ChainState
+    counts : StepCounts
+    """
+    if moves is None:
+        return _advance_compiled(rng, chain, target, n_steps, inverse_temperature)
+    names = list(moves)
+    cumulative = list(accumulate(1.0 if weights is None else weights[name] for name in names))
+    total = cumulative.pop()  # without its last entry, rounding cannot select beyond the end
+    proposed = dict.fromkeys(names, 0)
+    accepted = dict.fromkeys(names, 0)
+    best = chain
+    for _ in range(n_steps):
+        name = names[bisect_right(cumulative, rng.random() * total)]
+        chain, info = step(rng, chain, target, moves[name], inverse_temperature)
+        proposed[name] += 1
+        accepted[name] += info.accepted
+        if chain.log_density > best.log_density:
+            best = chain
+    counts = StepCounts(proposed, accepted, chain.log_density, best.state, best.log_density)
+    return chain, counts
+
+
+def metropolis(
+    target: Target[S],
+    *,
+    n_steps: int,
+    warmup: float = 0.25,
+    n_draws: int = 1000,
+    n_chains: int = 4,
+    n_jobs: int | None = 1,
+    seed: Seed = None,
+    initial_states: Sequence[S] | None = None,
+    moves: Mapping[str, Move[S]] | None = None,
+    keep_states: bool = True,
+    progress: Callable[[Progress], object] | None = None,
+    checkpoint: str | Path | CheckpointSection | None = None,
+    resume: bool = False,
+) -> Run[S]:
+    """Draw from a target by Metropolis-Hastings.
+
+    Parameters
+    ----------
+    target : Target
+        The density, with any of the hooks in `samplers.types`.
+    n_steps : int >= 1
+        Steps per chain, warm-up included.
+    warmup : float in [0, 1)
+        Share of the steps discarded at the start. Steps that do not divide evenly among the
+        draws are added to it.
+    n_draws : int >= 1
+        Draws kept per chain, evenly spaced; fewer when there are fewer steps.
+    n_chains : int >= 1
+    n_jobs : int or None
+        Workers, as joblib counts them; None leaves it to `joblib.parallel_config`. The result
+        does not depend on it.
+    seed : int, SeedSequence, Generator or None
+        The result is a function of it and of the settings.
+    initial_states : sequence of S, one per chain, or None
+        None asks the target's `initial_state`.
+    moves : Mapping of str to Move, or None
+        None takes the target's `advance` or, without one, its `moves`. Weights come from the
+        target's `move_weights` when that names the moves, and are equal otherwise.
+    keep_states : bool
+        Whether `Run.draws` holds the states.
+    progress : callable or None
+        Called with a `Progress` about twice a second, in this process.
+    checkpoint : str, Path, CheckpointSection or None
+        Where to save the run every few seconds; see `samplers.checkpoint`.
+    resume : bool
+        Whether to go on with the run in `checkpoint`, if there is one.
+
+    Returns
+    -------
+    Run
+        What was found so far if the run was interrupted by Ctrl-C.
+
+    Raises
+    ------
+    SamplerValueError
+        If a parameter is out of range.
+    SamplerError
+        If the target or a move breaks its contract.
+    CheckpointError
+        If the checkpoint cannot be written at the start, or cannot be resumed.
+    """
+    program = _Metropolis(
+        target=target,
+        plan=sampling_plan(n_steps, warmup, n_draws),
+        choice=choose_moves(target, moves),
+        keep_states=bool(keep_states),
+    )
+    options = ChainOptions(n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
+    return run_chains(program, options)
+
+
+def sampling_plan(n_steps: int, warmup: float, n_draws: int) -> Plan:
+    """Return the blocks of a warm-up followed by one block for each draw."""
+    n_steps = check_integer("n_steps", n_steps, 1)
+    n_draws = check_integer("n_draws", n_draws, 1)
+    n_sampling = n_steps - int(check_fraction("warmup", warmup) * n_steps)
+    thin = max(1, n_sampling // n_draws)
+    n_draws = min(n_draws, n_sampling)
+    n_warmup = n_steps - n_draws * thin
+    sampling = Phase("sampling", n_draws * thin, n_draws, is_traced=True)
+    if n_warmup == 0:
+        return Plan((sampling,))
+    return Plan((Phase("warmup", n_warmup, math.ceil(n_warmup / thin), is_traced=False), sampling))
+
+
+@dataclass(frozen=True, slots=True)
+class _Metropolis(Generic[S]):
+    """The plain engine as a `Program`."""
+
+    target: Target[S]
+    plan: Plan
+    choice: MoveChoice[S]
+    keep_states: bool
+
+    @property
+    def method(self) -> str:
+        return "metropolis"
+
+    @property
+    def uses_advance(self) -> bool:
+        return self.choice.moves is None
+
+    @property
+    def trace_names(self) -> tuple[str, ...]:
+        return ("log_density", "acceptance_rate")
+
+    @property
+    def move_names(self) -> tuple[str, ...]:
+        return self.choice.names
+
+    def settings(self) -> Mapping[str, object]:
+        sampling = self.plan.phases[-1]
+        return {
+            "n_steps": self.plan.n_steps,
+            "n_draws": sampling.n_blocks,
+            "n_warmup": self.plan.n_steps - sampling.n_steps,
+            "moves": self.choice.settings(),
+            "keep_states": self.keep_states,
+        }
+
+    def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
+        return (init(state, self.target),), {}
+
+    def run_block(
+        self, rng: np.random.Generator, snapshot: Snapshot[S]
+    ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
+        chain, counts = advance_block(
+            rng,
+            snapshot.replicas[0],
+            self.target,
+            self.choice.moves,
+            self.choice.weights,
+            self.plan.n_steps_of(snapshot.block),
+            1.0,
+        )
+        record = trace_block(chain, counts, self.keep_states)
+        return (chain,), better_of(snapshot.best, counts), {}, record
+
+    def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+
+def trace_block(chain: ChainState[S], counts: StepCounts[S], keep_states: bool) -> Record[S]:
+    """Return the record of a block that ended in `chain`."""
+    values = {
+        "log_density": chain.log_density,
+        "acceptance_rate": sum(counts.accepted.values()) / max(1, sum(counts.proposed.values())),
+    }
+    state = chain.state if keep_states else None
+    return Record(values, counts.proposed, counts.accepted, state)
+
+
+def better_of(best: ChainState[S], counts: StepCounts[S]) -> ChainState[S]:
+    """Return the better of the best so far and a block's best; the former when they are equal."""
+    if counts.best_log_density > best.log_density:
+        return ChainState(counts.best_state, counts.best_log_density)
+    return best
+
+
+def _log_density(target: Target[S], state: S) -> float:
+    return _checked(target.log_density(state))
+
+
+def _checked(log_density: float) -> float:
+    value = float(log_density)
+    if not value < math.inf:
+        raise SamplerError(f"the target's log density must be a number or -inf, got {value}")
+    return value
+
+
+def _is_accepted(
+    rng: np.random.Generator,
+    current: float,
+    proposed: float,
+    proposal: Proposal[S],
+    inverse_temperature: float,
+) -> bool:
+    if proposed == -math.inf:
+        return False  # also at inverse temperature 0, where the difference would be NaN
+    log_ratio = inverse_temperature * (proposed - current) + proposal.log_q_ratio
+    return log_ratio >= 0.0 or bool(rng.random() < math.exp(log_ratio))
+
+
+def _advance_compiled(
+    rng: np.random.Generator,
+    chain: ChainState[S],
+    target: Target[S],
+    n_steps: int,
+    inverse_temperature: float,
+) -> tuple[ChainState[S], StepCounts[S]]:
+    if not isinstance(target, ProvidesAdvance):
+        raise SamplerValueError("moves must be given when the target has no advance(), got None")
+    counts: StepCounts[S]
+    state, counts = target.advance(rng, chain.state, n_steps, inverse_temperature)
+    _checked(counts.best_log_density)
+    return ChainState(state, _checked(counts.log_density)), counts

@@ -1,0 +1,104 @@
+"""Checks of what the user passes to an engine: *name, rule, value*."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from samplers.errors import SamplerValueError
+
+__all__ = [
+    "Seed",
+    "check_fraction",
+    "check_initial_states",
+    "check_integer",
+    "check_n_jobs",
+    "check_positive",
+    "seed_root",
+]
+
+T = TypeVar("T")
+
+Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+
+def check_integer(name: str, value: object, minimum: int) -> int:
+    """Return `value` as an int, or raise when it is not an integer >= `minimum`."""
+    message = f"{name} must be an integer >= {minimum}, got {value!r}"
+    if isinstance(value, bool):
+        raise SamplerValueError(message)
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # the TypeError is the check
+    except TypeError:
+        raise SamplerValueError(message) from None
+    if number < minimum:
+        raise SamplerValueError(message)
+    return number
+
+
+def check_fraction(name: str, value: object) -> float:
+    """Return `value` as a float, or raise when it is not in the half-open interval [0, 1)."""
+    number = _as_float(value)
+    if not 0.0 <= number < 1.0:
+        raise SamplerValueError(f"{name} must be a number >= 0 and < 1, got {value!r}")
+    return number
+
+
+def check_positive(name: str, value: object, below: float = math.inf) -> float:
+    """Return `value` as a float, or raise when it is not in the open interval (0, `below`)."""
+    number = _as_float(value)
+    if not 0.0 < number < below:
+        rule = "a finite number > 0" if below == math.inf else f"a number > 0 and < {below:g}"
+        raise SamplerValueError(f"{name} must be {rule}, got {value!r}")
+    return number
+
+
+def check_n_jobs(value: object) -> int | None:
+    """Return joblib's number of workers: None, or an integer other than 0."""
+    if value is None:
+        return None
+    message = f"n_jobs must be None or an integer other than 0, got {value!r}"
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0:
+        raise SamplerValueError(message)
+    return int(value)
+
+
+def check_initial_states(states: Sequence[T] | None, n_chains: int) -> tuple[T, ...] | None:
+    """Return one initial state per chain, or None when the target is to make them."""
+    if states is None:
+        return None
+    if len(states) != n_chains:
+        raise SamplerValueError(
+            f"initial_states must hold one state per chain, {n_chains}, got {len(states)}"
+        )
+    return tuple(states)
+
+
+def seed_root(seed: Seed) -> np.random.SeedSequence:
+    """Return the sequence from which the chains' generators are spawned.
+
+    A SeedSequence or Generator counts what it spawned, so passing the same one twice gives
+    two different runs, as elsewhere in NumPy.
+    """
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if isinstance(seed, np.random.Generator):
+        sequence = seed.bit_generator.seed_seq
+        if isinstance(sequence, np.random.SeedSequence):
+            return sequence
+        raise SamplerValueError("seed must be a Generator with a SeedSequence, got one without")
+    if seed is None:
+        return np.random.SeedSequence()
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise SamplerValueError(
+            f"seed must be an integer >= 0, a SeedSequence, a Generator or None, got {seed!r}"
+        )
+    return np.random.SeedSequence(int(seed))
+
+
+def _as_float(value: object) -> float:
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        return float(value)
+    return math.nan

@@ -1,0 +1,273 @@
+"""Replica exchange: a ladder of chains at falling inverse temperatures that swap their states.
+
+Replica k explores p^beta_k, 1 = beta_0 > beta_1 > ...; neighbors k and k + 1 swap states with
+probability min(1, exp((beta_k - beta_{k+1}) (log p(x_{k+1}) - log p(x_k)))), even and odd pairs in
+turn (Geyer 1991; the deterministic alternation of Okabe et al. 2001). The draws are those at
+beta_0 = 1.
+
+During warm-up the gaps between the logarithms of neighboring inverse temperatures are adapted by
+Robbins-Monro steps until neighbors swap at the rate asked for (Miasojedow et al. 2013); after it,
+they are frozen, so that the draws are those of a Markov chain.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from samplers.blocks import Memory, Plan, Record, Snapshot
+from samplers.chains import ChainOptions, run_chains
+from samplers.checkpoint import CheckpointSection
+from samplers.metropolis import advance_block, better_of, init, sampling_plan, trace_block
+from samplers.parameters import Seed, check_integer, check_positive
+from samplers.run import Progress, Run
+from samplers.selection import MoveChoice, choose_moves
+from samplers.types import ChainState, Move, StepCounts, Target
+
+__all__ = ["tempering"]
+
+S = TypeVar("S")
+
+STEPS_BETWEEN_SWAPS = 50
+ADAPTATION_DECAY = 0.6  # the n-th Robbins-Monro step is n^-0.6
+LOG_GAP_BOUNDS = (-7.0, 1.5)  # neighbors' inverse temperatures differ by a factor of at most 88
+
+
+def tempering(
+    target: Target[S],
+    *,
+    n_steps: int,
+    n_temperatures: int = 6,
+    min_inverse_temperature: float = 0.1,
+    swap_target: float = 0.3,
+    warmup: float = 0.25,
+    n_draws: int = 1000,
+    n_chains: int = 4,
+    n_jobs: int | None = 1,
+    seed: Seed = None,
+    initial_states: Sequence[S] | None = None,
+    moves: Mapping[str, Move[S]] | None = None,
+    keep_states: bool = True,
+    progress: Callable[[Progress], object] | None = None,
+    checkpoint: str | Path | CheckpointSection | None = None,
+    resume: bool = False,
+) -> Run[S]:
+    """Draw from a target whose modes a plain chain cannot leave.
+
+    Parameters
+    ----------
+    target : Target
+        The density, with any of the hooks in `samplers.types`.
+    n_steps : int >= 1
+        Steps per replica, warm-up included.
+    n_temperatures : int >= 2
+        Replicas per chain.
+    min_inverse_temperature : float in (0, 1)
+        Hottest end of the geometric ladder that the adaptation starts from.
+    swap_target : float in (0, 1)
+        Share of swaps to be accepted, which the adaptation aims at.
+    warmup, n_draws, n_chains, n_jobs, seed, initial_states, moves, keep_states, progress, \
+checkpoint, resume
+        As for `samplers.metropolis`. All replicas of a chain start in its initial state.
+
+    Returns
+    -------
+    Run
+        Draws, traces and acceptance of the replicas at inverse temperature 1; `extras` has
+        "inverse_temperatures" and "swap_acceptance". What was found so far if the run was
+        interrupted by Ctrl-C.
+
+    Raises
+    ------
+    SamplerValueError
+        If a parameter is out of range.
+    SamplerError
+        If the target or a move breaks its contract.
+    CheckpointError
+        If the checkpoint cannot be written at the start, or cannot be resumed.
+    """
+    program = _Tempering(
+        target=target,
+        plan=sampling_plan(n_steps, warmup, n_draws),
+        choice=choose_moves(target, moves),
+        keep_states=bool(keep_states),
+        n_temperatures=check_integer("n_temperatures", n_temperatures, 2),
+        min_inverse_temperature=check_positive(
+            "min_inverse_temperature", min_inverse_temperature, below=1.0
+        ),
+        swap_target=check_positive("swap_target", swap_target, below=1.0),
+    )
+    options = ChainOptions(n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
+    return run_chains(program, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tempering(Generic[S]):
+    """Replica exchange as a `Program`.
+
+    Its memory: "log_gaps", the logarithms of log(beta_k / beta_{k+1}); "tried" and "accepted",
+    swaps per pair of neighbors while sampling; "n_rounds", rounds of swaps so far.
+    """
+
+    target: Target[S]
+    plan: Plan
+    choice: MoveChoice[S]
+    keep_states: bool
+    n_temperatures: int
+    min_inverse_temperature: float
+    swap_target: float
+
+    @property
+    def method(self) -> str:
+        return "tempering"
+
+    @property
+    def uses_advance(self) -> bool:
+        return self.choice.moves is None
+
+    @property
+    def trace_names(self) -> tuple[str, ...]:
+        return ("log_density", "acceptance_rate")
+
+    @property
+    def move_names(self) -> tuple[str, ...]:
+        return self.choice.names
+
+    def settings(self) -> Mapping[str, object]:
+        sampling = self.plan.phases[-1]
+        return {
+            "n_steps": self.plan.n_steps,
+            "n_temperatures": self.n_temperatures,
+            "min_inverse_temperature": self.min_inverse_temperature,
+            "swap_target": self.swap_target,
+            "n_draws": sampling.n_blocks,
+            "n_warmup": self.plan.n_steps - sampling.n_steps,
+            "moves": self.choice.settings(),
+            "keep_states": self.keep_states,
+        }
+
+    def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
+        n_gaps = self.n_temperatures - 1
+        gap = -math.log(self.min_inverse_temperature) / n_gaps
+        memory: Memory = {
+            "log_gaps": (math.log(gap),) * n_gaps,
+            "tried": (0.0,) * n_gaps,
+            "accepted": (0.0,) * n_gaps,
+            "n_rounds": (0.0,),
+        }
+        return (init(state, self.target),) * self.n_temperatures, memory
+
+    def run_block(
+        self, rng: np.random.Generator, snapshot: Snapshot[S]
+    ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
+        n_left = self.plan.n_steps_of(snapshot.block)
+        phase, _ = self.plan.locate(snapshot.block)
+        is_sampling = self.plan.phases[phase].is_traced
+        replicas, best, memory = snapshot.replicas, snapshot.best, snapshot.memory
+        cold: list[StepCounts[S]] = []
+        while n_left > 0:
+            n_steps = min(n_left, STEPS_BETWEEN_SWAPS)
+            n_left -= n_steps
+            advanced = [
+                self._advance(rng, replica, n_steps, inverse_temperature)
+                for replica, inverse_temperature in zip(replicas, _ladder(memory), strict=True)
+            ]
+            for _, counts in advanced:
+                best = better_of(best, counts)
+            cold.append(advanced[0][1])
+            replicas, memory = self._swap(
+                rng, tuple(chain for chain, _ in advanced), memory, is_sampling
+            )
+        record = trace_block(replicas[0], _total(cold), self.keep_states)
+        return replicas, best, memory, record
+
+    def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:
+        tried = np.array([snapshot.memory["tried"] for snapshot in snapshots])
+        accepted = np.array([snapshot.memory["accepted"] for snapshot in snapshots])
+        swap_acceptance = np.full(tried.shape, np.nan)
+        np.divide(accepted, tried, out=swap_acceptance, where=tried > 0.0)
+        return {
+            "inverse_temperatures": np.array([_ladder(one.memory) for one in snapshots]),
+            "swap_acceptance": swap_acceptance,
+        }
+
+    def _advance(
+        self, rng: np.random.Generator, chain: ChainState[S], n_steps: int, beta: float
+    ) -> tuple[ChainState[S], StepCounts[S]]:
+        return advance_block(
+            rng, chain, self.target, self.choice.moves, self.choice.weights, n_steps, beta
+        )
+
+    def _swap(
+        self,
+        rng: np.random.Generator,
+        replicas: tuple[ChainState[S], ...],
+        memory: Memory,
+        is_sampling: bool,
+    ) -> tuple[tuple[ChainState[S], ...], Memory]:
+        """Try every second pair of neighbors; then adapt the gaps, or count when sampling."""
+        probabilities = _swap_probabilities(replicas, _ladder(memory))
+        n_rounds = memory["n_rounds"][0]
+        ladder = list(replicas)
+        tried, accepted = list(memory["tried"]), list(memory["accepted"])
+        for pair in range(int(n_rounds) % 2, len(probabilities), 2):
+            is_accepted = rng.random() < probabilities[pair]
+            if is_accepted:
+                ladder[pair], ladder[pair + 1] = ladder[pair + 1], ladder[pair]
+            tried[pair] += is_sampling
+            accepted[pair] += is_sampling and is_accepted
+        log_gaps = memory["log_gaps"]
+        if not is_sampling:
+            log_gaps = self._adapted(log_gaps, probabilities, n_rounds)
+        return tuple(ladder), {
+            "log_gaps": log_gaps,
+            "tried": tuple(tried),
+            "accepted": tuple(accepted),
+            "n_rounds": (n_rounds + 1.0,),
+        }
+
+    def _adapted(
+        self, log_gaps: tuple[float, ...], probabilities: list[float], n_rounds: float
+    ) -> tuple[float, ...]:
+        """Widen the gaps whose neighbors would swap too often, and narrow the others.
+
+        The probabilities of all pairs are used, also of those whose turn it is not.
+        """
+        gain = (n_rounds + 1.0) ** -ADAPTATION_DECAY
+        low, high = LOG_GAP_BOUNDS
+        return tuple(
+            min(max(log_gap + gain * (probability - self.swap_target), low), high)
+            for log_gap, probability in zip(log_gaps, probabilities, strict=True)
+        )
+
+
+def _ladder(memory: Memory) -> tuple[float, ...]:
+    """Return the inverse temperatures, coldest first."""
+    inverse_temperatures = [1.0]
+    for log_gap in memory["log_gaps"]:
+        inverse_temperatures.append(inverse_temperatures[-1] * math.exp(-math.exp(log_gap)))
+    return tuple(inverse_temperatures)
+
+
+def _swap_probabilities(
+    replicas: tuple[ChainState[S], ...], inverse_temperatures: tuple[float, ...]
+) -> list[float]:
+    """Return each pair of neighbors' probability of swapping."""
+    log_densities = [replica.log_density for replica in replicas]
+    return [
+        math.exp(min(0.0, (cold - hot) * (log_densities[pair + 1] - log_densities[pair])))
+        for pair, (cold, hot) in enumerate(pairwise(inverse_temperatures))
+    ]
+
+
+def _total(parts: Sequence[StepCounts[S]]) -> StepCounts[S]:
+    """Return the sum of successive counts of the cold replica; the last part's state is kept."""
+    last = parts[-1]
+    return last._replace(
+        proposed={name: sum(part.proposed[name] for part in parts) for name in last.proposed},
+        accepted={name: sum(part.accepted[name] for part in parts) for name in last.accepted},
+    )
