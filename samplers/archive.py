@@ -16,14 +16,15 @@ import numpy as np
 
 from samplers.blocks import Chunk, Program, Record, Snapshot, restore_generator
 from samplers.checkpoint import CheckpointSection
-from samplers.codec import decode, encode
+from samplers.codec import StateCodec, decode, encode
 from samplers.errors import CheckpointError
-from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec, Target
+from samplers.types import ChainState, ProvidesFingerprint
 
 __all__ = ["Archive", "History"]
 
 S = TypeVar("S")
 
+DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LOG_DENSITY_TOLERANCE = 1e-6  # relative; compiled targets may update their log density in steps
 
 
@@ -81,7 +82,7 @@ class Archive(Generic[S]):
     ) -> None:
         self._section = section
         self._program = program
-        self._codec = _StateCodec(program.target)
+        self._codec = StateCodec(program.target)
         self._header = {
             "engine": program.method,
             "settings": {
@@ -135,7 +136,7 @@ class Archive(Generic[S]):
             content: dict[str, Any] = dict(stored)  # type: ignore[call-overload]
             self._compare(content)
             history = self._decode_history(content["chains"])
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        except DAMAGE as error:
             raise self._error(f"is damaged: {type(error).__name__}: {error}") from error
         for snapshot in history.snapshots:
             for chain in (*snapshot.replicas, snapshot.best):
@@ -263,31 +264,6 @@ class Archive(Generic[S]):
                 f"is of another target: a state's log density was {chain.log_density!r}, "
                 f"here it is {log_density!r}"
             )
-
-
-class _StateCodec(Generic[S]):
-    """States to JSON text and back, by the target's own codec or the built-in one."""
-
-    def __init__(self, target: Target[S]) -> None:
-        self._own = target if isinstance(target, ProvidesStateCodec) else None
-
-    def dumps(self, state: S) -> str:
-        if self._own is None:
-            return json.dumps(encode(state))
-        try:
-            return json.dumps(self._own.encode_state(state))
-        except (TypeError, ValueError) as error:
-            raise CheckpointError(f"encode_state must return JSON: {error}") from error
-
-    def decode(self, encoded: object) -> S:
-        if self._own is None:
-            state: S = decode(encoded)  # type: ignore[assignment]  # S is whatever was encoded
-            return state
-        try:
-            state = self._own.decode_state(encoded)
-        except Exception as error:  # it is the target's, and may raise whatever it likes
-            raise ValueError(f"decode_state failed with {error!r}") from error
-        return state
 
 
 def _decode_float(encoded: object) -> float:

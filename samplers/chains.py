@@ -76,7 +76,10 @@ def run_chains(program: Program[S], options: ChainOptions[S]) -> Run[S]:
         if archive:
             archive.save(history)
         while history.block < program.plan.n_blocks:
-            history = _run_round(program, history, n_jobs, clock, options.progress)
+            chunks = _run_round(program, history, n_jobs, clock)
+            history = history.extended(chunks)
+            if options.progress is not None:
+                options.progress(_report(program, history, chunks))
             if archive:
                 archive.save_if_due(history)
         if archive:
@@ -125,22 +128,15 @@ def _begin(
 
 
 def _run_round(
-    program: Program[S],
-    history: History[S],
-    n_jobs: int | None,
-    clock: _Clock,
-    progress: Callable[[Progress], object] | None,
-) -> History[S]:
+    program: Program[S], history: History[S], n_jobs: int | None, clock: _Clock
+) -> list[Chunk[S]]:
     index, number = program.plan.locate(history.block)
     phase = program.plan.phases[index]
     clock.n_blocks = min(clock.n_blocks, phase.n_blocks - number)
     started = time.perf_counter()
     chunks = _run_chunks(program, history.snapshots, clock.n_blocks, n_jobs)
     clock.add_round(phase.name, time.perf_counter() - started)
-    history = history.extended(chunks)
-    if progress is not None:
-        progress(_report(program, phase.name, chunks))
-    return history
+    return chunks
 
 
 def _run_chunks(
@@ -168,13 +164,14 @@ def _run_in_worker(
     return run_blocks(program, snapshot, n_blocks)
 
 
-def _report(program: Program[S], phase: str, chunks: Sequence[Chunk[S]]) -> Progress:
+def _report(program: Program[S], history: History[S], chunks: Sequence[Chunk[S]]) -> Progress:
+    index, _ = program.plan.locate(history.block - 1)
     n_chains = len(chunks)
     current = [chunk.snapshot.replicas[0].log_density for chunk in chunks]
     n_proposed = sum(chunk.n_proposed for chunk in chunks)
     return Progress(
-        phase=phase,
-        done=program.plan.steps_before(chunks[0].snapshot.block),
+        phase=program.plan.phases[index].name,
+        done=program.plan.steps_before(history.block),
         total=program.plan.n_steps,
         best_log_density=max(chunk.snapshot.best.log_density for chunk in chunks),
         log_density=sum(current) / n_chains,

@@ -56,7 +56,7 @@ class Checkpoint:
         self.checkpoint_seconds = check_positive("checkpoint_seconds", checkpoint_seconds)
         self._was_written = False
         self._has_warned = False
-        self._finished = False
+        self._is_finished = False
         self._sections: dict[str, list[str]] = {}
         self._stored = self._read()
 
@@ -66,8 +66,9 @@ class Checkpoint:
 
     def finish(self) -> None:
         """Declare that no section is to follow."""
-        self._finished = True
-        self._save()
+        if not self._is_finished:
+            self._is_finished = True
+            self._save(must_succeed=False)
 
     def error(self, problem: str) -> CheckpointError:
         """Return an error about this file."""
@@ -77,14 +78,11 @@ class Checkpoint:
         """Return the section `name` as read from the file, or None."""
         return self._stored.get(name)
 
-    def replace_section(self, name: str, parts: Iterable[str]) -> None:
+    def replace_section(self, name: str, parts: Iterable[str], *, is_last: bool) -> None:
         """Put the JSON text made of `parts` in place of the section `name`, and save the file."""
         self._sections[name] = list(parts)
-        self._save()
-
-    def close_with_last_section(self) -> None:
-        """Let the next save declare the whole file finished."""
-        self._finished = True
+        self._is_finished = is_last
+        self._save(must_succeed=not self._was_written)
 
     def warn(self, problem: object) -> None:
         """Say once that the run is no longer being saved."""
@@ -105,6 +103,7 @@ class Checkpoint:
             raise self.error("is not a checkpoint file") from None
         is_finished, sections = self._parse(text)
         if self.resume:
+            self._is_finished = is_finished
             self._sections = {name: [json.dumps(content)] for name, content in sections.items()}
             return sections
         if not is_finished:
@@ -127,12 +126,12 @@ class Checkpoint:
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise self.error("is damaged: it has no sections") from error
 
-    def _save(self) -> None:
+    def _save(self, *, must_succeed: bool) -> None:
         try:
             self._write()
         except OSError as error:
             problem = self.error(f"cannot be written: {error.strerror}")
-            if not self._was_written:
+            if must_succeed:
                 raise problem from error
             self.warn(problem)
         else:
@@ -144,7 +143,7 @@ class Checkpoint:
         sections = ", ".join(
             json.dumps(name) + ": " + "".join(parts) for name, parts in self._sections.items()
         )
-        finished = json.dumps(self._finished)
+        finished = json.dumps(self._is_finished)
         text = _file_text(f'{{"finished": {finished}, "sections": {{{sections}}}}}')
         try:
             with open(temporary, "w", encoding="utf-8", newline="\n") as file:
@@ -171,9 +170,8 @@ class CheckpointSection:
 
     def write(self, parts: Iterable[str], *, is_finished: bool) -> None:
         """Save the JSON text made of `parts` as this section."""
-        if is_finished and self._is_whole_file:
-            self.checkpoint.close_with_last_section()
-        self.checkpoint.replace_section(self.name, parts)
+        is_last = is_finished and self._is_whole_file
+        self.checkpoint.replace_section(self.name, parts, is_last=is_last)
 
 
 def open_section(

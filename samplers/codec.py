@@ -12,17 +12,46 @@ import base64
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from samplers.errors import CheckpointError
+from samplers.types import ProvidesStateCodec, Target
 
-__all__ = ["decode", "encode"]
+__all__ = ["StateCodec", "decode", "encode"]
 
+S = TypeVar("S")
 Array = np.ndarray[Any, np.dtype[Any]]  # of any shape and dtype
 
 ARRAY_KINDS = "biufcSUmM"
+
+
+class StateCodec(Generic[S]):
+    """States to JSON text and back, by the target's own codec or the built-in one."""
+
+    def __init__(self, target: Target[S]) -> None:
+        self._own = target if isinstance(target, ProvidesStateCodec) else None
+
+    def dumps(self, state: S) -> str:
+        """Return `state` as JSON text; raises CheckpointError if there is none."""
+        if self._own is None:
+            return json.dumps(encode(state))
+        try:
+            return json.dumps(self._own.encode_state(state))
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"encode_state must return JSON: {error}") from error
+
+    def decode(self, encoded: object) -> S:
+        """Return the state from its JSON content; raises ValueError and its like if forged."""
+        if self._own is None:
+            state: S = decode(encoded)  # type: ignore[assignment]  # S is whatever was encoded
+            return state
+        try:
+            state = self._own.decode_state(encoded)
+        except Exception as error:  # it is the target's, and may raise whatever it likes
+            raise ValueError(f"decode_state failed with {error!r}") from error
+        return state
 
 
 def encode(value: object) -> object:

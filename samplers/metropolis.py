@@ -297,9 +297,10 @@ class _Metropolis(Generic[S]):
 
 def trace_block(chain: ChainState[S], counts: StepCounts[S], keep_states: bool) -> Record[S]:
     """Return the record of a block that ended in `chain`."""
+    n_proposed = sum(counts.proposed.values())
     values = {
         "log_density": chain.log_density,
-        "acceptance_rate": sum(counts.accepted.values()) / max(1, sum(counts.proposed.values())),
+        "acceptance_rate": float(sum(counts.accepted.values()) / max(1, n_proposed)),
     }
     state = chain.state if keep_states else None
     return Record(values, counts.proposed, counts.accepted, state)
@@ -308,7 +309,7 @@ def trace_block(chain: ChainState[S], counts: StepCounts[S], keep_states: bool) 
 def better_of(best: ChainState[S], counts: StepCounts[S]) -> ChainState[S]:
     """Return the better of the best so far and a block's best; the former when they are equal."""
     if counts.best_log_density > best.log_density:
-        return ChainState(counts.best_state, counts.best_log_density)
+        return ChainState(counts.best_state, float(counts.best_log_density))
     return best
 
 
