@@ -1,0 +1,1 @@
+"""Probabilistic models that a person can read, with a Bayesian posterior."""

@@ -1,0 +1,131 @@
+"""Distinct rows and their summed weights, added block by block.
+
+A row's codes are folded into mixed-radix 64-bit words, first column most significant, so that
+sorting words sorts rows lexicographically. Weights are summed as integers on a fixed grid
+(2**-96 of the power of two above the largest weight), so that the sums do not depend on the order
+of rows or on how they were cut into blocks.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DistinctRows"]
+
+_LIMB_BITS = 32
+_N_LIMBS = 3
+
+
+class DistinctRows:
+    """Accumulates rows of codes; memory is proportional to the distinct rows.
+
+    Parameters
+    ----------
+    n_levels : (n_columns,) int64
+        Number of codes of each column.
+    largest_weight : float > 0, or None
+        An upper bound of the weights to come; None if every row counts once.
+    """
+
+    def __init__(self, n_levels: NDArray[np.int64], largest_weight: float | None) -> None:
+        self._word_columns = _columns_of_words([int(n) for n in n_levels])
+        self._n_levels = n_levels
+        self._exponent = None if largest_weight is None else math.frexp(largest_weight)[1]
+        n_limbs = 1 if self._exponent is None else _N_LIMBS
+        self._words = np.empty((len(self._word_columns), 0), dtype=np.uint64)
+        self._limbs = np.empty((n_limbs, 0), dtype=np.int64)
+        self._pending: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
+        self._n_pending = 0
+
+    def add(self, codes: NDArray[np.int32], weights: NDArray[np.float64] | None) -> None:
+        """Add rows: codes (n_columns, n_rows) >= 0, weights (n_rows,) >= 0 or None for ones."""
+        words = np.zeros((len(self._word_columns), codes.shape[1]), dtype=np.uint64)
+        for word, columns in zip(words, self._word_columns, strict=True):
+            for column in columns:
+                word *= np.uint64(self._n_levels[column])
+                word += codes[column].astype(np.uint64)
+        self._pending.append(_sum_equal_rows(words, self._to_limbs(weights, codes.shape[1])))
+        self._n_pending += self._pending[-1][0].shape[1]
+        # Merging only when as much is pending as is merged keeps the total work linear.
+        if self._n_pending >= self._words.shape[1]:
+            self._merge()
+
+    def result(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the distinct rows of positive weight in lexicographic order, and their weights.
+
+        Returns
+        -------
+        codes : (n_columns, n_distinct) int32
+        weights : (n_distinct,) float64 > 0
+        """
+        self._merge()
+        weights = self._from_limbs(self._limbs)
+        is_positive = weights > 0
+        words = self._words[:, is_positive]
+        codes = np.empty((len(self._n_levels), words.shape[1]), dtype=np.int32)
+        for word, columns in zip(words, self._word_columns, strict=True):
+            for column in reversed(columns):
+                word, codes[column] = np.divmod(word, np.uint64(self._n_levels[column]))
+        return codes, weights[is_positive]
+
+    def _merge(self) -> None:
+        blocks = [(self._words, self._limbs), *self._pending]
+        self._pending, self._n_pending = [], 0
+        self._words, self._limbs = _sum_equal_rows(
+            np.concatenate([words for words, _ in blocks], axis=1),
+            np.concatenate([limbs for _, limbs in blocks], axis=1),
+        )
+
+    def _to_limbs(self, weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.int64]:
+        """Return weights as (n_limbs, n_rows) integers, most significant first."""
+        if weights is None or self._exponent is None:
+            return np.ones((1, n_rows), dtype=np.int64)
+        limbs = np.empty((_N_LIMBS, n_rows), dtype=np.int64)
+        rest = np.ldexp(weights, _LIMB_BITS - self._exponent)
+        for limb in limbs:
+            limb[:] = rest  # truncates
+            rest = np.ldexp(rest - limb, _LIMB_BITS)
+        # A weight below the grid still counts.
+        limbs[-1][(weights > 0) & ~limbs.any(axis=0)] = 1
+        return limbs
+
+    def _from_limbs(self, limbs: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self._exponent is None:
+            return limbs[0].astype(np.float64)
+        limbs = limbs.copy()
+        for lower in range(_N_LIMBS - 1, 0, -1):
+            limbs[lower - 1] += limbs[lower] >> _LIMB_BITS
+            limbs[lower] &= (1 << _LIMB_BITS) - 1
+        total = np.zeros(limbs.shape[1])
+        for limb in limbs[::-1]:
+            total = limb + np.ldexp(total, -_LIMB_BITS)
+        weights: NDArray[np.float64] = np.ldexp(total, self._exponent - _LIMB_BITS)
+        return weights
+
+
+def _columns_of_words(n_levels: list[int]) -> list[list[int]]:
+    """Group consecutive columns so that each group's number of cells fits 64 bits."""
+    groups: list[list[int]] = []
+    n_cells = 2**64
+    for column, n in enumerate(n_levels):
+        n_cells *= n
+        if n_cells > 2**64 or not groups:
+            groups.append([])
+            n_cells = n
+        groups[-1].append(column)
+    return groups
+
+
+def _sum_equal_rows(
+    words: NDArray[np.uint64], limbs: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Sort columns of `words` lexicographically and sum `limbs` of equal ones."""
+    if words.shape[1] == 0:
+        return words, limbs
+    order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
+    words, limbs = words[:, order], limbs[:, order]
+    is_first = np.ones(words.shape[1], dtype=bool)
+    is_first[1:] = (words[:, 1:] != words[:, :-1]).any(axis=0)
+    starts = np.flatnonzero(is_first)
+    return words[:, starts], np.add.reduceat(limbs, starts, axis=1)
