@@ -92,7 +92,8 @@ class DistinctRows:
 
     def _from_limbs(self, limbs: NDArray[np.int64]) -> NDArray[np.float64]:
         if self._exponent is None:
-            return limbs[0].astype(np.float64)
+            counts: NDArray[np.float64] = limbs[0].astype(np.float64)
+            return counts
         limbs = limbs.copy()
         for lower in range(_N_LIMBS - 1, 0, -1):
             limbs[lower - 1] += limbs[lower] >> _LIMB_BITS
