@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from samplers.blocks import Chunk, Program, Record, Snapshot, restore_generator
+from samplers.blocks import Chunk, Memory, Program, Record, Snapshot, restore_generator
 from samplers.checkpoint import CheckpointSection
 from samplers.codec import StateCodec, decode, encode
 from samplers.errors import CheckpointError
@@ -25,7 +25,7 @@ __all__ = ["Archive", "History"]
 S = TypeVar("S")
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-LOG_DENSITY_TOLERANCE = 1e-6  # relative; compiled targets may update their log density in steps
+TOLERANCE = 1e-6  # of log densities: compiled targets may update theirs in small steps
 
 
 class History(NamedTuple, Generic[S]):
@@ -139,8 +139,7 @@ class Archive(Generic[S]):
         except DAMAGE as error:
             raise self._error(f"is damaged: {type(error).__name__}: {error}") from error
         for snapshot in history.snapshots:
-            for chain in (*snapshot.replicas, snapshot.best):
-                self._check_log_density(chain)
+            self._check_snapshot(snapshot)
         if content["seed"] is None or self._header["seed"] is None:
             self._header["seed"] = content["seed"]
         return history
@@ -218,15 +217,17 @@ class Archive(Generic[S]):
             tuple(self._decode_snapshot(chain["snapshot"]) for chain in chains),
             tuple(tuple(self._decode_record(one) for one in chain["records"]) for chain in chains),
         )
-        n_records = self._program.plan.n_traced_before(history.block)
         if len(chains) != len(self._texts):
             raise ValueError("chains are missing")
         if any(snapshot.block != history.block for snapshot in history.snapshots):
             raise ValueError("the chains are not at the same block")
         if not 0 <= history.block <= self._program.plan.n_blocks:
             raise ValueError("the chains are beyond the end of the run")
+        n_records = self._program.plan.n_traced_before(history.block)
         if any(len(records) != n_records for records in history.records):
             raise ValueError("records are missing")
+        if len({_names(record) for records in history.records for record in records}) > 1:
+            raise ValueError("the records are not of the same kind")
         return history
 
     def _decode_snapshot(self, content: dict[str, Any]) -> Snapshot[S]:
@@ -254,16 +255,38 @@ class Archive(Generic[S]):
             state=self._codec.decode(content["state"]) if "state" in content else None,
         )
 
-    def _check_log_density(self, chain: ChainState[S]) -> None:
-        """Catch a target without a fingerprint that is not the one the run was started with."""
-        log_density = float(self._program.target.log_density(chain.state))
-        if not math.isclose(
-            log_density, chain.log_density, rel_tol=LOG_DENSITY_TOLERANCE, abs_tol=1e-6
-        ):
-            raise self._error(
-                f"is of another target: a state's log density was {chain.log_density!r}, "
-                f"here it is {log_density!r}"
-            )
+    def _check_snapshot(self, snapshot: Snapshot[S]) -> None:
+        """Catch states and memories that this target and engine could not have left."""
+        try:
+            replicas, memory = self._program.start(snapshot.replicas[0].state)
+            densities = [
+                (chain.log_density, float(self._program.target.log_density(chain.state)))
+                for chain in (*snapshot.replicas, snapshot.best)
+            ]
+        except Exception as error:  # the target's own, about a state that is none of its
+            raise self._error(f"is damaged: its states raise {error!r}") from error
+        if len(replicas) != len(snapshot.replicas) or _shape(memory) != _shape(snapshot.memory):
+            raise self._error("is damaged: its chains are not this engine's")
+        for stored, here in densities:
+            if not math.isclose(stored, here, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+                raise self._error(
+                    f"is of another target: a state's log density was {stored!r}, "
+                    f"here it is {here!r}"
+                )
+
+
+def _shape(memory: Memory) -> dict[str, int]:
+    """Return what every memory of an engine has in common; NaN and infinity have no place."""
+    return {
+        name: len(values) if all(map(math.isfinite, values)) else -1
+        for name, values in memory.items()
+    }
+
+
+def _names(record: Record[S]) -> tuple[object, ...]:
+    """Return what all records of a run have in common."""
+    has_state = record.state is not None
+    return (*record.values, *record.proposed, *record.accepted, has_state)
 
 
 def _decode_float(encoded: object) -> float:

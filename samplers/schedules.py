@@ -21,7 +21,7 @@ class Schedule(Protocol):
     """A way to cool; a dataclass, so that a checkpoint can tell its settings."""
 
     def start(self) -> tuple[float, ...]:
-        """Return the memory at the start of a cycle."""
+        """Return the memory at the start of a cycle: finite numbers, always as many."""
         ...
 
     def temperature(self, memory: tuple[float, ...], block: int, n_blocks: int) -> float:

@@ -1,0 +1,130 @@
+"""Cooling, restarts, and the best state ever seen."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import samplers
+from tests.samplers.targets import FullRing, Walk
+
+
+class Hills:
+    """States 0 .. 39: seven local maxima, the highest at the far end."""
+
+    heights = np.sin(np.arange(40.0)) * 4 + np.arange(40.0) / 20
+
+    def log_density(self, state):
+        return float(self.heights[state]) if 0 <= state < 40 else -math.inf
+
+
+SCHEDULES = {
+    "geometric": samplers.GeometricSchedule(5.0, 0.05),
+    "adaptive": samplers.AdaptiveSchedule(5.0, 0.05),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+def test_finds_the_most_probable_state(schedule):
+    """From far away and over many valleys; a walk at the final temperature alone stays behind."""
+    best = int(np.argmax(Hills.heights))
+    search = {"n_steps": 20_000, "moves": {"walk": Walk()}, "initial_states": [0] * 4, "seed": 1}
+    run = samplers.anneal(Hills(), schedule=schedule, **search)
+    assert run.best_state == best
+    assert run.best_log_density == Hills.heights[best]
+    cold = samplers.anneal(Hills(), schedule=samplers.GeometricSchedule(0.05, 0.05), **search)
+    assert cold.best_log_density < run.best_log_density
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 500, 2500])
+def test_cools_from_the_initial_to_the_final_temperature(schedule, n_steps):
+    """The budget rules: a search that ended hot would return whatever it passed last."""
+    run = samplers.anneal(FullRing(), n_steps=n_steps, schedule=schedule, seed=3)
+    betas = run.traces["inverse_temperature"]
+    assert betas.shape == (4, min(n_steps, 1000))
+    assert_allclose(betas[:, -1], 1 / 0.05)
+    assert (np.diff(betas) >= 0).all()
+    if n_steps > 1:
+        assert_allclose(betas[:, 0], 1 / 5.0)
+    assert sum(run.proposed.values()).sum() == 4 * n_steps
+
+
+def test_geometric_schedule_is_geometric():
+    run = samplers.anneal(FullRing(), n_steps=400, seed=3)
+    assert_allclose(run.traces["inverse_temperature"][0], np.geomspace(0.1, 10.0, 400))
+
+
+def test_adaptive_schedule_lingers_where_the_density_fluctuates():
+    """Time goes to the temperatures at which the log density varies most, here around the jump."""
+
+    class Switch:
+        """4095 states of density 1 and one of exp(40): as likely where 40 beta = log 4095."""
+
+        def log_density(self, state):
+            return 0.0 if state > 0 else 40.0
+
+    class Redraw:
+        def propose(self, rng, _state):
+            return samplers.Proposal(int(rng.integers(4096)), 0.0)
+
+    def share_near_the_jump(schedule):
+        run = samplers.anneal(
+            Switch(), n_steps=100_000, schedule=schedule, n_chains=1,
+            moves={"redraw": Redraw()}, initial_states=[1], seed=1,
+        )  # fmt: skip
+        betas = run.traces["inverse_temperature"]
+        return float(((betas > 0.17) & (betas < 0.3)).mean())
+
+    adaptive = share_near_the_jump(samplers.AdaptiveSchedule(100.0, 0.5))
+    assert adaptive > 1.5 * share_near_the_jump(samplers.GeometricSchedule(100.0, 0.5))
+
+
+def test_restarts_reheat_from_the_best_state():
+    """Each cycle begins hot and at the chain's best state, and the best is never forgotten."""
+    run = samplers.anneal(
+        Hills(), n_steps=301, n_restarts=3, n_chains=2, moves={"walk": Walk()},
+        initial_states=[0, 20], seed=2,
+    )  # fmt: skip
+    betas, best = run.traces["inverse_temperature"], run.traces["best_log_density"]
+    starts = np.flatnonzero(betas[0] == 0.1)
+    assert starts.tolist() == [0, 100, 200]
+    assert sum(run.proposed.values()).sum() == 2 * 301
+    assert (np.diff(best) >= 0).all()
+    assert run.best_log_density == best[:, -1].max()
+    # one step from the best state: it or a neighbor of it
+    for chain in range(2):
+        for start in starts[1:]:
+            reheated = int(np.flatnonzero(Hills.heights == best[chain, start - 1])[0])
+            near = Hills.heights[max(0, reheated - 1) : reheated + 2]
+            assert run.traces["log_density"][chain, start] in near
+    assert run.draws == ((), ())
+
+
+def test_first_of_equals_is_kept():
+    """Ties must not depend on which chain or step comes later."""
+
+    class Flat:
+        def log_density(self, _state):
+            return 0.0
+
+    run = samplers.anneal(
+        Flat(), n_steps=50, moves={"walk": Walk()}, initial_states=[7, 8, 9, 10], seed=1
+    )
+    assert run.best_state == 7
+    assert run.final_states != (7, 8, 9, 10)
+
+
+@pytest.mark.parametrize("schedule", [samplers.GeometricSchedule, samplers.AdaptiveSchedule])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"initial_temperature": 0.0}, "initial_temperature must be a finite number > 0, got 0.0"),
+        ({"final_temperature": math.nan}, "final_temperature must be a finite number > 0, got nan"),
+        ({"initial_temperature": 0.01}, "final_temperature must be <= initial_temperature, 0.01"),
+    ],
+)
+def test_wrong_temperatures_are_named(schedule, wrong, message):
+    with pytest.raises(samplers.SamplerValueError, match=message):
+        schedule(**wrong)

@@ -1,0 +1,152 @@
+"""Ctrl-C gives what was found, at any moment and with any number of workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import samplers
+from tests.samplers.targets import MOVES, FullRing
+
+ENGINES = {
+    "metropolis": samplers.metropolis,
+    "anneal": samplers.anneal,
+    "tempering": samplers.tempering,
+}
+
+
+class Interrupted(FullRing):
+    """Raises KeyboardInterrupt at its k-th evaluation, as Ctrl-C would."""
+
+    def __init__(self, n_calls):
+        super().__init__()
+        self.n_calls = n_calls
+
+    def log_density(self, state):
+        self.n_calls -= 1
+        if self.n_calls == 0:
+            raise KeyboardInterrupt
+        return super().log_density(state)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+def test_interrupted_run_holds_what_was_found(engine, n_jobs, monkeypatch):
+    """The part that is there must be the beginning of the whole run, and say that it is a part."""
+    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
+    search = {"n_steps": 40, "seed": 6}
+    whole = engine(FullRing(), **search)
+    target = Interrupted(0)
+
+    def stop_soon(progress):
+        if progress.done == 30:
+            target.n_calls = 3 if n_jobs == 1 else 1
+
+    part = engine(target, n_jobs=n_jobs, progress=stop_soon, **search)
+    assert part.interrupted
+    assert not whole.interrupted
+    n_draws = part.traces["log_density"].shape[1]
+    assert 0 < n_draws < whole.traces["log_density"].shape[1]
+    for name, trace in part.traces.items():
+        assert (trace == whole.traces[name][:, :n_draws]).all()
+    assert [chain[:n_draws] for chain in whole.draws] == list(part.draws)
+    assert part.best_log_density == FullRing().log_density(part.best_state)
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+def test_interrupt_before_anything_was_done_gives_the_initial_states(engine):
+    search = {"n_steps": 100, "seed": 6, "n_chains": 3, "initial_states": [0, 2, 1]}
+    run = engine(Interrupted(5), **search)
+    assert run.interrupted
+    assert run.final_states == (0, 2, 1)
+    assert run.best_state == 1
+    assert run.draws == ((), (), ())
+    assert list(run.traces) == list(engine(FullRing(), **search).traces)
+    assert all(trace.shape == (3, 0) for trace in run.traces.values())
+    assert list(run.proposed) == list(MOVES)
+    assert set(run.acceptance) == set(MOVES)
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+def test_interrupt_in_the_callback_keeps_the_round_just_done(engine):
+    """The callback has already shown its result."""
+    shown = []
+
+    def stop(progress):
+        shown.append(progress)
+        if progress.done > 50:
+            raise KeyboardInterrupt
+
+    run = engine(FullRing(), n_steps=100, seed=6, warmup=0.0, progress=stop) if (
+        engine is not samplers.anneal
+    ) else engine(FullRing(), n_steps=100, seed=6, progress=stop)  # fmt: skip
+    assert run.interrupted == (shown[-1].done < 100)
+    assert run.traces["log_density"].shape == (4, shown[-1].done)
+    assert run.best_log_density == shown[-1].best_log_density
+
+
+def test_interrupted_run_is_resumed_to_the_same_result(tmp_path):
+    """The two features must work together: stop, look, go on."""
+    path = tmp_path / "run.json"
+    search = {"n_steps": 300, "seed": 6, "checkpoint": path}
+    part = samplers.metropolis(Interrupted(700), **search)
+    assert part.interrupted
+    assert samplers.metropolis(FullRing(), resume=True, **search) == samplers.metropolis(
+        FullRing(), n_steps=300, seed=6
+    )
+
+
+SCRIPT = """
+import sys, time
+from tests.samplers.targets import FullRing
+import samplers
+
+class Slow(FullRing):
+    def log_density(self, state):
+        time.sleep(0.001)
+        return super().log_density(state)
+
+def show(progress):
+    print("report", flush=True)
+
+if __name__ == "__main__":
+    run = samplers.metropolis(
+        Slow(), n_steps=10**6, n_jobs=int(sys.argv[1]), progress=show, n_draws=10**6, seed=1
+    )
+    print("interrupted", run.interrupted, run.best_state)
+"""
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_control_c_in_a_terminal_ends_all_processes_quietly(n_jobs, tmp_path):
+    """A terminal sends the signal to parent and workers alike: no tracebacks, nothing left over."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(n_jobs)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )  # fmt: skip
+    with process:
+        for _ in range(2):
+            assert process.stdout.readline() == "report\n"
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=20)
+    assert errors == ""
+    assert output.splitlines()[-1] == "interrupted True 4"
+    assert process.returncode == 0
+    deadline = time.monotonic() + 10
+    while _is_group_alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_group_alive(process.pid)
+
+
+def _is_group_alive(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,100 @@
+"""Replica exchange: right draws, a ladder that adapts and then stands still."""
+
+import numpy as np
+import pytest
+
+import samplers
+from tests.samplers.targets import (
+    BROKEN,
+    FastRing,
+    FullRing,
+    Modes,
+    Walk,
+    all_draws,
+    is_distributed_as,
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "moves", "is_right"),
+    [(FullRing(), None, True), (FastRing(), None, True), (FullRing(), BROKEN, False)],
+    ids=["moves", "advance", "broken"],
+)
+def test_visits_of_the_cold_replica_follow_the_posterior(target, moves, is_right):
+    """Draws are 20 steps apart, which makes them all but independent on this ring."""
+    run = samplers.tempering(
+        target, n_steps=16_000, n_draws=600, n_temperatures=3, moves=moves, seed=8
+    )
+    exact = samplers.normalize(target, range(6))
+    assert is_distributed_as(all_draws(run), exact) == is_right
+
+
+def test_crosses_between_modes_where_a_plain_chain_does_not():
+    """The reason to use it: both modes in the right proportion from a start in the wrong one."""
+    search = {
+        "n_steps": 40_000, "n_draws": 400, "moves": {"walk": Walk()}, "n_chains": 2,
+        "initial_states": [0, 0], "seed": 4,
+    }  # fmt: skip
+    exact = samplers.normalize(Modes(), range(21))
+    run = samplers.tempering(Modes(), n_temperatures=6, min_inverse_temperature=0.02, **search)
+    share = float((np.array(run.draws) > 10).mean())
+    # between 15 and 20 round trips a chain would give a standard error of 0.08
+    assert abs(share - exact[11:].sum()) < 0.25
+    stuck = samplers.metropolis(Modes(), **search)
+    assert float((np.array(stuck.draws) > 10).mean()) == 0.0
+
+
+def test_ladder_adapts_to_the_swap_rate_asked_for():
+    """Without adaptation the user would have to guess temperatures."""
+
+    class Bits:
+        def log_density(self, state):
+            return -2.0 * sum(state)
+
+    class Flip:
+        def propose(self, rng, state):
+            flipped = list(state)
+            flipped[int(rng.random() * len(state))] ^= 1
+            return samplers.Proposal(tuple(flipped), 0.0)
+
+    search = {
+        "n_steps": 30_000, "moves": {"flip": Flip()}, "n_chains": 2,
+        "initial_states": [(0,) * 40] * 2,
+        "n_temperatures": 3, "min_inverse_temperature": 0.9, "seed": 4,
+    }  # fmt: skip
+    for swap_target in (0.3, 0.7):
+        extras = samplers.tempering(Bits(), swap_target=swap_target, **search).extras
+        assert extras["inverse_temperatures"].shape == (2, 3)
+        assert (extras["inverse_temperatures"][:, 0] == 1.0).all()
+        assert (np.diff(extras["inverse_temperatures"]) < 0).all()
+        assert np.abs(extras["swap_acceptance"] - swap_target).max() < 0.15
+    frozen = samplers.tempering(Bits(), warmup=0.0, **search).extras
+    assert np.abs(frozen["swap_acceptance"] - 0.3).min() > 0.3
+
+
+def test_ladder_is_frozen_while_sampling():
+    """A ladder that went on adapting would make the draws' distribution wrong."""
+    search = {"n_temperatures": 4, "seed": 1, "n_draws": 10}
+    geometric = samplers.tempering(FullRing(), n_steps=500, warmup=0.0, **search)
+    expected = np.tile(np.geomspace(1.0, 0.1, 4), (4, 1))
+    np.testing.assert_allclose(geometric.extras["inverse_temperatures"], expected)
+
+
+def test_untried_swaps_are_not_called_rejected():
+    run = samplers.tempering(FullRing(), n_steps=1, n_temperatures=3, warmup=0.0, seed=1)
+    assert np.isfinite(run.extras["swap_acceptance"][:, 0]).all()
+    assert np.isnan(run.extras["swap_acceptance"][:, 1]).all()
+
+
+def test_best_state_of_hot_replicas_counts():
+    """Hot replicas see more; what they find is found."""
+
+    class Needle(Modes):
+        def log_density(self, state):
+            return 60.0 if state == 12 else super().log_density(state)
+
+    run = samplers.tempering(
+        Needle(), n_steps=4000, moves={"walk": Walk()}, initial_states=[0] * 4,
+        min_inverse_temperature=0.001, seed=3, keep_states=False,
+    )  # fmt: skip
+    assert (run.best_state, run.best_log_density) == (12, 60.0)
