@@ -13,12 +13,13 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Phase, Plan, Record, Snapshot
+from samplers.blocks import Memory, Record, Snapshot
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.errors import SamplerValueError
 from samplers.metropolis import advance_block, better_of, init, trace_block
-from samplers.parameters import Seed, check_integer
+from samplers.parameters import Seed, check_integer, check_positive
+from samplers.plan import Phase, Plan
 from samplers.run import Progress, Run
 from samplers.schedules import AdaptiveSchedule, GeometricSchedule, Schedule
 from samplers.selection import MoveChoice, choose_moves
@@ -76,6 +77,8 @@ def anneal(
     CheckpointError
         If the checkpoint cannot be written at the start, or cannot be resumed.
     """
+    if not isinstance(schedule, Schedule):
+        raise SamplerValueError(f"schedule must be one with a Schedule's methods, got {schedule!r}")
     program = _Annealing(
         target=target,
         plan=_cycles(n_steps, n_restarts),
@@ -145,7 +148,8 @@ class _Annealing(Generic[S]):
         chain, memory = snapshot.replicas[0], snapshot.memory["schedule"]
         if block == 0 and cycle > 0:
             chain, memory = snapshot.best, self.schedule.start()
-        inverse_temperature = 1.0 / self.schedule.temperature(memory, block, n_blocks)
+        temperature = self.schedule.temperature(memory, block, n_blocks)
+        inverse_temperature = 1.0 / check_positive("a schedule's temperature", temperature)
         chain, counts = advance_block(
             rng,
             chain,

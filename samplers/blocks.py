@@ -8,19 +8,17 @@ the result.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from samplers.plan import Plan
 from samplers.types import ChainState, ProvidesDescription, Target
 
 __all__ = [
     "BitGeneratorState",
     "Chunk",
     "Memory",
-    "Phase",
-    "Plan",
     "Program",
     "Record",
     "Snapshot",
@@ -98,68 +96,6 @@ class Chunk(NamedTuple, Generic[S]):
     n_proposed: int
     n_accepted: int
     described: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """A stretch of a run: `n_steps` steps per chain divided into `n_blocks` even blocks."""
-
-    name: str
-    n_steps: int
-    n_blocks: int
-    is_traced: bool
-
-    def steps_before(self, block: int) -> int:
-        """Return how many of the phase's steps precede its block number `block`."""
-        return block * self.n_steps // self.n_blocks
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All phases of a run, in order."""
-
-    phases: tuple[Phase, ...]
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks per chain."""
-        return sum(phase.n_blocks for phase in self.phases)
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps per chain."""
-        return sum(phase.n_steps for phase in self.phases)
-
-    def locate(self, block: int) -> tuple[int, int]:
-        """Return the index of the phase that `block` lies in, and the block's number there."""
-        for index, phase in enumerate(self.phases):
-            if block < phase.n_blocks:
-                return index, block
-            block -= phase.n_blocks
-        raise IndexError("block is beyond the end of the plan")
-
-    def n_steps_of(self, block: int) -> int:
-        """Return how many steps `block` has."""
-        index, number = self.locate(block)
-        phase = self.phases[index]
-        return phase.steps_before(number + 1) - phase.steps_before(number)
-
-    def steps_before(self, block: int) -> int:
-        """Return how many of all steps precede `block`, which may be the plan's end."""
-        if block == self.n_blocks:
-            return self.n_steps
-        index, number = self.locate(block)
-        earlier = sum(phase.n_steps for phase in self.phases[:index])
-        return earlier + self.phases[index].steps_before(number)
-
-    def n_traced_before(self, block: int) -> int:
-        """Return how many of the blocks before `block` leave a record."""
-        n_traced = 0
-        for phase in self.phases:
-            n_inside = min(max(block, 0), phase.n_blocks)
-            n_traced += n_inside if phase.is_traced else 0
-            block -= phase.n_blocks
-        return n_traced
 
 
 class Program(Protocol[S]):

@@ -58,6 +58,8 @@ def run_chains(program: Program[S], options: ChainOptions[S]) -> Run[S]:
     """Run an engine's chains to the end, or until Ctrl-C."""
     n_chains = check_integer("n_chains", options.n_chains, 1)
     n_jobs = check_n_jobs(options.n_jobs)
+    if options.progress is not None and not callable(options.progress):
+        raise SamplerValueError(f"progress must be callable or None, got {options.progress!r}")
     states = check_initial_states(options.initial_states, n_chains)
     root = seed_root(options.seed)
     section = open_section(options.checkpoint, options.resume)

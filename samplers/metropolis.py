@@ -18,11 +18,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Phase, Plan, Record, Snapshot
+from samplers.blocks import Memory, Record, Snapshot
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.errors import SamplerError, SamplerValueError
-from samplers.parameters import Seed, check_fraction, check_integer
+from samplers.parameters import Seed
+from samplers.plan import Plan, sampling_plan
 from samplers.run import Progress, Run
 from samplers.selection import MoveChoice, choose_moves
 from samplers.types import (
@@ -40,7 +41,6 @@ __all__ = [
     "better_of",
     "init",
     "metropolis",
-    "sampling_plan",
     "step",
     "trace_block",
 ]
@@ -222,20 +222,6 @@ def metropolis(
     )
     options = ChainOptions(n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
     return run_chains(program, options)
-
-
-def sampling_plan(n_steps: int, warmup: float, n_draws: int) -> Plan:
-    """Return the blocks of a warm-up followed by one block for each draw."""
-    n_steps = check_integer("n_steps", n_steps, 1)
-    n_draws = check_integer("n_draws", n_draws, 1)
-    n_sampling = n_steps - int(check_fraction("warmup", warmup) * n_steps)
-    thin = max(1, n_sampling // n_draws)
-    n_draws = min(n_draws, n_sampling)
-    n_warmup = n_steps - n_draws * thin
-    sampling = Phase("sampling", n_draws * thin, n_draws, is_traced=True)
-    if n_warmup == 0:
-        return Plan((sampling,))
-    return Plan((Phase("warmup", n_warmup, math.ceil(n_warmup / thin), is_traced=False), sampling))
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,11 +69,17 @@ def check_initial_states(states: Sequence[T] | None, n_chains: int) -> tuple[T, 
     """Return one initial state per chain, or None when the target is to make them."""
     if states is None:
         return None
-    if len(states) != n_chains:
+    try:
+        given = tuple(states)
+    except TypeError:
         raise SamplerValueError(
-            f"initial_states must hold one state per chain, {n_chains}, got {len(states)}"
+            f"initial_states must be a sequence of states or None, got {states!r}"
+        ) from None
+    if len(given) != n_chains:
+        raise SamplerValueError(
+            f"initial_states must hold one state per chain, {n_chains}, got {len(given)}"
         )
-    return tuple(states)
+    return given
 
 
 def seed_root(seed: Seed) -> np.random.SeedSequence:

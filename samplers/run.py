@@ -48,7 +48,8 @@ class Progress(NamedTuple):
 class Run(Generic[S]):
     """Everything a search found.
 
-    Two runs are equal when all their fields are, `seconds` aside: NaN equals NaN.
+    Two runs are equal when all their fields are, `seconds` aside: NaN equals NaN. A dataclass that
+    extends it passes `eq=False` to keep that comparison.
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ data that belongs to the chain, so a cycle can be interrupted and resumed exactl
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from samplers.errors import SamplerValueError
 from samplers.parameters import check_integer, check_positive
@@ -17,6 +17,7 @@ __all__ = ["AdaptiveSchedule", "GeometricSchedule", "Schedule"]
 MAX_PACE = 4.0  # an adaptive step is at most this many times longer or shorter than a uniform one
 
 
+@runtime_checkable
 class Schedule(Protocol):
     """A way to cool; a dataclass, so that a checkpoint can tell its settings."""
 

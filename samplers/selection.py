@@ -41,8 +41,11 @@ def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> Move
     Raises
     ------
     SamplerValueError
-        If there are no moves, or if weights are missing, negative, or all zero.
+        If the target or a move lacks its method, there are no moves, or weights are missing,
+        negative, or all zero.
     """
+    if not callable(getattr(target, "log_density", None)):
+        raise SamplerValueError(f"target must have a log_density method, got {target!r}")
     if moves is None:
         if isinstance(target, ProvidesAdvance):
             names = tuple(target.moves()) if isinstance(target, ProvidesMoves) else ()
@@ -52,6 +55,9 @@ def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> Move
         moves = target.moves()
     if not isinstance(moves, Mapping) or not moves:
         raise SamplerValueError(f"moves must be a mapping of one name or more, got {moves!r}")
+    for name, move in moves.items():
+        if not callable(getattr(move, "propose", None)):
+            raise SamplerValueError(f"move {name!r} must have a propose method, got {move!r}")
     weights = move_weights(target, moves)
     used = {name: move for name, move in moves.items() if weights[name] > 0.0}
     return MoveChoice(used, {name: weights[name] for name in used}, tuple(used))

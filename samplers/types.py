@@ -183,7 +183,8 @@ class ProvidesAdvance(Protocol[S]):
     """A target with its own, usually compiled, block of steps.
 
     It is used in place of the moves unless an engine is given moves explicitly. Chains then run
-    in threads, so it should release the GIL; it must agree in distribution with the moves.
+    in threads, so it must not change the target and should release the GIL. It must agree in
+    distribution with the moves.
     """
 
     def advance(

@@ -116,6 +116,17 @@ def test_first_of_equals_is_kept():
     assert run.final_states != (7, 8, 9, 10)
 
 
+def test_a_schedule_of_the_user_is_checked():
+    """A temperature of zero would be a division by zero somewhere inside."""
+
+    class Quench(samplers.GeometricSchedule):
+        def temperature(self, _memory, _block, _n_blocks):
+            return 0.0
+
+    with pytest.raises(samplers.SamplerValueError, match=r"a schedule's temperature must be .* 0"):
+        samplers.anneal(FullRing(), n_steps=5, schedule=Quench())
+
+
 @pytest.mark.parametrize("schedule", [samplers.GeometricSchedule, samplers.AdaptiveSchedule])
 @pytest.mark.parametrize(
     ("wrong", "message"),

@@ -1,5 +1,6 @@
 """What all engines promise: same result anywhere, any target, progress that can be believed."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -159,12 +160,20 @@ def test_describe_must_not_hide_a_trace(engine):
         ({"moves": {}}, "moves must be a mapping of one name or more, got {}"),
         ({"moves": [Walk()]}, "moves must be a mapping of one name or more, got"),
         ({"resume": True}, "checkpoint must be given when resume is True, got None"),
+        ({"initial_states": 1}, "initial_states must be a sequence of states or None, got 1"),
+        ({"moves": {"walk": 3}}, "move 'walk' must have a propose method, got 3"),
+        ({"progress": 3}, "progress must be callable or None, got 3"),
         ({"checkpoint": 3}, "checkpoint must be a path, .* got 3"),
     ],
 )
 def test_wrong_parameters_are_named(engine, wrong, message):
     with pytest.raises(samplers.SamplerValueError, match=message):
         engine(FullRing(), **wrong)
+
+
+def test_a_target_without_density_is_named(engine):
+    with pytest.raises(samplers.SamplerValueError, match="target must have a log_density method"):
+        engine("target", moves=MOVES)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +184,7 @@ def test_wrong_parameters_are_named(engine, wrong, message):
         (samplers.metropolis, {"n_draws": 0}, "n_draws must be an integer >= 1, got 0"),
         (samplers.anneal, {"n_restarts": 0}, "n_restarts must be an integer >= 1, got 0"),
         (samplers.anneal, {"n_restarts": 9}, "n_restarts must be <= n_steps, 8, got 9"),
+        (samplers.anneal, {"schedule": "fast"}, "schedule must be one with .* got 'fast'"),
         (samplers.tempering, {"n_temperatures": 1}, "n_temperatures must be an integer >= 2"),
         (samplers.tempering, {"swap_target": 1}, "swap_target must be a number > 0 and < 1, got 1"),
         (samplers.tempering, {"min_inverse_temperature": 0.0}, "> 0 and < 1, got 0.0"),
@@ -183,6 +193,22 @@ def test_wrong_parameters_are_named(engine, wrong, message):
 def test_wrong_parameters_of_one_engine_are_named(function, wrong, message):
     with pytest.raises(samplers.SamplerValueError, match=message):
         function(FullRing(), n_steps=8, **wrong)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class _Extended(samplers.Run):
+    def n_draws(self):
+        return len(self.draws[0])
+
+
+def test_run_can_be_extended():
+    """A package on top gives its users a run with methods of its own."""
+    run = samplers.metropolis(FullRing(), n_steps=20, seed=1)
+    parts = {part.name: getattr(run, part.name) for part in dataclasses.fields(run)}
+    extended = _Extended(**parts)
+    assert extended.n_draws() == 15
+    assert extended == _Extended(**parts)
+    assert extended != run
 
 
 def test_equal_runs_are_equal_and_others_are_not():

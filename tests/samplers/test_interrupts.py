@@ -131,7 +131,7 @@ def test_control_c_in_a_terminal_ends_all_processes_quietly(n_jobs, tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )  # fmt: skip
     with process:
-        for _ in range(2):
+        for _ in range(5):  # by then, all workers have started
             assert process.stdout.readline() == "report\n"
         os.killpg(process.pid, signal.SIGINT)
         output, errors = process.communicate(timeout=20)
