@@ -1,0 +1,41 @@
+"""Compiled cascades (numba, nothing else): everything that a step or a score costs.
+
+`layout` names the arrays, `levels` and `densities` are the arithmetic, `proposals` draws splits,
+`nodes` and `subtrees` keep a tree in the work space, `moves` and `sweep` are the chain, and
+`statistics` scores rows. Entry points are `load`, `sweep`, `export` and those of `statistics`;
+everything else is part of them.
+"""
+
+from bayescascade.cascades.kernels.layout import (
+    BRANCH_MODEL,
+    COUNT,
+    EPS,
+    LEAF_MODEL,
+    LOG_VOLUME,
+    MOVES,
+    ModelArrays,
+    TableArrays,
+    Work,
+    new_work,
+)
+from bayescascade.cascades.kernels.statistics import score_rows, split_log_probability
+from bayescascade.cascades.kernels.subtrees import export, load
+from bayescascade.cascades.kernels.sweep import sweep
+
+__all__ = [
+    "BRANCH_MODEL",
+    "COUNT",
+    "EPS",
+    "LEAF_MODEL",
+    "LOG_VOLUME",
+    "MOVES",
+    "ModelArrays",
+    "TableArrays",
+    "Work",
+    "export",
+    "load",
+    "new_work",
+    "score_rows",
+    "split_log_probability",
+    "sweep",
+]

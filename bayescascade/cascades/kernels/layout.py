@@ -1,0 +1,140 @@
+"""What kernels share: the arrays of a table, a model and a work space, and names for their columns."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "BRANCH_MODEL",
+    "CHANGE",
+    "EPS",
+    "GROW",
+    "LEAF_MODEL",
+    "MOVES",
+    "PRUNE",
+    "SWAP",
+    "ModelArrays",
+    "TableArrays",
+    "Work",
+    "new_work",
+]
+
+MOVES = ("grow", "prune", "change", "swap")
+GROW, PRUNE, CHANGE, SWAP = range(4)
+
+LEAF_MODEL, BRANCH_MODEL = 0, 1
+EPS = 0.3  # share of each choice in a split proposal that ignores the data
+
+# columns of the integer node table
+FEATURE, PARENT, FIRST, NEXT, N_CHILDREN, START, END, N_SPLITTABLE, READY = range(9)
+POSITION = 9  # .. 11: where the node stands in each of the three lists below, -1 if nowhere
+N_FIELDS = 12
+GROWABLE, TWIGS, INNER = range(3)  # lists: splittable leaves; inner nodes over leaves; inner nodes
+COUNT, LOG_VOLUME, VALUE, LOG_NORM = range(4)  # columns of the real node table
+N_LEAVES, N_USED, N_FREE = 3, 4, 5  # entries of `sizes` behind the three lists' lengths
+PROPOSED, IN_PLACE = 0, 1  # rows of `assign`
+WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
+
+
+class TableArrays(NamedTuple):
+    """A table as kernels read it: p columns, N distinct rows, L levels in all.
+
+    codes (p, N) and row_codes (N, p) uint8 or uint16, the same codes both ways round; weights (N,) float64 > 0; nominal (p,) bool; n_levels (p,) int64;
+    offsets (p + 1,) int64, where a column's levels start among the L; widths (L,) float64 > 0.
+    """
+
+    codes: np.ndarray
+    row_codes: np.ndarray
+    weights: np.ndarray
+    nominal: np.ndarray
+    n_levels: np.ndarray
+    offsets: np.ndarray
+    widths: np.ndarray
+
+
+class ModelArrays(NamedTuple):
+    """A cascade model as kernels read it.
+
+    kind: LEAF_MODEL or BRANCH_MODEL; rate: the Poisson mean; alpha: Dirichlet concentration;
+    max_branches B >= 2; branch_log_weights (B + 1,) float64, unnormalized, used at 2 .. B, and
+    branch_log_norms (B + 1,), the log sums of the first of them; inclusion (p + 1,) float64: log
+    prior of d columns used (zeros without feature inclusion); log_stirling (S + 1, S + 1) float64:
+    log number of partitions of m levels into b blocks; log_gamma (G,) float64: lnG(n + alpha) of
+    whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64.
+    """
+
+    kind: int
+    rate: float
+    alpha: float
+    max_branches: int
+    branch_log_weights: np.ndarray
+    branch_log_norms: np.ndarray
+    inclusion: np.ndarray
+    log_stirling: np.ndarray
+    log_gamma: np.ndarray
+    log_integers: np.ndarray
+
+
+class Work(NamedTuple):
+    """A tree being changed, of C nodes at most, with Q levels in the widest column.
+
+    A node's rows are ``rows[start:end]``, so a move touches the rows of one node only; its children
+    are linked in the order of their blocks' lowest codes. ``histogram[node]`` holds the weight of
+    every level of every column among the node's rows; it is filled when first wanted and kept until
+    the rows change, so most proposals to grow or prune cost no pass over rows at all.
+    """
+
+    nodes: np.ndarray  # (C, N_FIELDS) int64
+    reals: np.ndarray  # (C, 4) float64
+    box: np.ndarray  # (C, p) uint64: blocks that remain at the node
+    histogram: np.ndarray  # (C, L) float64
+    score: np.ndarray  # (C, p) float64: log weight of each column for a split of the node
+    rows: np.ndarray  # (N,) int32: row indices, contiguous per node
+    spare: np.ndarray  # (2, N) int32: scratch for partitioning; rows saved while a move is tried
+    lists: np.ndarray  # (3, C) int64
+    free: np.ndarray  # (C,) int64: stack of unused nodes
+    sizes: np.ndarray  # (6,) int64
+    uses: np.ndarray  # (p,) int64: splits on each column
+    assign: np.ndarray  # (2, Q) int64: branch of each code, in the split proposed and in place
+    branch: np.ndarray  # (3, Q) float64: weight and width of each branch, and scratch
+    order: np.ndarray  # (Q,) int64: codes in order of density
+    words: np.ndarray  # (Q,) uint64: blocks of the split proposed
+    edges: np.ndarray  # (Q + 1,) int64: where the rows of each branch start
+    subtree: np.ndarray  # (C,) int64: nodes of the subtree being tried
+    saved_nodes: np.ndarray  # (C, N_FIELDS) int64
+    saved_reals: np.ndarray  # (C, 4) float64
+    saved_box: np.ndarray  # (C, p) uint64
+    best_feature: np.ndarray  # (C,) int32: the best tree visited, as in `Tree`
+    best_parent: np.ndarray  # (C,) int32
+    best_block: np.ndarray  # (C,) uint64
+
+
+def new_work(table: TableArrays, capacity: int) -> Work:
+    """Allocate a work space for trees of up to `capacity` nodes; `load` fills it."""
+    p, n_rows = table.codes.shape
+    widest = max(2, int(table.n_levels.max()))
+    return Work(
+        nodes=np.empty((capacity, N_FIELDS), np.int64),
+        reals=np.empty((capacity, 4)),
+        box=np.empty((capacity, p), np.uint64),
+        histogram=np.empty((capacity, int(table.offsets[p]))),
+        score=np.empty((capacity, p)),
+        rows=np.empty(n_rows, np.int32),
+        spare=np.empty((2, n_rows), np.int32),
+        lists=np.empty((3, capacity), np.int64),
+        free=np.empty(capacity, np.int64),
+        sizes=np.zeros(6, np.int64),
+        uses=np.zeros(p, np.int64),
+        assign=np.empty((2, widest), np.int64),
+        branch=np.empty((3, widest)),
+        order=np.empty(widest, np.int64),
+        words=np.empty(widest, np.uint64),
+        edges=np.empty(widest + 1, np.int64),
+        subtree=np.empty(capacity, np.int64),
+        saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
+        saved_reals=np.empty((capacity, 4)),
+        saved_box=np.empty((capacity, p), np.uint64),
+        best_feature=np.empty(capacity, np.int32),
+        best_parent=np.empty(capacity, np.int32),
+        best_block=np.empty(capacity, np.uint64),
+    )

@@ -1,0 +1,62 @@
+"""Densities of rows under a tree, and the probability of a split proposal for the tests."""
+
+from math import exp, log
+
+import numpy as np
+
+from bayescascade._jit import kernel
+from bayescascade.cascades.kernels.levels import in_block
+from bayescascade.cascades.kernels.proposals import log_q_split
+
+__all__ = ["score_rows", "split_log_probability"]
+
+
+@kernel
+def split_log_probability(table, model, work, node, j, b, assign):
+    """Log probability that this split is proposed for a node of the tree in the work space.
+
+    j: the column; b: branches; assign (Q,) int64: the branch of each code left at the node.
+    """
+    return log_q_split(table, model, work, node, j, b, assign)
+
+
+@kernel
+def score_rows(
+    codes, nominal, feature, first, following, block, box_width, log_density, stack, out
+):
+    """Write the log density of each row, nats, missing cells integrated out.
+
+    codes (p, n) int32, -1 where missing; nominal (p,) bool; feature, first, following (m,) int64:
+    the tree's columns, first children and next siblings, -1 for none; block (m,) uint64;
+    box_width (m, p) float64: total width of each column's levels at a node; log_density (m,)
+    float64, at leaves; stack (m + 1,) int64: scratch; out (n,) float64. A row that no leaf holds
+    gets minus infinity.
+    """
+    p, n_rows = codes.shape
+    for row in range(n_rows):
+        best = -np.inf
+        total = 0.0
+        size = 1
+        stack[0] = 0
+        while size > 0:
+            size -= 1
+            node = stack[size]
+            j = feature[node]
+            if j < 0:
+                value = log_density[node]
+                for k in range(p):
+                    if codes[k, row] < 0:
+                        value += log(box_width[node, k])
+                if value > best:
+                    total = total * exp(best - value) + 1.0
+                    best = value
+                elif value > -np.inf:
+                    total += exp(value - best)
+                continue
+            child = first[node]
+            while child >= 0:
+                if codes[j, row] < 0 or in_block(nominal[j], block[child], codes[j, row]):
+                    stack[size] = child
+                    size += 1
+                child = following[child]
+        out[row] = best + log(total) if best > -np.inf else -np.inf

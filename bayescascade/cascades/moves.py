@@ -1,0 +1,301 @@
+"""The moves on trees, each with its exact Hastings ratio, in plain Python.
+
+These say what `kernels.sweep` does fast: the same proposals with the same probabilities, and each
+can list all of them. Generic engines use them, and the tests hold the compiled sweep to them.
+
+* `Grow` splits a leaf, drawn uniformly among those that can be split; `Prune` takes back a split
+  whose branches are all leaves, drawn uniformly among those.
+* `Change` draws any inner node. Over leaves, it proposes any other split in its place. Higher up
+  it keeps the number of branches and everything below, each branch by rank, and is invalid unless
+  every split below still shares out exactly the levels that reach it.
+* `Swap` draws an inner node other than the root. If all its siblings make the same split, parent
+  and children trade places and the leaves stay; otherwise it exchanges its split with its parent's,
+  under the same condition as `Change`.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayescascade.cascades.blocks import block_codes, full_block
+from bayescascade.cascades.splits import SplitProposals
+from bayescascade.cascades.tree import LEAF, Split, Tree
+from samplers.types import Proposal
+
+if TYPE_CHECKING:
+    from bayescascade.cascades.posterior import CascadePosterior
+
+__all__ = ["Change", "Grow", "Prune", "Swap"]
+
+Weighted = list[tuple[Proposal[Tree], float]]
+
+
+class _CascadeMove:
+    """What the moves share: boxes of nodes, split proposals at a node, trees made anew."""
+
+    def __init__(self, posterior: "CascadePosterior") -> None:
+        self.posterior = posterior
+        schema = posterior.table.schema
+        self.is_nominal = posterior.is_nominal
+        self.root_box = np.array(
+            [full_block(c.kind == "nominal", c.n_levels) for c in schema.columns], np.uint64
+        )
+
+    def boxes(self, tree: Tree) -> list[list[tuple[int, ...]]]:
+        """Return the codes of every column left at every node."""
+        boxes = tree.boxes(self.is_nominal, self.root_box)
+        return [
+            [
+                block_codes(nominal, int(word))
+                for nominal, word in zip(self.is_nominal, box, strict=True)
+            ]
+            for box in boxes
+        ]
+
+    def splits_at(self, box: Sequence[tuple[int, ...]]) -> SplitProposals:
+        """Return the distribution of splits proposed for a node with these codes left."""
+        return SplitProposals.at(self.posterior, box)
+
+    def growable(self, tree: Tree, boxes: Sequence[Sequence[tuple[int, ...]]]) -> list[int]:
+        """Return the leaves with a column that has two levels left."""
+        return [int(leaf) for leaf in tree.leaves if any(len(c) > 1 for c in boxes[int(leaf)])]
+
+    def twigs(self, tree: Tree) -> list[int]:
+        """Return the inner nodes all of whose branches are leaves."""
+        inner = np.flatnonzero(tree.feature != LEAF)
+        return [
+            int(n) for n in inner if all(tree.feature[c] == LEAF for c in tree.children(int(n)))
+        ]
+
+    def split_of(self, tree: Tree, node: int) -> Split:
+        """Return the split in place at an inner node."""
+        column = int(tree.feature[node])
+        blocks = [int(tree.block[child]) for child in tree.children(node)]
+        return column, tuple(block_codes(self.is_nominal[column], block) for block in blocks)
+
+    def replaced(self, tree: Tree, node: int, subtree: Any) -> Tree:
+        """Return the tree with another (nested) subtree at `node`."""
+
+        def rebuild(current: int) -> Any:
+            if current == node:
+                return subtree
+            if tree.feature[current] == LEAF:
+                return None
+            column, blocks = self.split_of(tree, current)
+            return column, list(zip(blocks, map(rebuild, tree.children(current)), strict=True))
+
+        return Tree.from_nested(rebuild(0), self.is_nominal)
+
+    def nested(self, tree: Tree, node: int) -> Any:
+        """Return a subtree in nested form."""
+        return tree.to_nested(self.is_nominal, node)
+
+    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
+        """Draw a proposal; an invalid one is the state itself with a log ratio of -inf."""
+        raise TypeError("use one of the moves")
+
+    def proposals(self, state: Tree) -> Weighted:
+        """Return every proposal with its probability, summing to one."""
+        raise TypeError("use one of the moves")
+
+
+def _invalid(tree: Tree) -> Proposal[Tree]:
+    return Proposal(tree, -np.inf)
+
+
+def _leaves_for(blocks: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], None]]:
+    return [(block, None) for block in blocks]
+
+
+class Grow(_CascadeMove):
+    """Split a leaf."""
+
+    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
+        """Draw a leaf that can be split, and a split for it."""
+        boxes = self.boxes(state)
+        growable = self.growable(state, boxes)
+        if not growable:
+            return _invalid(state)
+        leaf = growable[int(rng.integers(len(growable)))]
+        splits = self.splits_at(boxes[leaf])
+        return self._proposal(state, leaf, len(growable), splits, splits.draw(rng))
+
+    def proposals(self, state: Tree) -> Weighted:
+        """Return every split of every leaf."""
+        boxes = self.boxes(state)
+        growable = self.growable(state, boxes)
+        found: Weighted = [] if growable else [(_invalid(state), 1.0)]
+        for leaf in growable:
+            splits = self.splits_at(boxes[leaf])
+            for split in splits.all():
+                proposal = self._proposal(state, leaf, len(growable), splits, split)
+                found.append((proposal, splits.probability(split) / len(growable)))
+        return found
+
+    def random_split(self, rng: np.random.Generator, tree: Tree) -> Tree:
+        """Return the tree with one leaf split in two, blind to the data; the tree if none can be."""
+        boxes = self.boxes(tree)
+        growable = self.growable(tree, boxes)
+        if not growable:
+            return tree
+        leaf = growable[int(rng.integers(len(growable)))]
+        open_columns = [j for j, codes in enumerate(boxes[leaf]) if len(codes) > 1]
+        column = open_columns[int(rng.integers(len(open_columns)))]
+        codes = boxes[leaf][column]
+        order = rng.permutation(codes).tolist() if self.is_nominal[column] else list(codes)
+        cut = int(rng.integers(1, len(codes)))
+        blocks = [tuple(order[:cut]), tuple(order[cut:])]
+        return self.replaced(tree, leaf, (column, _leaves_for(blocks)))
+
+    def _proposal(
+        self, tree: Tree, leaf: int, n_growable: int, splits: SplitProposals, split: Split
+    ) -> Proposal[Tree]:
+        column, blocks = split
+        grown = self.replaced(tree, leaf, (column, _leaves_for(blocks)))
+        forward = np.log(splits.probability(split) / n_growable)
+        return Proposal(grown, -np.log(len(self.twigs(grown))) - forward)
+
+
+class Prune(_CascadeMove):
+    """Take back a split whose branches are all leaves."""
+
+    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
+        """Draw such a split."""
+        twigs = self.twigs(state)
+        if not twigs:
+            return _invalid(state)
+        return self._proposal(state, twigs[int(rng.integers(len(twigs)))], len(twigs))
+
+    def proposals(self, state: Tree) -> Weighted:
+        """Return the tree without each such split."""
+        twigs = self.twigs(state)
+        if not twigs:
+            return [(_invalid(state), 1.0)]
+        return [(self._proposal(state, twig, len(twigs)), 1 / len(twigs)) for twig in twigs]
+
+    def _proposal(self, tree: Tree, twig: int, n_twigs: int) -> Proposal[Tree]:
+        pruned = self.replaced(tree, twig, None)
+        n_growable = len(self.growable(pruned, self.boxes(pruned)))
+        splits = self.splits_at(self.boxes(tree)[twig])
+        back = np.log(splits.probability(self.split_of(tree, twig)) / n_growable)
+        return Proposal(pruned, back + np.log(n_twigs))
+
+
+class Change(_CascadeMove):
+    """Put another split in the place of one."""
+
+    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
+        """Draw an inner node and another split for it."""
+        inner = np.flatnonzero(state.feature != LEAF)
+        if inner.size == 0:
+            return _invalid(state)
+        node = int(inner[int(rng.integers(inner.size))])
+        splits = self.splits_at(self.boxes(state)[node])
+        if node in self.twigs(state):
+            return self._over_leaves(state, node, splits, splits.draw(rng))
+        n_branches = len(state.children(node))
+        split = splits.draw_with_branches(rng, n_branches)
+        return self._above(state, node, splits, split)
+
+    def proposals(self, state: Tree) -> Weighted:
+        """Return every change of every inner node."""
+        inner = np.flatnonzero(state.feature != LEAF)
+        found: Weighted = [] if inner.size else [(_invalid(state), 1.0)]
+        boxes, twigs = self.boxes(state), self.twigs(state)
+        for node in map(int, inner):
+            splits = self.splits_at(boxes[node])
+            if node in twigs:
+                for split in splits.all():
+                    proposal = self._over_leaves(state, node, splits, split)
+                    found.append((proposal, splits.probability(split) / inner.size))
+            else:
+                n_branches = len(state.children(node))
+                for split in splits.all_with_branches(n_branches):
+                    probability = splits.probability_with_branches(split)
+                    found.append(
+                        (self._above(state, node, splits, split), probability / inner.size)
+                    )
+        return found
+
+    def _over_leaves(
+        self, tree: Tree, node: int, splits: SplitProposals, split: Split
+    ) -> Proposal[Tree]:
+        changed = self.replaced(tree, node, (split[0], _leaves_for(split[1])))
+        back = splits.probability(self.split_of(tree, node))
+        return Proposal(changed, float(np.log(back) - np.log(splits.probability(split))))
+
+    def _above(self, tree: Tree, node: int, splits: SplitProposals, split: Split) -> Proposal[Tree]:
+        old = self.split_of(tree, node)
+        below = [self.nested(tree, child) for child in tree.children(node)]
+        for old_block, block, subtree in zip(old[1], split[1], below, strict=True):
+            same = old[0] == split[0] and old_block == block
+            used = _columns_of(subtree)
+            if not same and (old[0] in used or split[0] in used):
+                return _invalid(tree)
+        changed = self.replaced(tree, node, (split[0], list(zip(split[1], below, strict=True))))
+        back = splits.probability_with_branches(old)
+        forward = splits.probability_with_branches(split)
+        return Proposal(changed, float(np.log(back) - np.log(forward)))
+
+
+class Swap(_CascadeMove):
+    """Exchange the splits of a parent and its children, or of a parent and one child."""
+
+    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
+        """Draw an inner node other than the root."""
+        inner = np.flatnonzero(state.feature != LEAF)[1:]
+        if inner.size == 0:
+            return _invalid(state)
+        return self._proposal(state, int(inner[int(rng.integers(inner.size))]), inner.size)
+
+    def proposals(self, state: Tree) -> Weighted:
+        """Return the swap at every inner node other than the root."""
+        inner = np.flatnonzero(state.feature != LEAF)[1:]
+        if inner.size == 0:
+            return [(_invalid(state), 1.0)]
+        merged: dict[Tree, tuple[Proposal[Tree], float]] = {}
+        for node in map(int, inner):
+            proposal = self._proposal(state, node, inner.size)
+            _, before = merged.get(proposal.state, (proposal, 0.0))
+            merged[proposal.state] = (proposal, before + 1 / inner.size)
+        return list(merged.values())
+
+    def _proposal(self, tree: Tree, node: int, n_choices: int) -> Proposal[Tree]:
+        parent = int(tree.parent[node])
+        siblings = tree.children(parent)
+        column, blocks = self.split_of(tree, parent)
+        if tree.feature[node] == column:
+            return _invalid(tree)
+        splits = [self.split_of(tree, s) if tree.feature[s] != LEAF else None for s in siblings]
+        own = self.split_of(tree, node)
+        below = [self.nested(tree, sibling) for sibling in siblings]
+        if all(split == own for split in splits):
+            turned = [
+                (block, (column, [(blocks[i], below[i][1][k][1]) for i in range(len(blocks))]))
+                for k, block in enumerate(own[1])
+            ]
+            swapped = self.replaced(tree, parent, (own[0], turned))
+            n_back = n_choices - len(blocks) + len(own[1])
+            return Proposal(
+                swapped, float(np.log(len(own[1]) / n_back) - np.log(len(blocks) / n_choices))
+            )
+        if len(own[1]) != len(blocks):
+            return _invalid(tree)
+        rank = siblings.index(node)
+        grandchildren = [subtree for _, subtree in below[rank][1]]
+        others = [b for i, b in enumerate(below) if i != rank]
+        moved = [b for i, b in enumerate(grandchildren) if i != rank]
+        if any({column, own[0]} & _columns_of(subtree) for subtree in others + moved):
+            return _invalid(tree)
+        below[rank] = (column, list(zip(blocks, grandchildren, strict=True)))
+        return Proposal(
+            self.replaced(tree, parent, (own[0], list(zip(own[1], below, strict=True)))), 0.0
+        )
+
+
+def _columns_of(nested: Any) -> set[int]:
+    """Return the columns split anywhere in a nested subtree."""
+    if nested is None:
+        return set()
+    return {nested[0]}.union(*(_columns_of(child) for _, child in nested[1]))

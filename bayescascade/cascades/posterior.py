@@ -1,0 +1,434 @@
+"""The two cascade posteriors: log prior, log likelihood, and their compiled sweeps.
+
+Goh (2018), section 3.2. ``K`` leaves with weight ``n_l`` and volume ``v_l``, ``n`` the total
+weight, ``alpha`` = `concentration`; all log densities unnormalized, in nats.
+
+* `LeafPosterior` (Model I), ``lam`` = `expected_leaves`::
+
+      log_prior      = -lam + K ln lam - ln K!
+      log_likelihood = lnG(K alpha) - lnG(n + K alpha)
+                       + sum_l [lnG(n_l + alpha) - lnG(alpha) - n_l ln v_l]
+
+* `BranchPosterior` (Model II), ``lam`` = `expected_branches`, inner nodes ``i`` with ``b_i``
+  branches of weights ``n_c``::
+
+      log_prior      = sum_i [-lam + b_i ln lam - ln b_i!] + sum_l [-lam]
+                       (+ ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma), d of p columns used)
+      log_likelihood = sum_i [lnB(alpha + n_c) - lnB(alpha, .., alpha)] - sum_l n_l ln v_l
+
+The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
+that many leaves times the Poisson, as in the thesis. `max_branches` bounds every ``b_i``.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from bayescascade.cascades import kernels
+from bayescascade.cascades.moves import Change, Grow, Prune, Swap
+from bayescascade.cascades.tree import LEAF, Tree
+from bayescascade.errors import ModelFileError
+from bayescascade.validation import check_integer, check_real
+from samplers.types import Move, StepCounts
+
+if TYPE_CHECKING:
+    from bayescascade.table import Table
+
+__all__ = ["BranchPosterior", "CascadePosterior", "LeafPosterior"]
+
+MOVE_WEIGHTS = {"grow": 0.4, "prune": 0.4, "change": 0.14, "swap": 0.06}
+"""How often each move is tried; grow and prune are each other's reverse, so they are equal."""
+
+_LARGEST_TABLE = 1 << 20  # entries, 8 MB
+_START_LEAVES = 8  # a random start has at most this many leaves
+
+
+class CascadePosterior:
+    """What both models share: the table, the moves, and compiled steps.
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows and their weights.
+    concentration : float > 0
+        Dirichlet parameter of every leaf (Model I) or branch (Model II).
+    max_branches : int >= 2 or None
+        Most branches of a split; None for as many as there are levels.
+    move_weights : mapping of str to float, optional
+        Selection weights of "grow", "prune", "change", "swap"; grow and prune equal.
+    """
+
+    _kind: int
+
+    def __init__(
+        self,
+        table: "Table",
+        concentration: float,
+        max_branches: int | None,
+        move_weights: Mapping[str, float] | None = None,
+    ) -> None:
+        check_real("concentration", concentration, above=0.0)
+        if max_branches is not None:
+            check_integer("max_branches", max_branches, minimum=2)
+        self.table = table
+        self.concentration = float(concentration)
+        schema = table.schema
+        most = max(2, int(schema.n_levels.max()))
+        self.max_branches = most if max_branches is None else min(int(max_branches), most)
+        self._weights = dict(MOVE_WEIGHTS if move_weights is None else move_weights)
+        self.is_nominal = tuple(column.kind == "nominal" for column in schema.columns)
+
+    # -- the contract -----------------------------------------------------------------------------
+
+    def log_prior(self, state: Tree) -> float:
+        """Return the log prior of a tree, nats, unnormalized."""
+        raise TypeError("use LeafPosterior or BranchPosterior")
+
+    def log_likelihood(self, state: Tree) -> float:
+        """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
+        counts, log_volumes = self.node_statistics(state)
+        leaves = state.leaves
+        uniform = float(np.dot(counts[leaves], log_volumes[leaves]))
+        return self._log_multinomial(state, counts) - uniform
+
+    def log_density(self, state: Tree) -> float:
+        """Return log prior plus log likelihood, nats."""
+        return self.log_prior(state) + self.log_likelihood(state)
+
+    def initial_state(self, rng: np.random.Generator) -> Tree:
+        """Return a random tree of one to eight leaves, grown without looking at the data."""
+        tree = Tree.root()
+        grow = Grow(self)
+        for _ in range(int(rng.integers(_START_LEAVES))):
+            tree = grow.random_split(rng, tree)
+        return tree
+
+    def moves(self) -> Mapping[str, Move[Tree]]:
+        """Return grow, prune, change and swap, each with its exact Hastings ratio."""
+        moves = {
+            "grow": Grow(self),
+            "prune": Prune(self),
+            "change": Change(self),
+            "swap": Swap(self),
+        }
+        return {name: moves[name] for name in self._weights if self._weights[name] > 0}
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return {name: weight for name, weight in self._weights.items() if weight > 0}
+
+    def describe(self, state: Tree) -> Mapping[str, float]:
+        """Return leaves, depth, columns used, the column split first (-1: none), and log prior."""
+        return {
+            "n_leaves": float(state.n_leaves),
+            "depth": float(state.depth),
+            "n_features": float(state.features_used.shape[0]),
+            "first_feature": float(state.feature[0]),
+            "log_prior": self.log_prior(state),
+        }
+
+    def advance(
+        self,
+        rng: np.random.Generator,
+        state: Tree,
+        n_steps: int,
+        inverse_temperature: float,
+    ) -> tuple[Tree, StepCounts[Tree]]:
+        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
+
+        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
+        is proportional to the distinct rows of the node that it touches.
+        """
+        proposed = np.zeros(len(kernels.MOVES), np.int64)
+        accepted = np.zeros(len(kernels.MOVES), np.int64)
+        summary = np.empty(3)
+        best, best_log_density = state, -np.inf
+        done = 0
+        while done < n_steps:  # again only if the tree outgrew the work space
+            work = self._load(state, 2 * state.n_nodes + 4 * self.max_branches + 128)
+            done += kernels.sweep(
+                rng, self.arrays, self.model_arrays, work, n_steps - done,
+                float(inverse_temperature), self._move_cdf, proposed, accepted, summary,
+            )  # fmt: skip
+            if summary[1] > best_log_density:
+                best_log_density, size = float(summary[1]), int(summary[2])
+                best = Tree(
+                    work.best_feature[:size].copy(),
+                    work.best_parent[:size].copy(),
+                    work.best_block[:size].copy(),
+                )
+            size = kernels.export(work, work.best_feature, work.best_parent, work.best_block)
+            state = Tree(
+                work.best_feature[:size].copy(),
+                work.best_parent[:size].copy(),
+                work.best_block[:size].copy(),
+            )
+        names = [name for name in kernels.MOVES if self._weights.get(name, 0.0) > 0]
+        index = {name: kernels.MOVES.index(name) for name in names}
+        return state, StepCounts(
+            proposed={name: int(proposed[index[name]]) for name in names},
+            accepted={name: int(accepted[index[name]]) for name in names},
+            log_density=float(summary[0]),
+            best_state=best,
+            best_log_density=best_log_density,
+        )
+
+    def encode_state(self, state: Tree) -> object:
+        """Return a tree as JSON-ready lists."""
+        return state.to_flat()
+
+    def decode_state(self, encoded: Any) -> Tree:
+        """Return the tree that `encode_state` encoded; checked, as a file may be forged."""
+        try:
+            tree = Tree.from_flat(encoded)
+            problem = next(tree.problems(self.is_nominal, self.table.schema.n_levels), None)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"a stored tree cannot be read: {error}") from error
+        if problem is not None:
+            raise ModelFileError(f"a stored tree is not valid: {problem}")
+        return tree
+
+    def fingerprint(self) -> str:
+        """Return a digest of model, parameters and data."""
+        told = json.dumps([type(self).__name__, self.parameters(), self.table.fingerprint()])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def parameters(self) -> dict[str, float | int | None]:
+        """Return the model's parameters by name."""
+        return {"concentration": self.concentration, "max_branches": self.max_branches}
+
+    # -- what both samplers and estimators read ---------------------------------------------------
+
+    def node_statistics(self, state: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return weight and log volume (nats) of every node, each (n_nodes,) float64."""
+        work = self._load(state, state.n_nodes)
+        return work.reals[:, kernels.COUNT].copy(), work.reals[:, kernels.LOG_VOLUME].copy()
+
+    def _load(self, state: Tree, capacity: int) -> kernels.Work:
+        work = kernels.new_work(self.arrays, capacity)
+        kernels.load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
+        return work
+
+    @cached_property
+    def _move_cdf(self) -> NDArray[np.float64]:
+        shares = np.array([self._weights.get(name, 0.0) for name in kernels.MOVES])
+        cdf = np.cumsum(shares / shares.sum())
+        cdf[np.flatnonzero(shares)[-1] :] = np.inf  # whatever rounding left of the sum
+        return cdf
+
+    def canonical(self, state: Tree) -> Tree:
+        """Return the tree that stands for all trees with this one's leaves and density."""
+        return state
+
+    @cached_property
+    def arrays(self) -> kernels.TableArrays:
+        """The table as kernels read it."""
+        schema = self.table.schema
+        return kernels.TableArrays(
+            codes=self.table.codes,
+            row_codes=np.ascontiguousarray(self.table.codes.T),
+            weights=self.table.weights,
+            nominal=np.array(self.is_nominal, np.bool_),
+            n_levels=np.asarray(schema.n_levels, np.int64),
+            offsets=np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64),
+            widths=np.concatenate([column.widths for column in schema.columns]),
+        )
+
+    @cached_property
+    def model_arrays(self) -> kernels.ModelArrays:
+        """The model as kernels read it."""
+        nominal_levels = self.table.schema.n_levels[np.array(self.is_nominal, np.bool_)]
+        largest = max(2, int(nominal_levels.max(initial=2)))
+        weights = self.branch_log_weights
+        norms = np.full(weights.shape, -np.inf)
+        norms[2:] = np.logaddexp.accumulate(weights[2:])
+        return kernels.ModelArrays(
+            kind=self._kind,
+            rate=self._rate,
+            alpha=self.concentration,
+            max_branches=self.max_branches,
+            branch_log_weights=weights,
+            branch_log_norms=norms,
+            inclusion=self._log_inclusion(),
+            log_stirling=log_stirling_numbers(largest),
+            log_gamma=gammaln(np.arange(self._n_whole_weights()) + self.concentration),
+            log_integers=np.log(np.maximum(np.arange(largest + 1), 1)),
+        )
+
+    def _n_whole_weights(self) -> int:
+        """Entries worth tabulating of functions of a whole weight; 0 if weights are not whole."""
+        weights = self.table.weights
+        whole = bool(np.all(weights == np.rint(weights)))
+        return int(min(weights.sum() + 1, _LARGEST_TABLE)) if whole else 0
+
+    @cached_property
+    def branch_log_weights(self) -> NDArray[np.float64]:
+        """Log weights, unnormalized, of proposing 0 .. max_branches branches; used from 2 on."""
+        b = np.arange(self.max_branches + 1)
+        return self._branch_log_weights(b.astype(np.float64))
+
+    # -- what the two models fill in --------------------------------------------------------------
+
+    @property
+    def _rate(self) -> float:
+        raise TypeError("use LeafPosterior or BranchPosterior")
+
+    def _log_multinomial(self, state: Tree, counts: NDArray[np.float64]) -> float:
+        raise TypeError("use LeafPosterior or BranchPosterior")
+
+    def _log_inclusion(self) -> NDArray[np.float64]:
+        return np.zeros(len(self.is_nominal) + 1)
+
+    def _branch_log_weights(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
+        return -b * np.log(2.0)
+
+
+class LeafPosterior(CascadePosterior):
+    """Model I: a Poisson on the number of leaves, one Dirichlet over all of them.
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows and their weights.
+    expected_leaves : float > 0
+        Mean of the Poisson.
+    concentration, max_branches, move_weights
+        As in `CascadePosterior`.
+    """
+
+    _kind = kernels.LEAF_MODEL
+
+    def __init__(
+        self,
+        table: "Table",
+        expected_leaves: float = 8.0,
+        concentration: float = 2.0,
+        max_branches: int | None = 2,
+        move_weights: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(table, concentration, max_branches, move_weights)
+        check_real("expected_leaves", expected_leaves, above=0.0)
+        self.expected_leaves = float(expected_leaves)
+
+    @property
+    def _rate(self) -> float:
+        return self.expected_leaves
+
+    def parameters(self) -> dict[str, float | int | None]:
+        """Return the model's parameters by name."""
+        return {"expected_leaves": self.expected_leaves, **super().parameters()}
+
+    def log_prior(self, state: Tree) -> float:
+        """Return ``log Poisson(K; expected_leaves)``."""
+        n_leaves, lam = state.n_leaves, self.expected_leaves
+        return float(-lam + n_leaves * np.log(lam) - gammaln(n_leaves + 1))
+
+    def _log_multinomial(self, state: Tree, counts: NDArray[np.float64]) -> float:
+        leaf_counts, alpha = counts[state.leaves], self.concentration
+        return _log_beta(leaf_counts + alpha) - _log_beta(np.full(leaf_counts.shape, alpha))
+
+    def canonical(self, state: Tree) -> Tree:
+        """Return the tree, among those with the same leaves, whose first splits gain the most.
+
+        Trees with the same leaves have the same posterior under this model, so which of them a
+        search ends in is chance; of two splits that gain the same, the earlier column is taken.
+        """
+        from bayescascade.cascades.canonical import strongest_splits_first
+
+        return strongest_splits_first(self, state)
+
+
+class BranchPosterior(CascadePosterior):
+    """Model II: a Poisson on the branches of every node, a Dirichlet at every split.
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows and their weights.
+    expected_branches : float > 0
+        Mean of the Poisson.
+    feature_inclusion : float in (0, 1) or None
+        Probability that a column is used at all; None for no such prior.
+    concentration, max_branches, move_weights
+        As in `CascadePosterior`.
+    """
+
+    _kind = kernels.BRANCH_MODEL
+
+    def __init__(
+        self,
+        table: "Table",
+        expected_branches: float = 2.0,
+        concentration: float = 2.0,
+        max_branches: int | None = None,
+        feature_inclusion: float | None = None,
+        move_weights: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(table, concentration, max_branches, move_weights)
+        check_real("expected_branches", expected_branches, above=0.0)
+        if feature_inclusion is not None:
+            check_real("feature_inclusion", feature_inclusion, above=0.0, below=1.0)
+        self.expected_branches = float(expected_branches)
+        self.feature_inclusion = None if feature_inclusion is None else float(feature_inclusion)
+
+    @property
+    def _rate(self) -> float:
+        return self.expected_branches
+
+    def parameters(self) -> dict[str, float | int | None]:
+        """Return the model's parameters by name."""
+        return {
+            "expected_branches": self.expected_branches,
+            "feature_inclusion": self.feature_inclusion,
+            **super().parameters(),
+        }
+
+    def log_prior(self, state: Tree) -> float:
+        """Return the Poisson terms of all nodes and, with `feature_inclusion`, that of columns."""
+        lam = self.expected_branches
+        branches = np.bincount(state.parent[1:], minlength=1)
+        branches = branches[branches > 0]
+        inner = float(np.sum(-lam + branches * np.log(lam) - gammaln(branches + 1)))
+        included = self._log_inclusion()[state.features_used.shape[0]]
+        return inner - lam * state.n_leaves + float(included)
+
+    def _log_multinomial(self, state: Tree, counts: NDArray[np.float64]) -> float:
+        alpha, total = self.concentration, 0.0
+        for node in np.flatnonzero(state.feature != LEAF):
+            below = counts[state.children(int(node))]
+            total += _log_beta(below + alpha) - _log_beta(np.full(below.shape, alpha))
+        return total
+
+    def _log_inclusion(self) -> NDArray[np.float64]:
+        p, gamma = len(self.is_nominal), self.feature_inclusion
+        if gamma is None:
+            return np.zeros(p + 1)
+        d = np.arange(p + 1)
+        log_choose = gammaln(p + 1) - gammaln(d + 1) - gammaln(p - d + 1)
+        inclusion: NDArray[np.float64] = log_choose + d * np.log(gamma) + (p - d) * np.log1p(-gamma)
+        return inclusion
+
+    def _branch_log_weights(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
+        weights: NDArray[np.float64] = b * np.log(self.expected_branches) - gammaln(b + 1)
+        return weights
+
+
+def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
+    """Return the (largest + 1, largest + 1) log Stirling numbers of the second kind, -inf for 0."""
+    table = np.full((largest + 1, largest + 1), -np.inf)
+    table[0, 0] = 0.0
+    for m in range(1, largest + 1):
+        k = np.arange(1, m + 1)
+        table[m, 1 : m + 1] = np.logaddexp(table[m - 1, k] + np.log(k), table[m - 1, k - 1])
+    return table
+
+
+def _log_beta(x: NDArray[np.float64]) -> float:
+    """Log of the multivariate beta function, ``sum lnG(x) - lnG(sum x)``."""
+    return float(np.sum(gammaln(x)) - gammaln(np.sum(x)))

@@ -1,0 +1,130 @@
+"""Slow, obvious twins of the compiled code. Nothing here imports the packages under test.
+
+A tree is ``None`` (a leaf) or ``(column, ((codes, tree), ...))`` with branches by lowest code. A
+problem is given by `n_levels`, `nominal` (per column), `widths` (per column, per level), and by
+`rows` (tuples of codes) with `weights`.
+"""
+
+import math
+from itertools import combinations, product
+
+
+def partitions(items):
+    """Yield every partition of a tuple into nonempty blocks, as sorted tuples of tuples."""
+    if len(items) == 1:
+        yield (items,)
+        return
+    first, rest = items[0], items[1:]
+    for k in range(len(rest) + 1):
+        for mates in combinations(rest, k):
+            block = (first, *mates)
+            left = tuple(x for x in rest if x not in mates)
+            if left:
+                for others in partitions(left):
+                    yield (block, *others)
+            else:
+                yield (block,)
+
+
+def runs(items):
+    """Yield every way to cut a tuple into consecutive nonempty runs."""
+    for cuts in product((False, True), repeat=len(items) - 1):
+        blocks, current = [], [items[0]]
+        for cut, item in zip(cuts, items[1:], strict=True):
+            if cut:
+                blocks.append(tuple(current))
+                current = []
+            current.append(item)
+        yield (*blocks, tuple(current))
+
+
+def all_trees(n_levels, nominal, max_branches):
+    """Return every tree over the whole domain."""
+
+    def below(box):
+        trees = [None]
+        for j, codes in enumerate(box):
+            if len(codes) < 2:
+                continue
+            ways = partitions(codes) if nominal[j] else runs(codes)
+            for blocks in ways:
+                if 2 <= len(blocks) <= max_branches:
+                    children = [below((*box[:j], block, *box[j + 1 :])) for block in blocks]
+                    for chosen in product(*children):
+                        trees.append((j, tuple(zip(sorted(blocks), chosen, strict=True))))
+        return trees
+
+    # blocks are sorted by lowest code, and children follow their blocks
+    def checked(tree):
+        if tree is None:
+            return True
+        return all(checked(child) for _, child in tree[1])
+
+    found = below(tuple(tuple(range(q)) for q in n_levels))
+    assert all(checked(tree) for tree in found)
+    return found
+
+
+def leaves_of(tree, n_levels):
+    """Return the box (codes of every column) of every leaf."""
+
+    def walk(node, box):
+        if node is None:
+            return [box]
+        column, branches = node
+        found = []
+        for codes, child in branches:
+            found += walk(child, (*box[:column], tuple(codes), *box[column + 1 :]))
+        return found
+
+    return walk(tree, tuple(tuple(range(q)) for q in n_levels))
+
+
+def weight_in(box, rows, weights):
+    return sum(
+        w for row, w in zip(rows, weights, strict=True) if all(c in b for c, b in zip(row, box, strict=True))
+    )
+
+
+def log_volume(box, widths):
+    return sum(math.log(sum(widths[j][c] for c in codes)) for j, codes in enumerate(box))
+
+
+def leaf_log_density(tree, problem, expected_leaves, alpha):
+    """Model I, term by term."""
+    boxes = leaves_of(tree, problem["n_levels"])
+    k, n = len(boxes), sum(problem["weights"])
+    value = -expected_leaves + k * math.log(expected_leaves) - math.lgamma(k + 1)
+    value += math.lgamma(k * alpha) - math.lgamma(n + k * alpha)
+    for box in boxes:
+        count = weight_in(box, problem["rows"], problem["weights"])
+        value += math.lgamma(count + alpha) - math.lgamma(alpha)
+        value -= count * log_volume(box, problem["widths"])
+    return value
+
+
+def branch_log_density(tree, problem, expected_branches, alpha, feature_inclusion=None):
+    """Model II, term by term."""
+    used = set()
+
+    def walk(node, box):
+        count = weight_in(box, problem["rows"], problem["weights"])
+        if node is None:
+            return -expected_branches - count * log_volume(box, problem["widths"])
+        column, branches = node
+        used.add(column)
+        b = len(branches)
+        value = -expected_branches + b * math.log(expected_branches) - math.log(math.factorial(b))
+        value += math.lgamma(b * alpha) - b * math.lgamma(alpha) - math.lgamma(b * alpha + count)
+        for codes, child in branches:
+            inner = (*box[:column], tuple(codes), *box[column + 1 :])
+            value += math.lgamma(alpha + weight_in(inner, problem["rows"], problem["weights"]))
+            value += walk(child, inner)
+        return value
+
+    value = walk(tree, tuple(tuple(range(q)) for q in problem["n_levels"]))
+    if feature_inclusion is not None:
+        p, d = len(problem["n_levels"]), len(used)
+        value += math.log(math.comb(p, d)) + d * math.log(feature_inclusion)
+        value += (p - d) * math.log(1 - feature_inclusion)
+    return value
