@@ -143,12 +143,13 @@ class Column:
             return pd.Series(self._draw_within_bins(positions, missing, rng), name=self.name)
         if not self.levels:
             return pd.Series([None] * len(positions), name=self.name, dtype=object)
-        level_values = pd.Series(list(self.levels), name=self.name)
-        values = level_values.take(np.where(missing, 0, positions)).reset_index(drop=True)
-        if missing.any():
-            values = values.convert_dtypes(convert_string=False, convert_floating=False)
-            values = values.mask(missing)
-        return values
+        values: Cells = pd.Series(list(self.levels), name=self.name)
+        values = values.take(np.where(missing, 0, positions)).reset_index(drop=True)
+        if not missing.any():
+            return values
+        # A plain integer or truth-value column cannot hold missing cells.
+        nullable = {"i": pd.Int64Dtype(), "b": pd.BooleanDtype()}.get(values.dtype.kind)
+        return (values if nullable is None else values.astype(nullable)).mask(missing)
 
     def codes_for(self, evidence: object) -> tuple[int, ...]:
         """Return the sorted codes that `evidence` allows.
@@ -164,7 +165,7 @@ class Column:
         DataError
             If it names no level, an unknown one, or a pair that is not two increasing edges.
         """
-        if evidence is None or evidence is pd.NA or evidence != evidence:
+        if pd.api.types.is_scalar(evidence) and pd.Series([evidence], dtype=object).isna()[0]:
             if not self.has_missing_level:
                 raise DataError(
                     f'column "{self.name}" has no level for missing cells, got {evidence}'

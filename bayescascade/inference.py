@@ -102,7 +102,8 @@ class LevelCollector(Collector):
         self._is_ordered |= factor.is_ordered
         self._values.update(dict.fromkeys((type(value), value) for value in factor.values))
         if len(self._values) > MAX_LEVELS:
-            self._give_up(is_weighted=weights is not None)
+            # Too many for any kind (unless they are spellings of fewer): raise before the end.
+            self.column("level", is_weighted=weights is not None)
 
     def column(self, missing: str, is_weighted: bool) -> Column:
         """Return the column that fits the cells; see `Collector.column`."""
@@ -139,7 +140,7 @@ class LevelCollector(Collector):
             )
         if len(levels) == self.n_rows >= _MIN_IDENTIFIED_ROWS and not is_weighted:
             raise DataError(
-                f'column "{self.name}" has a different value in every row ({self.n_rows:,} rows): '
+                f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
                 f"{drop} or declare its kind"
             )
         if len(levels) > MAX_NOMINAL_LEVELS and isinstance(levels[0], int):
@@ -157,14 +158,6 @@ class LevelCollector(Collector):
             f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '
             "group rare levels, declare it ordinal with its levels in order, "
             f"or drop it (--drop {self.name})"
-        )
-
-    def _give_up(self, is_weighted: bool) -> None:
-        """Raise DataError: the column has too many values for any kind, so do not read on."""
-        self.column("level", is_weighted)  # raises the fitting error, if there is a special one
-        raise DataError(
-            f'column "{self.name}" must have at most {MAX_LEVELS:,} levels, '
-            f"got more in its first {self.n_rows:,} rows"
         )
 
 

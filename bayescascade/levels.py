@@ -91,13 +91,15 @@ def tidy_levels(levels: Iterable[Level]) -> list[Level]:
     Numbers become ints if all are integral, else floats; a mixture of types becomes text.
     """
     listed = list(levels)
-    if all(isinstance(level, bool) for level in listed):
-        tidy = listed
-    elif all(isinstance(level, (int, float)) and not isinstance(level, bool) for level in listed):
-        integral = all(float(level).is_integer() for level in listed)
-        tidy = [int(level) if integral else float(level) for level in listed]
-    else:
-        tidy = [level_text(level) for level in listed]
+    tidy: Sequence[Level] = listed
+    if not all(isinstance(level, bool) for level in listed):
+        numbers = [x for x in listed if isinstance(x, (int, float)) and not isinstance(x, bool)]
+        if len(numbers) < len(listed):
+            tidy = [level_text(level) for level in listed]
+        elif all(isinstance(number, int) or number.is_integer() for number in numbers):
+            tidy = [int(number) for number in numbers]
+        else:
+            tidy = [float(number) for number in numbers]
     return list(dict.fromkeys(tidy))
 
 
@@ -128,7 +130,7 @@ def factorize(name: str, cells: Cells) -> Factor:
         ]
         positions = cells.cat.codes.to_numpy().astype(np.int64)
         return Factor(categories, positions, True, bool(cells.cat.ordered))
-    if cells.dtype == object and pd.api.types.infer_dtype(cells).startswith("mixed"):
+    if cells.dtype == object and pd.api.types.infer_dtype(cells) in ("mixed", "mixed-integer"):
         # Hashing would take True for 1; text keeps them apart.
         present = cells.notna()
         cells = cells.where(

@@ -19,7 +19,7 @@ from bayescascade.validation import check_integer
 __all__ = ["CsvSource", "FrameSource", "ParquetSource", "Source"]
 
 _FRAME_BLOCK_ROWS = 100_000
-_CSV_BLOCK_BYTES = 8 << 20
+_CSV_BLOCK_BYTES = 2 << 20
 
 # What pandas.read_csv takes for a missing cell.
 _MISSING_TEXTS = (

@@ -186,8 +186,9 @@ class Table:
         """Read a comma-separated UTF-8 file with a header, twice, in chunks.
 
         The file may be compressed (.gz). Cells mean what pandas.read_csv takes them for, and the
-        table is the one that `from_frame` makes of its DataFrame; but rows of another width than
-        the header, and equal column names, are errors. Memory: a chunk and the distinct rows.
+        table is the one that `from_frame` makes of its DataFrame. But rows of another width than
+        the header, and equal column names, are errors; and integers beyond 2**53 stay exact beside
+        missing cells. Memory: a chunk and the distinct rows.
 
         Parameters
         ----------

@@ -1,0 +1,380 @@
+"""A schema turns rows into codes and back, and says what does not fit."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from bayescascade.errors import DataError, ModelFileError, ParameterError
+from bayescascade.schema import Column, Schema
+from bayescascade.table import Table
+
+SEX = Column("sex", "nominal", ("female", "male"))
+SIZE = Column("size", "ordinal", (3, 1, 2, 7), has_missing_level=True)
+INCOME = Column("income", "continuous", (), (0.0, 1.0, 2.5, 10.0), has_missing_level=True)
+OWNER = Column("owner", "nominal", (False, True))
+SCHEMA = Schema((SEX, SIZE, INCOME, OWNER))
+
+
+def test_codes_follow_the_levels() -> None:
+    """Every kind of column, missing cells included, in the documented codes."""
+    frame = pd.DataFrame(
+        {
+            "owner": [True, False, None],
+            "ignored": 1,
+            "income": [0.0, 10.0, None],
+            "size": [3, 2, None],
+            "sex": ["male", "female", None],
+        }
+    )
+    codes = SCHEMA.encode(frame)
+    assert codes.dtype == np.int32
+    assert codes.flags.c_contiguous
+    assert codes.tolist() == [[1, 0, -1], [0, 2, 4], [0, 2, 3], [1, 0, -1]]
+
+
+def test_bins_are_half_open_and_the_last_is_closed() -> None:
+    """An edge must belong to exactly one bin, and the largest value to the last."""
+    column = Column("x", "continuous", (), (0.0, 1.0, 2.0))
+    cells = pd.Series([0.0, np.nextafter(1, 0), 1.0, 2.0])
+    assert column.encode(cells).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {"sex": "male", "size": 1, "income": 1, "owner": True},
+        pd.Series({"owner": True, "income": 1.0, "sex": "male", "size": 1}),
+        {"sex": ["male"], "size": ["1"], "income": ["1.0"], "owner": ["true"]},
+        np.array([["male", 1.0, 1, np.True_]], dtype=object),
+        [["male", np.int8(1), "1", "TRUE"]],
+        pd.DataFrame({"sex": pd.Categorical(["male"]), "size": 1, "income": 1, "owner": True}),
+    ],
+    ids=["mapping", "series", "columns", "array", "list", "frame"],
+)
+def test_one_row_in_any_form(rows: object) -> None:
+    """A model fitted on a DataFrame must score what a user has at hand, text included."""
+    assert SCHEMA.encode(rows).tolist() == [[1], [1], [1], [1]]
+
+
+def test_encode_row_is_flat() -> None:
+    """Explaining a single row needs one code per column."""
+    row = {"sex": "male", "size": None, "income": math.nan, "owner": None}
+    assert SCHEMA.encode_row(row).tolist() == [1, 4, 3, -1]
+    with pytest.raises(DataError, match="one value per column, got 2"):
+        SCHEMA.encode_row(
+            {"sex": ["male"] * 2, "size": [1] * 2, "income": [1] * 2, "owner": [True] * 2}
+        )
+
+
+@pytest.mark.parametrize("cells", [[1, 2], [1.0, 2.0], ["1", "2"], ["1.0", " 2"], ["01", "2e0"]])
+def test_number_levels_match_any_spelling(cells: list[object]) -> None:
+    """A CSV file read as text, or with a missing cell that made floats, is the same table."""
+    assert Column("n", "nominal", (1, 2)).encode(pd.Series(cells)).tolist() == [0, 1]
+
+
+def test_text_levels_match_the_canonical_text_only() -> None:
+    """The texts "01" and "1" may be two codes of a register; the number 1 means the latter."""
+    column = Column("code", "nominal", ("01", "1", "x"))
+    assert column.encode(pd.Series(["01", "1", "x"])).tolist() == [0, 1, 2]
+    assert column.encode(pd.Series([1, 1.0])).tolist() == [1, 1]
+    with pytest.raises(DataError, match=r'unknown level "1\.0"'):
+        column.encode(pd.Series(["1.0"]))
+
+
+def test_truth_values_are_not_numbers() -> None:
+    """True must not silently be taken for 1."""
+    with pytest.raises(DataError, match='unknown level "True" in row 1'):
+        Column("n", "nominal", (0, 1)).encode(pd.Series([True]))
+    with pytest.raises(DataError, match='unknown level "1" in row 2'):
+        OWNER.encode(pd.Series([True, 1], dtype=object))
+
+
+def test_large_integers_are_exact() -> None:
+    """Beyond 2**53 neighboring integers must not be confused by a float in between."""
+    column = Column("id", "nominal", (2**53, 2**53 + 1))
+    assert column.encode(pd.Series([2**53 + 1, 2**53])).tolist() == [1, 0]
+    assert column.encode(pd.Series([str(2**53 + 1), str(2**53)])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"sex": "mael"},
+            'column "sex" has the unknown level "mael" in row 17; known levels: female, male',
+        ),
+        (
+            {"size": 5},
+            'column "size" has the unknown level "5" in row 17; known levels: 3, 1, 2, 7',
+        ),
+        (
+            {"income": 10.5},
+            'column "income" has 10.5 in row 17, outside [0, 10] '
+            "(a bin includes its lower edge, the last bin both)",
+        ),
+        ({"income": math.inf}, 'column "income" has inf in row 17, outside [0, 10]'),
+        (
+            {"income": "much"},
+            "continuous column \"income\" must hold numbers, got 'much' in row 17",
+        ),
+    ],
+)
+def test_a_cell_outside_the_domain_is_named(change: dict[str, object], message: str) -> None:
+    """A user must find the cell in the file: column, value and row."""
+    row = {"sex": "male", "size": 1, "income": 1, "owner": True}
+    frame = pd.DataFrame([row] * 16 + [row | change])
+    with pytest.raises(DataError) as caught:
+        SCHEMA.encode(frame)
+    assert str(caught.value).startswith(message)
+
+
+def test_many_known_levels_are_cut_short() -> None:
+    """A message must fit on a screen."""
+    column = Column("n", "ordinal", tuple(range(1000)))
+    with pytest.raises(DataError, match=r"known levels: 0, 1, 2, 3, 4, 5, 6, 7, \.\.\.$"):
+        column.encode(pd.Series([-1]))
+
+
+def test_structural_errors_are_named() -> None:
+    """Wrong columns, widths and shapes must not reach the codes."""
+    with pytest.raises(DataError, match='column "size" is missing; columns: sex'):
+        SCHEMA.encode(pd.DataFrame({"sex": ["male"]}))
+    with pytest.raises(DataError, match='column "owner" is missing'):
+        SCHEMA.encode({"sex": "male", "size": 1, "income": 2})
+    with pytest.raises(DataError, match="rows must have 4 columns, got 3"):
+        SCHEMA.encode(np.zeros((2, 3)))
+    with pytest.raises(DataError, match="2 dimensions, got 1"):
+        SCHEMA.encode(np.zeros(4))
+    with pytest.raises(DataError, match='must be different, got "sex" more than once'):
+        SCHEMA.encode(pd.DataFrame([["male"] * 5], columns=["sex", "sex", "size", "income", "x"]))
+    with pytest.raises(DataError, match="same length"):
+        SCHEMA.encode({"sex": ["male"], "size": [1, 2], "income": [1], "owner": [True]})
+
+
+def test_missing_cells_can_be_forbidden() -> None:
+    """A fit must not see the code -1, which stands for no level."""
+    row = {"sex": ["male", None], "size": [None, 1], "income": [1, 1], "owner": [True, True]}
+    with pytest.raises(DataError, match='column "sex" has a missing cell in row 2 but no level'):
+        SCHEMA.encode(row, allow_missing=False)
+
+
+def test_a_table_with_the_schema_is_taken_as_it_is() -> None:
+    """Scoring a Table must not need its rows again; another domain is an error."""
+    table = Table.from_frame(pd.DataFrame({"a": [2, 1, 2], "b": ["x", "y", "x"]}))
+    assert table.schema.encode(table).tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(DataError, match="the model's columns and levels"):
+        SCHEMA.encode(table)
+
+
+def test_decode_reverses_encode(rng: np.random.Generator) -> None:
+    """Sampled rows must be rows of the table's domain, with its types."""
+    codes = np.array([rng.integers(0, n, 500) for n in SCHEMA.n_levels])
+    frame = SCHEMA.decode(codes, rng)
+    assert list(frame.columns) == list(SCHEMA.names)
+    assert SCHEMA.encode(frame).tolist() == codes.tolist()
+    assert frame["owner"].dtype == bool
+    assert frame["size"].dtype == "Int64"  # integers beside missing cells
+    assert Schema((Column("n", "nominal", (1, 2)),)).decode(codes[:1], rng)["n"].dtype == np.int64
+    assert frame["income"].isna().tolist() == (codes[2] == 3).tolist()
+
+
+def test_decoded_bins_include_no_upper_edge(rng: np.random.Generator) -> None:
+    """Between neighboring floats rounding must not move a draw to the next bin."""
+    edges = (1.0, np.nextafter(1, 2), np.nextafter(np.nextafter(1, 2), 2), 2.0)
+    schema = Schema((Column("x", "continuous", (), tuple(map(float, edges))),))
+    codes = rng.integers(0, 3, (1, 1000))
+    assert schema.encode(schema.decode(codes, rng)).tolist() == codes.tolist()
+
+
+def test_decoded_values_are_uniform_within_their_bin(rng: np.random.Generator) -> None:
+    """The density within a bin is constant; a draw that is not uniform must be noticed."""
+    schema = Schema((Column("x", "continuous", (), (0.0, 1.0, 3.0)),))
+    values = schema.decode(np.ones((1, 5000), dtype=np.int64), rng)["x"].to_numpy()
+    p_value = stats.kstest(values, stats.uniform(1, 2).cdf).pvalue
+    assert p_value > 1e-4
+    broken = 1 + 2 * ((values - 1) / 2) ** 1.2
+    assert stats.kstest(broken, stats.uniform(1, 2).cdf).pvalue < 1e-4
+
+
+def test_decode_refuses_codes_out_of_range(rng: np.random.Generator) -> None:
+    """A wrong code must not be wrapped around to the last level."""
+    for codes in ([[0], [0], [0], [2]], [[-1], [0], [0], [0]]):
+        with pytest.raises(ParameterError, match="must be from 0 to 1"):
+            SCHEMA.decode(np.array(codes), rng)
+    with pytest.raises(ParameterError, match=r"shape \(4, n_rows\), got \(1, 4\)"):
+        SCHEMA.decode(np.zeros((1, 4), dtype=int), rng)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "codes"),
+    [
+        ({"sex": "male"}, {0: (1,)}),
+        ({"sex": ["male", "female", "male"]}, {0: (0, 1)}),
+        ({"size": {1, "7"}, "owner": "true"}, {1: (1, 3), 3: (1,)}),
+        ({"size": None}, {1: (4,)}),
+        ({"size": math.nan}, {1: (4,)}),
+        ({"size": pd.NA}, {1: (4,)}),
+        ({"income": 2.5}, {2: (2,)}),
+        ({"income": "0.5"}, {2: (0,)}),
+        ({"income": (0, 2.5)}, {2: (0, 1)}),
+        ({"income": [1.0, 10]}, {2: (1, 2)}),
+        ({"income": np.array([1.0, 2.5]), "size": np.array([7, 1])}, {2: (1,), 1: (1, 3)}),
+        ({}, {}),
+    ],
+)
+def test_evidence_becomes_codes(
+    evidence: dict[str, object], codes: dict[int, tuple[int, ...]]
+) -> None:
+    """Conditioning takes levels, lists, numbers and intervals."""
+    assert SCHEMA.encode_evidence(evidence) == codes
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        ({"gender": "male"}, 'evidence names the unknown column "gender"; columns: sex, size'),
+        ({"sex": "mael"}, 'column "sex" has the unknown level "mael"; known levels: female, male'),
+        ({"sex": []}, 'evidence on column "sex" must name a level, got none'),
+        ({"sex": None}, 'column "sex" has no level for missing cells, got None'),
+        ({"income": (0, 2)}, "a pair of increasing edges out of 0, 1, 2.5, 10, got [0, 2]"),
+        ({"income": (1, 1)}, "got [1, 1]"),
+        ({"income": (0, 1, 2.5)}, "got [0, 1, 2.5]"),
+        ({"income": 11}, 'column "income" has 11 in row 1, outside [0, 10]'),
+        ({"sex": [["male"]]}, "got ['male'] of type list"),
+    ],
+)
+def test_wrong_evidence_is_named(evidence: dict[str, object], message: str) -> None:
+    """Evidence that is off by an edge must not silently condition on something else."""
+    with pytest.raises(DataError) as caught:
+        SCHEMA.encode_evidence(evidence)
+    assert message in str(caught.value)
+
+
+def test_edges_may_be_given_as_printed() -> None:
+    """A user copies an interval from a printed tree, where edges are rounded."""
+    column = Column("x", "continuous", (), (0.1, 1 / 3, 2 / 3))
+    assert column.describe_codes([0]) == "in [0.1, 0.333333)"
+    assert column.codes_for((0.333333, 2 / 3)) == (1,)
+
+
+@pytest.mark.parametrize(
+    ("column", "codes", "words"),
+    [
+        (Column("c", "nominal", ("1st", "2nd", "crew")), [2, 0], "1st, crew"),
+        (Column("c", "nominal", ("1st", "2nd")), [0, 1], "anything"),
+        (Column("c", "nominal", ("a", "b"), has_missing_level=True), [0, 2], "a or missing"),
+        (Column("c", "nominal", ("a", "b"), has_missing_level=True), [2], "missing"),
+        (SIZE, [0], "3"),
+        (SIZE, [1, 2], "1, 2"),
+        (SIZE, [1, 2, 3], "1 to 7"),
+        (SIZE, [0, 2, 3], "3, 2, 7"),
+        (INCOME, [0, 1], "in [0, 2.5)"),
+        (INCOME, [2], "in [2.5, 10]"),
+        (INCOME, [0, 2, 3], "in [0, 1) or [2.5, 10] or missing"),
+        (OWNER, [1], "True"),
+        (Column("x", "continuous", (), (0.0, 1e6, 1234567.5)), [0], "in [0, 1000000)"),
+        (Column("x", "continuous", (), (1.0, 1.00000001, 2.0)), [1], "in [1.00000001, 2]"),
+    ],
+)
+def test_codes_in_words(column: Column, codes: list[int], words: str) -> None:
+    """What is printed after "is" must name exactly these codes."""
+    assert column.describe_codes(codes) == words
+
+
+def test_volumes() -> None:
+    """Densities divide by these widths; the missing level of a continuous column is an atom."""
+    assert SEX.widths.tolist() == [1, 1]
+    assert SIZE.widths.tolist() == [1] * 5
+    assert INCOME.widths.tolist() == [1, 1.5, 7.5, 1]
+    assert SCHEMA.log_cells == pytest.approx(math.log(2 * 5 * 11 * 2))
+    assert SCHEMA.n_cells is None
+    assert SCHEMA.n_levels.tolist() == [2, 5, 4, 2]
+    assert not SCHEMA.n_levels.flags.writeable
+
+
+def test_a_wide_table_does_not_overflow() -> None:
+    """300 binary columns have more cells than a float can count to."""
+    schema = Schema(tuple(Column(f"c{i}", "nominal", (0, 1)) for i in range(3000)))
+    assert schema.n_cells == 2**3000
+    assert schema.log_cells == pytest.approx(3000 * math.log(2))
+
+
+def test_json_round_trip() -> None:
+    """A saved model must come back with the same levels, types and fingerprint."""
+    record = json.loads(json.dumps(SCHEMA.to_dict()))
+    rebuilt = Schema.from_dict(record)
+    assert rebuilt == SCHEMA
+    assert [type(level) for level in rebuilt.columns[3].levels] == [bool, bool]
+    assert rebuilt.fingerprint() == SCHEMA.fingerprint()
+    assert Schema((SEX,)).fingerprint() != Schema((OWNER,)).fingerprint()
+
+
+def column_record(**changes: object) -> dict[str, object]:
+    return {**SEX.to_dict(), **changes}
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (None, "field"),
+        ({"columns": []}, "at least one column"),
+        ({"columns": {}}, "must be a list"),
+        ({"columns": [SEX.to_dict()] * 2}, 'got "sex" more than once'),
+        ({"columns": [SEX.to_dict()], "more": 1}, "exactly the field"),
+        ({"columns": [[]]}, "exactly the fields"),
+        ({"columns": [{"name": "sex"}]}, "exactly the fields"),
+        ({"columns": [column_record(name=1)]}, "name must be text"),
+        ({"columns": [column_record(kind="cardinal")]}, "nominal, ordinal or continuous"),
+        ({"columns": [column_record(kind=["nominal"])]}, "nominal, ordinal or continuous"),
+        ({"columns": [column_record(levels="ab")]}, "must be lists"),
+        ({"columns": [column_record(levels=[])]}, "1 to 64 levels, got 0"),
+        ({"columns": [column_record(levels=list(range(65)))]}, "1 to 64 levels, got 65"),
+        (
+            {"columns": [column_record(levels=list(range(64)), has_missing_level=True)]},
+            "1 to 64 levels, got 65",
+        ),
+        (
+            {"columns": [column_record(kind="ordinal", levels=list(range(65537)))]},
+            "1 to 65,536 levels, got 65,537",
+        ),
+        ({"columns": [column_record(levels=["b", "a"])]}, "must be sorted"),
+        ({"columns": [column_record(levels=["a", "a"])]}, "must be different"),
+        ({"columns": [column_record(levels=["1", 1])]}, "must be different and of one type"),
+        ({"columns": [column_record(levels=[True, 1])]}, "must be different and of one type"),
+        ({"columns": [column_record(levels=[None])]}, "got None of type NoneType"),
+        ({"columns": [column_record(levels=[["a"]])]}, "of type list"),
+        ({"columns": [column_record(levels=[math.nan])]}, "finite"),
+        ({"columns": [column_record(edges=[0, 1])]}, "must have no edges"),
+        ({"columns": [column_record(has_missing_level=1)]}, "true or false"),
+        ({"columns": [column_record(kind="continuous")]}, "must have no levels"),
+        ({"columns": [column_record(kind="continuous", levels=[], edges=[1])]}, "at least two"),
+        (
+            {"columns": [column_record(kind="continuous", levels=[], edges=[1, 1])]},
+            "strictly increasing",
+        ),
+        (
+            {"columns": [column_record(kind="continuous", levels=[], edges=[1, math.inf])]},
+            "finite",
+        ),
+        (
+            {"columns": [column_record(kind="continuous", levels=[], edges=[-1e308, 1e308])]},
+            "finite",
+        ),
+        (
+            {"columns": [column_record(kind="continuous", levels=[], edges=[1, 10**400])]},
+            "too large",
+        ),
+        (
+            {"columns": [column_record(kind="continuous", levels=[], edges=["0", "1"])]},
+            "must be numbers",
+        ),
+    ],
+)
+def test_forged_schemas_are_refused(record: object, message: str) -> None:
+    """A model file that was edited must be refused before it is used."""
+    with pytest.raises(ModelFileError, match=message):
+        Schema.from_dict(record)

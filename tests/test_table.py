@@ -1,0 +1,376 @@
+"""Tables from DataFrames and arrays: kinds, levels, distinct rows and weights."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescascade import bins
+from bayescascade.bins import RowSample, equal_frequency_edges
+from bayescascade.errors import DataError, ParameterError
+from bayescascade.schema import Column
+from bayescascade.table import Table
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def only_column(values: object, **declared: object) -> Column:
+    """Return the column that is inferred beside one that varies."""
+    frame = pd.DataFrame({"x": values})
+    frame["other"] = ["a", "b"] * (len(frame) // 2) + ["a"] * (len(frame) % 2)
+    return Table.from_frame(frame, **declared).schema.columns[0]
+
+
+def test_titanic() -> None:
+    """The README's first lines: rows, distinct rows, columns and cells."""
+    frame = pd.read_csv(DATA / "titanic.csv")
+    table = Table.from_frame(frame, drop=["survived"], source="titanic.csv")
+    assert repr(table) == "<Table: titanic.csv: 2,201 rows, 14 distinct, 3 columns, 16 cells>"
+    assert table.schema.names == ("class", "sex", "age")
+    assert table.schema.columns[0].levels == ("1st", "2nd", "3rd", "crew")
+    assert table.total_weight == 2201
+    assert table.notes == ()
+    counts = frame.groupby(["class", "sex", "age"]).size()
+    assert table.weights.tolist() == counts.tolist()
+
+
+def test_arrays_are_compact_sorted_and_read_only() -> None:
+    """Kernels rely on the layout, and nobody may change the counts behind a posterior."""
+    table = Table.from_frame(pd.read_csv(DATA / "tic_tac_toe.csv"))
+    assert table.codes.dtype == np.uint8
+    assert table.codes.flags.c_contiguous
+    assert table.codes.shape == (10, 958)
+    assert table.weights.dtype == np.float64
+    assert not table.codes.flags.writeable
+    assert not table.weights.flags.writeable
+    rows = [tuple(row) for row in table.codes.T.tolist()]
+    assert rows == sorted(set(rows))
+
+
+def test_many_codes_need_two_bytes() -> None:
+    """256 codes fit a byte, 257 do not: they must not wrap around."""
+    for n_codes, dtype in ((256, np.uint8), (257, np.uint16)):
+        table = Table.from_frame(pd.DataFrame({"x": range(n_codes)}), ordinal=["x"])
+        assert table.codes.dtype == dtype
+        assert table.codes[0].tolist() == list(range(n_codes))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "levels"),
+    [
+        (["b", "a", "b"], "nominal", ("a", "b")),
+        ([True, False, True], "nominal", (False, True)),
+        ([10, 9, 10], "nominal", (9, 10)),
+        ([10.0, 9.0, 10.0], "nominal", (9, 10)),
+        (np.array([3, 1, 1], dtype=np.uint8), "nominal", (1, 3)),
+        (np.array(["x", "y", "x"], dtype=object), "nominal", ("x", "y")),
+        (pd.array([1, 2, 1], dtype="Int64"), "nominal", (1, 2)),
+        (pd.array([True, False, True], dtype="boolean"), "nominal", (False, True)),
+        ([1, "a", 1], "nominal", ("1", "a")),
+        ([1, True, 1], "nominal", ("1", "True")),
+        (pd.Categorical(["b", "a", "b"], ["c", "b", "a"]), "nominal", ("a", "b", "c")),
+        (pd.Categorical([2, 2, 1], [1, 2, 5]), "nominal", (1, 2, 5)),
+        (
+            pd.Categorical(["lo", "hi", "lo"], ["lo", "mid", "hi"], ordered=True),
+            "ordinal",
+            ("lo", "mid", "hi"),
+        ),
+        (
+            pd.cut(pd.Series([0.5, 1.5, 0.5]), [0, 1, 2]),
+            "ordinal",
+            ("(0, 1]", "(1, 2]"),
+        ),
+    ],
+)
+def test_kinds_are_inferred(values: object, kind: str, levels: tuple[object, ...]) -> None:
+    """A user declares nothing for an ordinary table, and unused categories stay possible."""
+    column = only_column(values)
+    assert column.kind == kind
+    assert column.levels == levels
+    assert [type(level) for level in column.levels] == [type(level) for level in levels]
+
+
+@pytest.mark.parametrize(
+    ("declared", "levels"),
+    [
+        ({"ordinal": {"x": None}}, (1, 2, 5)),
+        ({"ordinal": ["x"]}, (1, 2, 5)),
+        ({"ordinal": {"x": [5, 2, 1, 0]}}, (5, 2, 1, 0)),
+        ({"ordinal": {"x": ("5", "1", "2")}}, ("5", "1", "2")),
+        ({"nominal": ["x"]}, (1, 2, 5)),
+        ({"nominal": {"x": [7, 5, 2, 1]}}, (1, 2, 5, 7)),
+        ({"ordinal": {"x": [10**400, 5, 2, 1]}}, (10**400, 5, 2, 1)),
+    ],
+)
+def test_declared_levels_are_the_domain(
+    declared: dict[str, object], levels: tuple[object, ...]
+) -> None:
+    """A level that no row has is still a place where a row could be."""
+    column = only_column([2, 5, 1], **declared)
+    assert column.kind == next(iter(declared))
+    assert column.levels == levels
+
+
+def test_numbers_of_several_types_are_numbers() -> None:
+    """An object column of whole and broken numbers is not text."""
+    cells = pd.Series([1, 2.5, np.int8(3)], dtype=object)
+    assert only_column(cells, nominal=["x"]).levels == (1.0, 2.5, 3.0)
+
+
+def test_continuous_columns_have_bins_of_equal_frequency() -> None:
+    """Bins hold the same number of rows where ties allow, and cover the whole range."""
+    table = Table.from_frame(pd.DataFrame({"x": np.arange(100.0) ** 2}), continuous={"x": 4})
+    edges = table.schema.columns[0].edges
+    assert edges == (0, (24**2 + 25**2) / 2, (49**2 + 50**2) / 2, (74**2 + 75**2) / 2, 99**2)
+    assert table.weights.tolist() == [25] * 4
+
+
+def test_tied_quantiles_are_merged() -> None:
+    """Many zeros are one bin, not several empty ones."""
+    column = only_column([0] * 90 + list(range(1, 11)), continuous={"x": 4})
+    assert column.edges == (0, 0.5, 10)
+    assert only_column([1, 2], continuous={"x": 10}).edges == (1, 1.5, 2)
+    assert only_column([1, 2], continuous={"x": 1}).edges == (1, 2)
+
+
+def test_bins_between_neighboring_floats() -> None:
+    """Where no number lies between two values, the upper one must start the next bin."""
+    low, high = 1.0, float(np.nextafter(1, 2))
+    column = only_column([low, high, 2.0], continuous={"x": 3})
+    assert column.encode(pd.Series([low, high, 2.0])).tolist() == [0, 1, 2]
+
+
+def test_bins_follow_the_weights() -> None:
+    """A row that counts nine times fills a bin alone."""
+    frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "n": [9, 3, 3, 3]})
+    table = Table.from_frame(frame, weights="n", continuous={"x": 2})
+    assert table.schema.columns[0].edges == (1, 1.5, 4)
+
+
+def test_sampled_quantiles_are_close(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file too long for exact quantiles gets nearly equal bins, even if it is sorted."""
+    monkeypatch.setattr(bins, "SAMPLE_SIZE", 10_000)
+    values = np.sort(rng.normal(size=100_000))
+
+    def largest_error(sample: np.ndarray) -> float:
+        edges = equal_frequency_edges(sample, np.ones(len(sample)), 10, -10, 10)
+        return float(np.abs(np.histogram(values, edges)[0] / 100_000 - 0.1).max())
+
+    sample = RowSample()
+    for start in range(0, 100_000, 7_000):
+        block = values[start : start + 7_000]
+        sample.add(block, np.ones(len(block)), start + np.arange(len(block)))
+    edges = sample.edges(10, -10, 10)
+    shares = np.histogram(values, edges)[0] / 100_000
+    # A share's standard error is at most 0.003 for a sample of 10,000.
+    assert np.abs(shares - 0.1).max() < 0.015
+    assert largest_error(values[:10_000]) > 0.015  # keeping the first rows instead
+
+
+def test_edges_may_be_declared() -> None:
+    """Given edges are kept, bins without rows included."""
+    column = only_column([0.5, 2.5], continuous={"x": [0, 1, 2, 3]})
+    assert column.edges == (0, 1, 2, 3)
+    assert only_column([1, 1], continuous={"x": np.array([0.0, 2])}).edges == (0, 2)
+
+
+def test_missing_cells_can_be_a_level() -> None:
+    """Only the columns that have missing cells get the level, and it is the last code."""
+    frame = pd.DataFrame(
+        {
+            "sex": ["male", None, "female"],
+            "n": [1, np.nan, 2],
+            "x": [0.5, 1.5, np.nan],
+            "full": ["a", "b", "a"],
+        }
+    )
+    table = Table.from_frame(frame, missing="level", continuous={"x": 2})
+    assert [column.has_missing_level for column in table.schema.columns] == [True] * 3 + [False]
+    assert table.schema.columns[1].levels == (1, 2)
+    assert table.schema.n_levels.tolist() == [3, 3, 3, 2]
+    assert sorted(table.codes.T.tolist()) == [[0, 1, 2, 0], [1, 0, 0, 0], [2, 2, 1, 1]]
+
+
+def test_weights_are_summed_and_zero_rows_keep_their_levels() -> None:
+    """A table of counts is the table of its rows; a count of zero says that a cell exists."""
+    frame = pd.DataFrame({"a": ["x", "y", "z", "x"], "n": [2, 3, 0, 0.5]})
+    for table in (
+        Table.from_frame(frame, weights="n"),
+        Table.from_frame(frame, weights=frame["n"], columns=["a"]),
+        Table.from_arrays(frame[["a"]], sample_weight=frame["n"].tolist()),
+    ):
+        assert table.schema.names == ("a",)
+        assert table.schema.columns[0].levels == ("x", "y", "z")
+        assert table.codes.tolist() == [[0, 1]]
+        assert table.weights.tolist() == [2.5, 3]
+        assert table.total_weight == 5.5
+        assert table.n_rows == 4
+
+
+def test_columns_are_chosen_in_order() -> None:
+    """`columns` decides the order of columns, `drop` leaves it."""
+    frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": [1, 2]})
+    assert Table.from_frame(frame, columns=["c", "a"]).schema.names == ("c", "a")
+    assert Table.from_frame(frame, drop=["b"]).schema.names == ("a", "c")
+    assert Table.from_frame(frame, columns=["c", "a"], drop=["c"]).schema.names == ("a",)
+
+
+def test_a_schema_codes_held_out_rows() -> None:
+    """The other half of the data gets the same codes, in any order of columns."""
+    frame = pd.DataFrame({"a": ["x", "y", "z"], "b": [1, 2, 1]})
+    schema = Table.from_frame(frame).schema
+    half = Table.from_frame(frame.iloc[[2]][["b", "a"]], schema=schema)
+    assert half.schema == schema
+    assert half.codes.tolist() == [[2], [0]]
+    weighted = Table.from_frame(frame.assign(n=[0, 1, 2]), schema=schema, weights="n")
+    assert weighted.weights.tolist() == [1, 2]
+
+
+def test_constant_columns_are_noted() -> None:
+    """A column that cannot be split is worth a word, not an error."""
+    table = Table.from_frame(pd.DataFrame({"a": ["x", "x"], "b": [1, 2]}))
+    assert table.notes == ('column "a" is constant ("x"): no split can use it',)
+
+
+def test_one_column_is_enough() -> None:
+    """The simplest density is that of one column."""
+    table = Table.from_frame(pd.read_csv(DATA / "extreme_uniform.csv"), ordinal=["x"])
+    assert table.codes.tolist() == [list(range(100))]
+    assert table.weights.tolist() == [1] * 100
+
+
+def test_arrays_of_any_type() -> None:
+    """Numbers, text and mixed rows, with names or without."""
+    table = Table.from_arrays(np.array([[1, 5], [2, 5], [1, 6]]))
+    assert table.schema.names == ("x0", "x1")
+    assert table.schema.columns[1].levels == (5, 6)
+    text = Table.from_arrays(np.array([["a", "b"], ["c", "b"]]), names=["p", "q"])
+    assert text.schema.columns[0].levels == ("a", "c")
+    mixed = Table.from_arrays([[1, "a"], [2, "b"]], ordinal={0: [2, 1]}, drop=[1])
+    assert mixed.schema.columns == (Column("x0", "ordinal", (2, 1)),)
+    again = Table.from_arrays([[1]], schema=mixed.schema)
+    assert again.codes.tolist() == [[1]]
+
+
+def test_declarations_by_column_number() -> None:
+    """Arrays have no names: a column's number is enough, a wrong one is an error."""
+    array = np.array([[1, 1.5, 3], [2, 2.5, 4]])
+    table = Table.from_arrays(array, continuous={1: 2}, ordinal=[2], columns=[0, 1, 2])
+    assert [column.kind for column in table.schema.columns] == ["nominal", "continuous", "ordinal"]
+    with pytest.raises(ParameterError, match="a column number must be an integer from 0 to 2"):
+        Table.from_arrays(array, drop=[3])
+    with pytest.raises(DataError, match="rows must have 2 columns, got 3"):
+        Table.from_arrays(array, names=["a", "b"])
+    with pytest.raises(ParameterError, match="must be given as a list"):
+        Table.from_arrays(array, drop="x1")
+
+
+def test_inputs_are_not_modified() -> None:
+    """A user's DataFrame and weights belong to the user."""
+    frame = pd.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.5, 3.0]})
+    copy, weights = frame.copy(), np.array([1.0, 2.0, 0.0])
+    Table.from_frame(frame, continuous={"b": 2}, weights=weights)
+    pd.testing.assert_frame_equal(frame, copy)
+    assert weights.tolist() == [1, 2, 0]
+    assert weights.flags.writeable
+
+
+def test_fingerprints_tell_tables_apart() -> None:
+    """A checkpoint must notice that it belongs to other data."""
+    frame = pd.DataFrame({"a": [1, 2, 2], "b": [1, 1, 2]})
+    prints = {
+        Table.from_frame(frame).fingerprint(),
+        Table.from_frame(frame.rename(columns={"a": "c"})).fingerprint(),
+        Table.from_frame(frame, weights=[1, 1, 2]).fingerprint(),
+        Table.from_frame(frame.replace({"b": {1: 2, 2: 1}})).fingerprint(),
+    }
+    assert len(prints) == 4
+    assert Table.from_frame(frame[::-1], source="other").fingerprint() in prints
+
+
+def test_imports_stay_light() -> None:
+    """Reading a table must not load the compiler, nor scikit-learn, nor plots."""
+    heavy = ["numba", "sklearn", "arviz", "matplotlib", "scipy"]
+    code = f"import sys, bayescascade.table; print([m for m in {heavy} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+rows_of_codes = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.booleans()), min_size=2, max_size=30
+).filter(lambda rows: len(set(rows)) > 1)
+
+
+@given(rows_of_codes, st.data())
+def test_counts_are_those_of_the_rows(
+    rows: list[tuple[int, str, bool]], data: st.DataObject
+) -> None:
+    """Each distinct row counts as often as it occurs, in whatever order rows come."""
+    frame = pd.DataFrame(rows, columns=["i", "s", "b"])
+    table = Table.from_frame(frame, nominal=["i"])
+    decoded = table.schema.decode(table.codes, np.random.default_rng(0))
+    distinct = list(decoded.itertuples(index=False, name=None))
+    assert dict(zip(distinct, table.weights, strict=True)) == Counter(rows)
+    assert distinct == sorted(distinct)
+    shuffled = frame.iloc[data.draw(st.permutations(range(len(rows))))]
+    assert Table.from_frame(shuffled, nominal=["i"]).fingerprint() == table.fingerprint()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1), st.floats(0, 1e9, allow_subnormal=False) | st.floats(1e-9, 1e-3)
+        ),
+        min_size=2,
+        max_size=40,
+    ).filter(lambda rows: any(weight > 0 for _, weight in rows)),
+    st.randoms(use_true_random=False),
+)
+def test_weights_are_summed_in_any_order(rows: list[tuple[int, float]], random: object) -> None:
+    """0.1 + 0.2 + 0.3 depends on the order in floating point; a table must not."""
+    frame = pd.DataFrame(rows, columns=["a", "n"])
+
+    def read(frame: pd.DataFrame) -> Table:
+        return Table.from_frame(frame, nominal={"a": [0, 1]}, weights="n")
+
+    table = read(frame)
+    shuffled = list(rows)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert read(pd.DataFrame(shuffled, columns=["a", "n"])).fingerprint() == table.fingerprint()
+    sums = {code: sum(w for level, w in rows if level == code) for code in (0, 1)}
+    for code, weight in zip(table.codes[0].tolist(), table.weights, strict=True):
+        assert weight == pytest.approx(sums[code], rel=1e-12, abs=1e-19)
+
+
+def test_tiny_weights_count() -> None:
+    """A positive weight beside a huge one must neither vanish nor be rounded to zero."""
+    frame = pd.DataFrame({"a": ["x", "y", "z"]})
+    assert Table.from_frame(frame, weights=[1e9, 0.1, 0.3]).weights.tolist() == [1e9, 0.1, 0.3]
+    assert (Table.from_frame(frame, weights=[1e300, 1e-300, 1]).weights > 0).all()
+
+
+def test_more_cells_than_a_word_can_number(rng: np.random.Generator) -> None:
+    """Rows of many columns need several words, and must be told apart by each of them."""
+    array = rng.integers(0, 2, (500, 150))
+    array[250:] = array[:250]
+    array[400:, 149] ^= 1
+    table = Table.from_arrays(array)
+    expected = Counter(map(tuple, array.tolist()))
+    assert list(map(tuple, table.codes.T.tolist())) == sorted(expected)
+    assert table.weights.tolist() == [expected[row] for row in sorted(expected)]
+
+
+def test_words_hold_up_to_two_to_the_64_cells() -> None:
+    """A product of exactly 2**64 still fits one word; the largest code must not overflow."""
+    array = np.array([[0] * 8, [255] * 8, [255] * 7 + [254]])
+    declared = {index: list(range(256)) for index in range(8)}
+    table = Table.from_arrays(array, ordinal=declared)
+    assert table.codes.T.tolist() == [[0] * 8, [255] * 7 + [254], [255] * 8]

@@ -1,0 +1,266 @@
+"""What is wrong with a table is said in one line: name, rule, value, and what to do."""
+
+import datetime
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade.errors import DataError, ParameterError
+from bayescascade.table import Table
+
+GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "declared", "message"),
+    [
+        ({}, {}, "at least one column must be used, got none"),
+        ({"a": []}, {}, "the table must have at least one row, got none"),
+        (
+            {"a": ["x"], "b": [1]},
+            {},
+            "at least one column must vary, got 1 row with the same values: "
+            "there is nothing to split",
+        ),
+        ({"a": ["x"] * 3}, {}, "at least one column must vary, got 3 rows with the same values"),
+        (
+            {"a": ["x", None, "y", None]},
+            {},
+            'column "a" has 2 missing cells, the first in row 2: fill them, drop the column, or '
+            'make them a level with missing="level" (--missing level)',
+        ),
+        ({"a": [1.5, math.nan]}, {"continuous": {"a": 2}}, 'column "a" has 1 missing cell'),
+        ({"a": [1, None]}, {"ordinal": {"a": [1, 2]}}, 'column "a" has 1 missing cell'),
+        ({"a": [None, None]}, {"missing": "level"}, 'column "a" has only missing cells: drop it'),
+        (
+            {"id": [11, 22, 33, 44, 55]},
+            {},
+            'column "id" has a different value in every row (5 read): drop it (--drop id) or '
+            "declare its kind",
+        ),
+        ({"id": list("abcde")}, {}, 'column "id" has a different value in every row'),
+        (
+            {"n": list(range(65)) * 2},
+            {},
+            'column "n" has 65 different whole numbers, more than the 64 levels of a nominal '
+            'column: declare it continuous={"n": 10} (--continuous n:10) or ordinal '
+            "(--ordinal n), or drop it (--drop n)",
+        ),
+        (
+            {"s": [f"s{i}" for i in range(65)] * 2},
+            {},
+            'nominal column "s" has 65 levels, more than 64: group rare levels, declare it ordinal '
+            "with its levels in order, or drop it (--drop s)",
+        ),
+        ({"n": list(range(65))}, {"nominal": ["n"]}, 'nominal column "n" has 65 levels'),
+        (
+            {"s": [*[f"s{i}" for i in range(64)] * 2, None]},
+            {"missing": "level"},
+            "has 65 levels (one of them for missing cells), more than 64",
+        ),
+        (
+            {"x": [0.5, 1.0, 0.5]},
+            {},
+            'column "x" holds numbers such as 0.5: declare it continuous={"x": 10} '
+            "(--continuous x:10) or ordinal (--ordinal x), or drop it (--drop x)",
+        ),
+        ({"x": [1.0, math.inf]}, {}, 'column "x" must hold finite numbers, got inf'),
+        (
+            {"x": [1.0, math.inf]},
+            {"continuous": {"x": 2}},
+            'continuous column "x" must hold finite numbers, got inf in row 2',
+        ),
+        (
+            {"x": [1.5, 1.5]},
+            {"continuous": {"x": 2}},
+            'continuous column "x" must vary, got 1.5 in every row: drop it (--drop x) or give '
+            "its bin edges",
+        ),
+        (
+            {"x": ["1", "2", "many"]},
+            {"continuous": {"x": 2}},
+            "continuous column \"x\" must hold numbers, got 'many' in row 3",
+        ),
+        (
+            {"x": pd.date_range("2020", periods=3)},
+            {"continuous": {"x": 2}},
+            "continuous column \"x\" must hold numbers, got '2020-01-01 00:00:00' in row 1",
+        ),
+        ({"x": pd.date_range("2020", periods=3)}, {}, 'column "x" holds dates or times such as'),
+        ({"x": [datetime.date(2020, 1, 1)]}, {}, 'column "x" holds dates or times such as 2020'),
+        ({"x": [["a"], ["b"]]}, {}, "must hold text, numbers or truth values, got ['a'] of type"),
+        ({"x": [1j, 2j]}, {}, "got 1j of type complex"),
+        (
+            {"age": ["child", "adult"]},
+            {"ordinal": ["age"]},
+            'ordinal column "age" holds text: give its levels in order, as in '
+            "ordinal={\"age\": ['adult', 'child']} (--ordinal age:adult,child)",
+        ),
+        (
+            {"age": ["child", "adlut"]},
+            {"ordinal": {"age": ["child", "adult"]}},
+            'column "age" has the unknown level "adlut" in row 2; known levels: child, adult',
+        ),
+        (
+            {"x": [0.5, 7]},
+            {"continuous": {"x": [0, 1]}},
+            'column "x" has 7.0 in row 2, outside [0, 1]',
+        ),
+        (
+            {"x": range(70_000)},
+            {"ordinal": ["x"]},
+            'ordinal column "x" must have 1 to 65,536 levels, got 70,000',
+        ),
+        ({"x": range(70_000)}, {}, 'column "x" has a different value in every row'),
+    ],
+)
+def test_unusable_data(
+    columns: dict[str, object], declared: dict[str, object], message: str
+) -> None:
+    """A user who is told the column and the remedy need not guess."""
+    with pytest.raises(DataError) as caught:
+        Table.from_frame(pd.DataFrame(columns), **declared)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("declared", "error", "message"),
+    [
+        ({"columns": ["z"]}, DataError, 'columns names the unknown column "z"; columns: a, b'),
+        ({"drop": ["z"]}, DataError, 'drop names the unknown column "z"'),
+        ({"nominal": ["z"]}, DataError, 'nominal names the unknown column "z"'),
+        ({"ordinal": {"z": [1]}}, DataError, 'ordinal names the unknown column "z"'),
+        ({"continuous": {"z": 3}}, DataError, 'continuous names the unknown column "z"'),
+        ({"weights": "z"}, DataError, 'weights names the unknown column "z"'),
+        ({"drop": ["a", "b"]}, DataError, "at least one column must be used, got none"),
+        ({"columns": "a"}, ParameterError, "columns must be a list of column names, got 'a'"),
+        ({"ordinal": "a"}, ParameterError, "ordinal must be a list of column names, got 'a'"),
+        (
+            {"continuous": ["b"]},
+            ParameterError,
+            "continuous must map column names to a number of bins or a list of edges, got ['b']",
+        ),
+        ({"missing": "drop"}, ParameterError, "missing must be one of 'error', 'level'"),
+        (
+            {"drop": ["a"], "nominal": ["a"]},
+            ParameterError,
+            'nominal names column "a", which is not used',
+        ),
+        (
+            {"ordinal": ["b"], "continuous": {"b": 2}},
+            ParameterError,
+            'column "b" must be declared once, got ordinal and continuous',
+        ),
+        (
+            {"weights": "b", "columns": ["b"]},
+            ParameterError,
+            'column "b" must not be both in columns and the weights',
+        ),
+        (
+            {"continuous": {"b": 0}},
+            ParameterError,
+            'continuous["b"] must be an integer from 1 to 65535, got 0',
+        ),
+        ({"continuous": {"b": "ten"}}, ParameterError, "got 'ten'"),
+        ({"continuous": {"b": [1, "x"]}}, ParameterError, 'edges of column "b" must be numbers'),
+        ({"continuous": {"b": [2, 1]}}, DataError, "strictly increasing numbers, got 2, 1"),
+        (
+            {"ordinal": {"a": "xy"}},
+            ParameterError,
+            "levels of column \"a\" must be a list, got 'xy'",
+        ),
+        ({"ordinal": {"a": ["x", "x"]}}, DataError, 'levels of column "a" must be different'),
+        ({"ordinal": {"a": []}}, DataError, "must have 1 to 65,536 levels, got 0"),
+    ],
+)
+def test_wrong_declarations(declared: dict[str, object], error: type, message: str) -> None:
+    """A misspelled column must not be ignored."""
+    with pytest.raises(error) as caught:
+        Table.from_frame(pd.DataFrame(GOOD), **declared)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, -1, 1], "must be finite and >= 0, got -1 in row 2"),
+        ([1, 1, math.nan], "must be finite and >= 0, got nan in row 3"),
+        ([1, math.inf, 1], "must be finite and >= 0, got inf in row 2"),
+        ([0, 0, 0], "must not be all zero"),
+        (["1", "two", "3"], "'two' in row 2"),
+    ],
+)
+@pytest.mark.parametrize("form", ["column", "array", "csv"])
+def test_wrong_weights(weights: list[object], message: str, form: str, tmp_path: Path) -> None:
+    """A bad count must be found wherever the weights come from."""
+    frame = pd.DataFrame({**GOOD, "n": weights})
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    read = {
+        "column": lambda: Table.from_frame(frame, weights="n"),
+        "array": lambda: Table.from_frame(frame[["a", "b"]], weights=frame["n"]),
+        "csv": lambda: Table.from_csv(tmp_path / "n.csv", weights="n"),
+    }
+    with pytest.raises(DataError) as caught:
+        read[form]()
+    assert message in str(caught.value)
+
+
+def test_weights_of_the_wrong_length() -> None:
+    """Weights of other rows must not be spread over these."""
+    with pytest.raises(ParameterError, match=r"weights must have shape \(3,\), got \(2,\)"):
+        Table.from_frame(pd.DataFrame(GOOD), weights=[1, 2])
+
+
+def test_a_few_different_values_are_no_identifier() -> None:
+    """Four rows may differ by chance, counts say nothing of the kind, a declaration settles it."""
+    frame = pd.DataFrame({"id": list("abcde")})
+    assert Table.from_frame(frame[:4]).n_distinct == 4
+    assert Table.from_frame(frame, nominal=["id"]).n_distinct == 5
+    assert Table.from_frame(frame, weights=[3, 1, 4, 1, 5]).n_distinct == 5
+    assert Table.from_frame(frame.astype("category")).n_distinct == 5
+
+
+def test_declared_levels_allow_a_single_row() -> None:
+    """One row says something about a domain that is known beforehand."""
+    table = Table.from_frame(pd.DataFrame({"a": ["x"]}), ordinal={"a": ["x", "y"]})
+    assert table.codes.tolist() == [[0]]
+
+
+def test_repeated_column_names() -> None:
+    """Two columns of one name cannot be told apart when scoring."""
+    frame = pd.DataFrame([[1, 2, 3], [2, 1, 3]], columns=["a", "b", "a"])
+    with pytest.raises(DataError, match='column names must be different, got "a" more than once'):
+        Table.from_frame(frame)
+
+
+def test_a_schema_excludes_declarations() -> None:
+    """Declarations that would be ignored are refused."""
+    frame = pd.DataFrame(GOOD)
+    schema = Table.from_frame(frame).schema
+    with pytest.raises(ParameterError, match="schema excludes columns, drop, nominal, ordinal"):
+        Table.from_frame(frame, schema=schema, drop=["a"])
+    with pytest.raises(DataError, match='column "b" is missing; columns: a'):
+        Table.from_frame(frame[["a"]], schema=schema)
+    with pytest.raises(DataError, match='column "n" is missing; columns: a, b'):
+        Table.from_frame(frame, schema=schema, weights="n")
+    with pytest.raises(DataError, match='column "a" has the unknown level "z" in row 3'):
+        Table.from_frame(frame.replace({"a": {"x": "x"}}).assign(a=["x", "y", "z"]), schema=schema)
+    with pytest.raises(DataError, match='column "a" has a missing cell in row 2 but no level'):
+        Table.from_frame(frame.assign(a=["x", None, "y"]), schema=schema)
+
+
+def test_only_frames_are_frames() -> None:
+    """An array has no column names: from_arrays reads it."""
+    with pytest.raises(ParameterError, match="frame must be a pandas DataFrame, got ndarray"):
+        Table.from_frame(np.zeros((2, 2)))  # type: ignore[arg-type]
+
+
+def test_decimals_are_numbers() -> None:
+    """A database column of decimals is as good as one of floats."""
+    frame = pd.DataFrame({"a": [Decimal("1"), Decimal("2.0")]})
+    assert Table.from_frame(frame).schema.columns[0].levels == (1, 2)

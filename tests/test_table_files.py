@@ -1,0 +1,287 @@
+"""Tables from CSV and Parquet files, in chunks: the same table as from memory."""
+
+import gzip
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bayescascade import sources
+from bayescascade.errors import DataError, ParameterError
+from bayescascade.table import Table
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def assert_same_table(actual: Table, expected: Table) -> None:
+    assert actual.schema == expected.schema
+    assert actual.fingerprint() == expected.fingerprint()
+    assert (actual.n_rows, actual.total_weight) == (expected.n_rows, expected.total_weight)
+    assert actual.notes == expected.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [
+        ("titanic", {"drop": ["survived"]}),
+        ("titanic", {"ordinal": {"age": ["child", "adult"]}, "columns": ["sex", "age"]}),
+        ("sparse_tree", {}),
+        ("extreme_uniform", {"ordinal": ["x"]}),
+        ("extreme_uniform", {"continuous": {"x": 7}}),
+        ("tic_tac_toe", {}),
+        ("housebreak", {}),
+    ],
+)
+@pytest.mark.parametrize("chunk_rows", [17, 100_000])
+def test_csv_is_read_as_pandas_reads_it(
+    name: str, declared: dict[str, object], chunk_rows: int
+) -> None:
+    """The command line and Python must give the same model."""
+    path = DATA / f"{name}.csv"
+    table = Table.from_csv(path, chunk_rows=chunk_rows, **declared)
+    assert table.source == f"{name}.csv"
+    assert_same_table(table, Table.from_frame(pd.read_csv(path), **declared))
+
+
+TYPED_CELLS = {
+    "whole": st.sampled_from(["1", "2", "10"]),
+    "padded": st.sampled_from(["01", "1.0", "1e0", "-0", "2"]),
+    "number": st.sampled_from(["0.1", "1", "1e-3", "-7.25", "3"]),
+    "truth": st.sampled_from(["True", "false", "TRUE"]),
+    "text": st.sampled_from(["a", "b c", 'say "x"', "two\nlines", "comma, here", "ä", " a"]),
+    "mixed": st.sampled_from(["1", "a", "True", "0.5", "01"]),
+    # Beyond 2**53 pandas rounds integers beside missing cells; text is read exactly.
+    "wide": st.integers(-(2**53), 2**53).map(str),
+}
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_csv_is_read_as_pandas_reads_it(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Types, quotes and missing cells mean the same, however the file is cut into chunks."""
+    n_rows = data.draw(st.integers(2, 12))
+    kinds = data.draw(st.lists(st.sampled_from(sorted(TYPED_CELLS)), min_size=1, max_size=4))
+    missing = st.sampled_from(["", "NA", "nan", "None"])
+    columns = {}
+    for index, kind in enumerate(kinds):
+        cells = TYPED_CELLS[kind] | missing if data.draw(st.booleans()) else TYPED_CELLS[kind]
+        columns[f"{kind}{index}"] = data.draw(st.lists(cells, min_size=n_rows, max_size=n_rows))
+    columns["count"] = data.draw(
+        st.lists(st.sampled_from(["0.1", "0.7", "3"]), min_size=n_rows, max_size=n_rows)
+    )
+    path = tmp_path_factory.mktemp("csv") / "any.csv"
+    pd.DataFrame(columns).to_csv(path, index=False, lineterminator="\n")
+    numeric = [name for name in columns if name.startswith("number")]
+    declared = {
+        "missing": "level",
+        "weights": "count",
+        "nominal": [name for name in columns if name.startswith("wide")],
+        data.draw(st.sampled_from(["nominal", "ordinal"])): numeric,
+    }
+
+    def read(make: object) -> Table | str:
+        try:
+            return make()  # type: ignore[operator, no-any-return]
+        except DataError as error:
+            return str(error)
+
+    expected = read(lambda: Table.from_frame(pd.read_csv(path), **declared))
+    for chunk_rows in (1, 5, 1000):
+        actual = read(lambda size=chunk_rows: Table.from_csv(path, chunk_rows=size, **declared))
+        if isinstance(expected, str) or isinstance(actual, str):
+            assert actual == expected
+        else:
+            assert_same_table(actual, expected)
+
+
+def test_continuous_columns_are_the_same_to_the_last_bit(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """An edge that is off by one bit would move a row to another bin."""
+    frame = pd.DataFrame({"x": rng.normal(size=2000) * 10.0 ** rng.integers(-9, 9, 2000)})
+    frame["n"] = rng.random(2000)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    declared = {"continuous": {"x": 25}, "weights": "n"}
+    expected = Table.from_frame(pd.read_csv(tmp_path / "x.csv"), **declared)
+    assert expected.n_distinct == 25
+    for chunk_rows in (64, 3000):
+        table = Table.from_csv(tmp_path / "x.csv", chunk_rows=chunk_rows, **declared)
+        assert_same_table(table, expected)
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 3, 1000])
+def test_parquet_is_read_as_pandas_reads_it(tmp_path: Path, chunk_rows: int) -> None:
+    """Types, unused categories, missing cells and a stored index survive the chunks."""
+    frame = pd.DataFrame(
+        {
+            "text": ["a", "b", None, "a", "b", "a"],
+            "whole": [1, 2, None, 1, 2, 1],
+            "truth": [True, None, False, True, True, True],
+            "real": [0.5, 1.5, 2.5, None, 0.5, 0.1],
+            "size": pd.Categorical(
+                ["S", "L", "S", "S", "L", "S"], ["S", "M", "L", "XL"], ordered=True
+            ),
+            "shade": pd.Categorical(["red", "red", "blue", "red", "red", "red"]),
+            "n": [1, 2, 0, 1, 1, 1],
+        },
+        index=pd.Index(list("uvwxyz"), name="label"),
+    )
+    path = tmp_path / "frame.parquet"
+    frame.to_parquet(path, row_group_size=2)
+    declared = {"missing": "level", "continuous": {"real": 2}, "weights": "n"}
+    expected = Table.from_frame(frame, **declared)
+    assert expected.schema.names == ("text", "whole", "truth", "real", "size", "shade")
+    assert expected.schema.columns[4].levels == ("S", "M", "L", "XL")
+    table = Table.from_parquet(path, chunk_rows=chunk_rows, **declared)
+    assert table.source == "frame.parquet"
+    assert_same_table(table, expected)
+
+
+def test_a_schema_codes_a_file(tmp_path: Path) -> None:
+    """Held-out rows in a file get the codes of the training table, in one pass."""
+    schema = Table.from_csv(DATA / "titanic.csv").schema
+    (tmp_path / "new.csv").write_text("more,sex,age,survived,class\n1,male,child,no,crew\n")
+    table = Table.from_csv(tmp_path / "new.csv", schema=schema)
+    assert table.codes[:, 0].tolist() == [3, 1, 1, 0]
+
+
+def test_compressed_files(tmp_path: Path) -> None:
+    """Public data often come as .csv.gz."""
+    path = tmp_path / "titanic.csv.gz"
+    path.write_bytes(gzip.compress((DATA / "titanic.csv").read_bytes()))
+    assert_same_table(Table.from_csv(path, chunk_rows=100), Table.from_csv(DATA / "titanic.csv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "n_rows"),
+    [
+        ("\ufeffa,b\r\n1,2\r\n2,2\r\n", ("a", "b"), 2),
+        ("\na\n\n1\n\n2\n", ("a",), 2),
+        (",a\n0,x\n1,y\n", ("Unnamed: 0", "a"), 2),
+        ('"first\nname",b\n1,2\n2,2', ("first\nname", "b"), 2),
+    ],
+    ids=["windows", "blank lines", "stored index", "quoted header"],
+)
+def test_headers_and_line_ends(
+    text: str, names: tuple[str, ...], n_rows: int, tmp_path: Path
+) -> None:
+    """Files from spreadsheets and from pandas itself are read as pandas reads them."""
+    path = tmp_path / "odd.csv"
+    path.write_bytes(text.encode())
+    table = Table.from_csv(path)
+    assert table.schema.names == names
+    assert table.n_rows == n_rows
+    assert_same_table(table, Table.from_frame(pd.read_csv(io.BytesIO(text.encode()))))
+
+
+def test_missing_texts_are_those_of_pandas() -> None:
+    """Another version of pandas may have another list."""
+    for text in (*sources._MISSING_TEXTS, "missing", "-", "?", "nil", "NAN"):
+        cell = pd.read_csv(io.StringIO(f"a,b\n{text},1\n"))["a"]
+        assert cell.isna().all() == (text in sources._MISSING_TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "x.csv must have a header and rows, got an empty file"),
+        (b"\n\n", "x.csv must have a header and rows, got an empty file"),
+        (b"a,b\n", "x.csv must have at least one row, got none"),
+        (b"a,b,a\n1,2,3\n", 'column names must be different, got "a" more than once'),
+        (b"a,b\n1,2\n3\n", "x.csv: every row must have 2 cells, got 1 in row 2"),
+        (b"a,b\n1,2\n3,4,5\n", "x.csv: every row must have 2 cells, got 3 in row 2"),
+        (b"a,b\n1,2\n\xe4,4\n", "x.csv must be UTF-8 text: convert its encoding"),
+        (b"\xe4,b\n1,2\n", "x.csv must be UTF-8 text: convert its encoding"),
+        (b"a,b\n1,2\n2,\n", 'column "b" has 1 missing cell, the first in row 2'),
+        (b"a,b\n1,2\n", "at least one column must vary, got 1 row with the same values"),
+    ],
+)
+@pytest.mark.parametrize("chunk_rows", [1, 1000])
+def test_unusable_csv_files(content: bytes, message: str, chunk_rows: int, tmp_path: Path) -> None:
+    """A broken file must be named, with the row where that is known."""
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        Table.from_csv(tmp_path / "x.csv", chunk_rows=chunk_rows)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_ragged_rows_are_numbered_far_into_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row's number counts from the start of the file, not of a block."""
+    monkeypatch.setattr(sources, "_CSV_BLOCK_BYTES", 256)
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 999 + "1\n")
+    with pytest.raises(DataError, match="got 1 in row 1000"):
+        Table.from_csv(tmp_path / "x.csv")
+
+
+def test_row_numbers_do_not_depend_on_chunks(tmp_path: Path) -> None:
+    """An unknown level in row 5 is in row 5, whatever the chunk it was read in."""
+    (tmp_path / "x.csv").write_text("a\n" + "x\ny\n" * 2 + "z\n")
+    for chunk_rows in (1, 2, 100):
+        with pytest.raises(DataError, match='unknown level "z" in row 5'):
+            Table.from_csv(tmp_path / "x.csv", chunk_rows=chunk_rows, ordinal={"a": ["x", "y"]})
+
+
+@pytest.mark.parametrize("read", [Table.from_csv, Table.from_parquet])
+def test_unreadable_paths(read: object, tmp_path: Path) -> None:
+    """A wrong path must not end in a traceback of the reader's."""
+    (tmp_path / "x.gz").write_bytes(b"this is neither compressed nor a table")
+    for path, message in (
+        ("none.csv", "no such file"),
+        ("", "is a directory, not a file"),
+        ("x.gz/y", "no such file"),
+        ("x.gz", "cannot read x.gz"),
+    ):
+        with pytest.raises(DataError, match=message) as caught:
+            read(tmp_path / path)  # type: ignore[operator]
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ParameterError, match="chunk_rows must be an integer >= 1, got 0"):
+        read(DATA / "titanic.csv", chunk_rows=0)  # type: ignore[operator]
+
+
+def test_an_identifier_is_found_before_the_end_of_the_file(tmp_path: Path) -> None:
+    """A column of a billion different values must not be collected until memory is full."""
+    path = tmp_path / "x.csv"
+    path.write_text("id,a\n" + "".join(f"u{i},{i % 2}\n" for i in range(70_000)))
+    with pytest.raises(DataError, match='column "id" has a different value in every row'):
+        Table.from_csv(path, chunk_rows=10_000)
+
+
+# Linux counts the parent's memory into a child's ru_maxrss, but not into this.
+PEAK_MEMORY = """
+import pathlib, re, sys
+from bayescascade.table import Table
+table = Table.from_csv(sys.argv[1])
+status = pathlib.Path("/proc/self/status").read_text()
+print(table.n_rows, int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, rng: np.random.Generator) -> None:
+    """A file of any size over a small domain is read in the memory of a chunk."""
+    header = ",".join(f"c{i}" for i in range(20)) + "\n"
+    codes = rng.integers(0, 4, (10_000, 20)).tolist()
+    lines = "".join(",".join(f"level_{code}" for code in row) + "\n" for row in codes)
+    path = tmp_path / "long.csv"
+    peaks = []
+    for n_repeats in (10, 100):
+        path.write_text(header + lines * n_repeats)
+        run = [sys.executable, "-c", PEAK_MEMORY, str(path)]
+        result = subprocess.run(run, capture_output=True, text=True, check=True)
+        n_rows, megabytes = map(int, result.stdout.split())
+        assert n_rows == 10_000 * n_repeats
+        peaks.append(megabytes)
+    assert peaks[1] < 500
+    assert peaks[1] - peaks[0] < 120  # of 100 MB more text, some blocks are read ahead
