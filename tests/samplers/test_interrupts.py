@@ -104,39 +104,51 @@ import sys, time
 from tests.samplers.targets import FullRing
 import samplers
 
+n_jobs, n_reports, pause = int(sys.argv[1]), 0, float(sys.argv[2])
+
 class Slow(FullRing):
     def log_density(self, state):
         time.sleep(0.001)
         return super().log_density(state)
 
 def show(progress):
+    global n_reports
+    n_reports += 1
     print("report", flush=True)
+    if n_reports == 5:  # by then, all workers have started
+        time.sleep(pause)
 
 if __name__ == "__main__":
     run = samplers.metropolis(
-        Slow(), n_steps=10**6, n_jobs=int(sys.argv[1]), progress=show, n_draws=10**6, seed=1
+        Slow(), n_steps=10**6, n_jobs=n_jobs, progress=show, n_draws=10**6, seed=1
     )
     print("interrupted", run.interrupted, run.best_state)
+    print(samplers.metropolis(FullRing(), n_steps=100, n_jobs=n_jobs, seed=1).interrupted)
 """
 
 
+@pytest.mark.parametrize("pause", [0, 60], ids=["in a round", "between rounds"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_control_c_in_a_terminal_ends_all_processes_quietly(n_jobs, tmp_path):
-    """A terminal sends the signal to parent and workers alike: no tracebacks, nothing left over."""
+def test_control_c_in_a_terminal_ends_all_processes_quietly(n_jobs, pause, tmp_path):
+    """A terminal sends the signal to parent and workers alike: no tracebacks, nothing left over.
+
+    The process itself can go on and use workers again.
+    """
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     process = subprocess.Popen(
-        [sys.executable, str(script), str(n_jobs)],
+        [sys.executable, str(script), str(n_jobs), str(pause)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )  # fmt: skip
     with process:
-        for _ in range(5):  # by then, all workers have started
+        for _ in range(5):
             assert process.stdout.readline() == "report\n"
+        time.sleep(0.1)  # into the round, or into the pause
         os.killpg(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=30)
     assert errors == ""
-    assert output.splitlines()[-1] == "interrupted True 4"
+    assert output.splitlines()[-2:] == ["interrupted True 4", "False"]
     assert process.returncode == 0
     deadline = time.monotonic() + 10
     while _is_group_alive(process.pid) and time.monotonic() < deadline:

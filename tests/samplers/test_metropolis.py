@@ -89,6 +89,10 @@ def test_step_counts_mean_what_they_say(rng):
         assert set(counts.proposed) == set(counts.accepted) == set(MOVES)
         assert counts.log_density == chain.log_density == target.log_density(chain.state)
         assert (counts.best_state, counts.best_log_density) == (4, math.log(6.0))
+    flat = Ring([1.0] * 6)
+    chain, counts = advance_block(rng, samplers.init(2, flat), flat, MOVES, None, 200, 1.0)
+    assert counts.best_state == 2
+    assert counts.accepted["turn"] > 0
 
 
 def test_selection_follows_the_weights(rng):
@@ -192,6 +196,15 @@ def test_steps_are_all_spent(n_steps, warmup, n_draws, n_kept, thin):
     assert run.traces["log_density"].shape == (4, n_kept)
     assert (sum(run.proposed.values()) == thin).all()
     assert reports[-1].done == reports[-1].total == n_steps
+
+
+def test_best_state_is_found_inside_a_block():
+    """A state need not be kept to be the best: it may be left again before the block ends."""
+    run = samplers.metropolis(
+        FullRing(), n_steps=200, warmup=0.0, n_draws=1, initial_states=[5], n_chains=1, seed=3
+    )
+    assert run.final_states != (4,)
+    assert (run.best_state, run.best_log_density) == (4, math.log(6.0))
 
 
 def test_best_state_of_the_warmup_counts():
