@@ -127,8 +127,11 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("pause", [0, 60], ids=["in a round", "between rounds"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("n_jobs", "pause"),
+    [(1, 0), (2, 0), (2, 60)],
+    ids=["in a round", "in a round of workers", "between rounds of workers"],
+)
 def test_control_c_in_a_terminal_ends_all_processes_quietly(n_jobs, pause, tmp_path):
     """A terminal sends the signal to parent and workers alike: no tracebacks, nothing left over.
 
