@@ -1,1 +1,57 @@
-"""Probabilistic models that a person can read, with a Bayesian posterior."""
+"""Probabilistic models that a person can read, with a Bayesian posterior.
+
+`LeafCascade` and `BranchCascade` learn density trees; `Table` reads data; `load` reads saved
+models. Everything is imported when first used, so that ``import bayescascade`` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayescascade.cascades.density import DensityTree
+    from bayescascade.cascades.estimators import BranchCascade, LeafCascade
+    from bayescascade.cascades.posterior import BranchPosterior, LeafPosterior
+    from bayescascade.models import load
+    from bayescascade.posterior import GibbsPosterior, Posterior
+    from bayescascade.schema import Schema
+    from bayescascade.table import Table
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BranchCascade",
+    "BranchPosterior",
+    "DensityTree",
+    "GibbsPosterior",
+    "LeafCascade",
+    "LeafPosterior",
+    "Posterior",
+    "Schema",
+    "Table",
+    "load",
+]
+
+_HOMES = {
+    "BranchCascade": "bayescascade.cascades.estimators",
+    "BranchPosterior": "bayescascade.cascades.posterior",
+    "DensityTree": "bayescascade.cascades.density",
+    "GibbsPosterior": "bayescascade.posterior",
+    "LeafCascade": "bayescascade.cascades.estimators",
+    "LeafPosterior": "bayescascade.cascades.posterior",
+    "Posterior": "bayescascade.posterior",
+    "Schema": "bayescascade.schema",
+    "Table": "bayescascade.table",
+    "load": "bayescascade.models",
+}
+
+
+def __getattr__(name: str) -> Any:  # Any: it stands for every public object
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -7,7 +7,7 @@ of the function called, and would go on returning the old code after a helper el
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -63,7 +63,7 @@ class _FolderCache(FunctionCache):  # type: ignore[misc] # numba is untyped
         )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _digest(folder: Path) -> str:
     """Digest of the sources in a folder, and of how this module compiles them."""
     contents = hashlib.sha256(Path(__file__).read_bytes())

@@ -54,7 +54,7 @@ def strongest_splits_first(posterior: "CascadePosterior", tree: Tree) -> Tree:
     """
     columns = posterior.table.schema.columns
     root = np.array([full_block(c.kind == "nominal", c.n_levels) for c in columns], np.uint64)
-    boxes = tree.boxes(posterior.is_nominal, root)
+    boxes = tree.boxes(root)
     counts, _ = posterior.node_statistics(tree)
     leaves = [
         _Leaf(

@@ -44,7 +44,7 @@ class _CascadeMove:
 
     def boxes(self, tree: Tree) -> list[list[tuple[int, ...]]]:
         """Return the codes of every column left at every node."""
-        boxes = tree.boxes(self.is_nominal, self.root_box)
+        boxes = tree.boxes(self.root_box)
         return [
             [
                 block_codes(nominal, int(word))

@@ -1,28 +1,13 @@
-"""The two cascade posteriors: log prior, log likelihood, and their compiled sweeps.
+"""The cascades' posteriors: a model and a table, joined for the samplers.
 
-Goh (2018), section 3.2. ``K`` leaves with weight ``n_l`` and volume ``v_l``, ``n`` the total
-weight, ``alpha`` = `concentration`; all log densities unnormalized, in nats.
-
-* `LeafPosterior` (Model I), ``lam`` = `expected_leaves`::
-
-      log_prior      = -lam + K ln lam - ln K!
-      log_likelihood = lnG(K alpha) - lnG(n + K alpha)
-                       + sum_l [lnG(n_l + alpha) - lnG(alpha) - n_l ln v_l]
-
-* `BranchPosterior` (Model II), ``lam`` = `expected_branches`, inner nodes ``i`` with ``b_i``
-  branches of weights ``n_c``::
-
-      log_prior      = sum_i [-lam + b_i ln lam - ln b_i!] + sum_l [-lam]
-                       (+ ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma), d of p columns used)
-      log_likelihood = sum_i [lnB(alpha + n_c) - lnB(alpha, .., alpha)] - sum_l n_l ln v_l
-
-The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
-that many leaves times the Poisson, as in the thesis. `max_branches` bounds every ``b_i``.
+`models` has the formulas. Here they meet the data: statistics of a tree's nodes, the moves, and the
+compiled sweep that samplers call through `advance`.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.cascades import kernels
+from bayescascade.cascades.canonical import strongest_splits_first
+from bayescascade.cascades.density import DensityTree
+from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
 from bayescascade.cascades.moves import Change, Grow, Prune, Swap
-from bayescascade.cascades.tree import LEAF, Tree
+from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ModelFileError
-from bayescascade.validation import check_integer, check_real
+from bayescascade.validation import check_integer
 from samplers.types import Move, StepCounts
 
 if TYPE_CHECKING:
@@ -50,54 +38,49 @@ _START_LEAVES = 8  # a random start has at most this many leaves
 
 
 class CascadePosterior:
-    """What both models share: the table, the moves, and compiled steps.
+    """A model's posterior given a table.
 
     Parameters
     ----------
     table : Table
         Distinct rows and their weights.
-    concentration : float > 0
-        Dirichlet parameter of every leaf (Model I) or branch (Model II).
+    model : LeafModel or BranchModel
+        Prior and likelihood.
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
     move_weights : mapping of str to float, optional
         Selection weights of "grow", "prune", "change", "swap"; grow and prune equal.
     """
 
-    _kind: int
-
     def __init__(
         self,
         table: "Table",
-        concentration: float,
-        max_branches: int | None,
+        model: CascadeModel,
+        max_branches: int | None = None,
         move_weights: Mapping[str, float] | None = None,
     ) -> None:
-        check_real("concentration", concentration, above=0.0)
         if max_branches is not None:
             check_integer("max_branches", max_branches, minimum=2)
         self.table = table
-        self.concentration = float(concentration)
-        schema = table.schema
-        most = max(2, int(schema.n_levels.max()))
+        self.model = model
+        most = max(2, int(table.schema.n_levels.max()))
         self.max_branches = most if max_branches is None else min(int(max_branches), most)
         self._weights = dict(MOVE_WEIGHTS if move_weights is None else move_weights)
-        self.is_nominal = tuple(column.kind == "nominal" for column in schema.columns)
+        self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
 
     # -- the contract -----------------------------------------------------------------------------
 
-    def log_prior(self, state: Tree) -> float:
+    def log_prior(self, state: Tree | DensityTree) -> float:
         """Return the log prior of a tree, nats, unnormalized."""
-        raise TypeError("use LeafPosterior or BranchPosterior")
+        return self.model.log_prior(_structure(state), len(self.is_nominal))
 
-    def log_likelihood(self, state: Tree) -> float:
+    def log_likelihood(self, state: Tree | DensityTree) -> float:
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
-        counts, log_volumes = self.node_statistics(state)
-        leaves = state.leaves
-        uniform = float(np.dot(counts[leaves], log_volumes[leaves]))
-        return self._log_multinomial(state, counts) - uniform
+        tree = _structure(state)
+        counts, log_volumes = self.node_statistics(tree)
+        return self.model.log_likelihood(tree, counts, log_volumes)
 
-    def log_density(self, state: Tree) -> float:
+    def log_density(self, state: Tree | DensityTree) -> float:
         """Return log prior plus log likelihood, nats."""
         return self.log_prior(state) + self.log_likelihood(state)
 
@@ -201,7 +184,7 @@ class CascadePosterior:
 
     def parameters(self) -> dict[str, float | int | None]:
         """Return the model's parameters by name."""
-        return {"concentration": self.concentration, "max_branches": self.max_branches}
+        return {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
 
     # -- what both samplers and estimators read ---------------------------------------------------
 
@@ -223,7 +206,7 @@ class CascadePosterior:
         return cdf
 
     def canonical(self, state: Tree) -> Tree:
-        """Return the tree that stands for all trees with this one's leaves and density."""
+        """Return the tree that stands for all trees of this one's leaves and density."""
         return state
 
     @cached_property
@@ -249,15 +232,15 @@ class CascadePosterior:
         norms = np.full(weights.shape, -np.inf)
         norms[2:] = np.logaddexp.accumulate(weights[2:])
         return kernels.ModelArrays(
-            kind=self._kind,
-            rate=self._rate,
-            alpha=self.concentration,
+            kind=self.model.kind,
+            rate=self.model.rate,
+            alpha=float(self.model.concentration),
             max_branches=self.max_branches,
             branch_log_weights=weights,
             branch_log_norms=norms,
-            inclusion=self._log_inclusion(),
+            inclusion=self.model.log_inclusion(len(self.is_nominal)),
             log_stirling=log_stirling_numbers(largest),
-            log_gamma=gammaln(np.arange(self._n_whole_weights()) + self.concentration),
+            log_gamma=gammaln(np.arange(self._n_whole_weights()) + self.model.concentration),
             log_integers=np.log(np.maximum(np.arange(largest + 1), 1)),
         )
 
@@ -271,38 +254,21 @@ class CascadePosterior:
     def branch_log_weights(self) -> NDArray[np.float64]:
         """Log weights, unnormalized, of proposing 0 .. max_branches branches; used from 2 on."""
         b = np.arange(self.max_branches + 1)
-        return self._branch_log_weights(b.astype(np.float64))
-
-    # -- what the two models fill in --------------------------------------------------------------
-
-    @property
-    def _rate(self) -> float:
-        raise TypeError("use LeafPosterior or BranchPosterior")
-
-    def _log_multinomial(self, state: Tree, counts: NDArray[np.float64]) -> float:
-        raise TypeError("use LeafPosterior or BranchPosterior")
-
-    def _log_inclusion(self) -> NDArray[np.float64]:
-        return np.zeros(len(self.is_nominal) + 1)
-
-    def _branch_log_weights(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
-        return -b * np.log(2.0)
+        return self.model.branch_log_weights(b.astype(np.float64))
 
 
 class LeafPosterior(CascadePosterior):
-    """Model I: a Poisson on the number of leaves, one Dirichlet over all of them.
+    """The posterior of `LeafModel`.
 
     Parameters
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_leaves : float > 0
-        Mean of the Poisson.
-    concentration, max_branches, move_weights
+    expected_leaves, concentration
+        As in `LeafModel`.
+    max_branches, move_weights
         As in `CascadePosterior`.
     """
-
-    _kind = kernels.LEAF_MODEL
 
     def __init__(
         self,
@@ -312,26 +278,9 @@ class LeafPosterior(CascadePosterior):
         max_branches: int | None = 2,
         move_weights: Mapping[str, float] | None = None,
     ) -> None:
-        super().__init__(table, concentration, max_branches, move_weights)
-        check_real("expected_leaves", expected_leaves, above=0.0)
-        self.expected_leaves = float(expected_leaves)
-
-    @property
-    def _rate(self) -> float:
-        return self.expected_leaves
-
-    def parameters(self) -> dict[str, float | int | None]:
-        """Return the model's parameters by name."""
-        return {"expected_leaves": self.expected_leaves, **super().parameters()}
-
-    def log_prior(self, state: Tree) -> float:
-        """Return ``log Poisson(K; expected_leaves)``."""
-        n_leaves, lam = state.n_leaves, self.expected_leaves
-        return float(-lam + n_leaves * np.log(lam) - gammaln(n_leaves + 1))
-
-    def _log_multinomial(self, state: Tree, counts: NDArray[np.float64]) -> float:
-        leaf_counts, alpha = counts[state.leaves], self.concentration
-        return _log_beta(leaf_counts + alpha) - _log_beta(np.full(leaf_counts.shape, alpha))
+        super().__init__(
+            table, LeafModel(expected_leaves, concentration), max_branches, move_weights
+        )
 
     def canonical(self, state: Tree) -> Tree:
         """Return the tree, among those with the same leaves, whose first splits gain the most.
@@ -339,27 +288,21 @@ class LeafPosterior(CascadePosterior):
         Trees with the same leaves have the same posterior under this model, so which of them a
         search ends in is chance; of two splits that gain the same, the earlier column is taken.
         """
-        from bayescascade.cascades.canonical import strongest_splits_first
-
         return strongest_splits_first(self, state)
 
 
 class BranchPosterior(CascadePosterior):
-    """Model II: a Poisson on the branches of every node, a Dirichlet at every split.
+    """The posterior of `BranchModel`.
 
     Parameters
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_branches : float > 0
-        Mean of the Poisson.
-    feature_inclusion : float in (0, 1) or None
-        Probability that a column is used at all; None for no such prior.
-    concentration, max_branches, move_weights
+    expected_branches, concentration, feature_inclusion
+        As in `BranchModel`.
+    max_branches, move_weights
         As in `CascadePosterior`.
     """
-
-    _kind = kernels.BRANCH_MODEL
 
     def __init__(
         self,
@@ -370,53 +313,8 @@ class BranchPosterior(CascadePosterior):
         feature_inclusion: float | None = None,
         move_weights: Mapping[str, float] | None = None,
     ) -> None:
-        super().__init__(table, concentration, max_branches, move_weights)
-        check_real("expected_branches", expected_branches, above=0.0)
-        if feature_inclusion is not None:
-            check_real("feature_inclusion", feature_inclusion, above=0.0, below=1.0)
-        self.expected_branches = float(expected_branches)
-        self.feature_inclusion = None if feature_inclusion is None else float(feature_inclusion)
-
-    @property
-    def _rate(self) -> float:
-        return self.expected_branches
-
-    def parameters(self) -> dict[str, float | int | None]:
-        """Return the model's parameters by name."""
-        return {
-            "expected_branches": self.expected_branches,
-            "feature_inclusion": self.feature_inclusion,
-            **super().parameters(),
-        }
-
-    def log_prior(self, state: Tree) -> float:
-        """Return the Poisson terms of all nodes and, with `feature_inclusion`, that of columns."""
-        lam = self.expected_branches
-        branches = np.bincount(state.parent[1:], minlength=1)
-        branches = branches[branches > 0]
-        inner = float(np.sum(-lam + branches * np.log(lam) - gammaln(branches + 1)))
-        included = self._log_inclusion()[state.features_used.shape[0]]
-        return inner - lam * state.n_leaves + float(included)
-
-    def _log_multinomial(self, state: Tree, counts: NDArray[np.float64]) -> float:
-        alpha, total = self.concentration, 0.0
-        for node in np.flatnonzero(state.feature != LEAF):
-            below = counts[state.children(int(node))]
-            total += _log_beta(below + alpha) - _log_beta(np.full(below.shape, alpha))
-        return total
-
-    def _log_inclusion(self) -> NDArray[np.float64]:
-        p, gamma = len(self.is_nominal), self.feature_inclusion
-        if gamma is None:
-            return np.zeros(p + 1)
-        d = np.arange(p + 1)
-        log_choose = gammaln(p + 1) - gammaln(d + 1) - gammaln(p - d + 1)
-        inclusion: NDArray[np.float64] = log_choose + d * np.log(gamma) + (p - d) * np.log1p(-gamma)
-        return inclusion
-
-    def _branch_log_weights(self, b: NDArray[np.float64]) -> NDArray[np.float64]:
-        weights: NDArray[np.float64] = b * np.log(self.expected_branches) - gammaln(b + 1)
-        return weights
+        model = BranchModel(expected_branches, concentration, feature_inclusion)
+        super().__init__(table, model, max_branches, move_weights)
 
 
 def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
@@ -429,6 +327,5 @@ def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
     return table
 
 
-def _log_beta(x: NDArray[np.float64]) -> float:
-    """Log of the multivariate beta function, ``sum lnG(x) - lnG(sum x)``."""
-    return float(np.sum(gammaln(x)) - gammaln(np.sum(x)))
+def _structure(state: Tree | DensityTree) -> Tree:
+    return state.tree if isinstance(state, DensityTree) else state

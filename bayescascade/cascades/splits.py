@@ -49,7 +49,7 @@ class SplitProposals:
     @classmethod
     def at(cls, posterior: "CascadePosterior", box: Sequence[tuple[int, ...]]) -> "SplitProposals":
         """Return the proposals for a node with these codes left of every column."""
-        table, alpha = posterior.table, posterior.concentration
+        table, alpha = posterior.table, posterior.model.concentration
         inside = np.ones(table.weights.shape[0], np.bool_)
         for codes, left in zip(table.codes, box, strict=True):
             inside &= np.isin(codes, left)

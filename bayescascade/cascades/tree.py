@@ -132,7 +132,7 @@ class Tree:
         """Return the indices of a node's children, by lowest code of their blocks."""
         return [int(child) for child in np.flatnonzero(self.parent == node)]
 
-    def boxes(self, is_nominal: Sequence[bool], root: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def boxes(self, root: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the (n_nodes, p) blocks of every column that remain at each node below `root`."""
         boxes = np.empty((self.n_nodes, root.shape[0]), np.uint64)
         boxes[0] = root

@@ -15,7 +15,6 @@ import numpy as np
 from bayescascade._jit import inner_kernel
 from bayescascade.cascades.kernels.densities import log_gamma
 from bayescascade.cascades.kernels.layout import (
-    COUNT,
     END,
     EPS,
     FEATURE,
