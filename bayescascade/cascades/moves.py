@@ -8,9 +8,10 @@ can list all of them. Generic engines use them, and the tests hold the compiled 
 * `Change` draws any inner node. Over leaves, it proposes any other split in its place. Higher up
   it keeps the number of branches and everything below, each branch by rank, and is invalid unless
   every split below still shares out exactly the levels that reach it.
-* `Swap` draws an inner node other than the root. If all its siblings make the same split, parent
-  and children trade places and the leaves stay; otherwise it exchanges its split with its parent's,
-  under the same condition as `Change`.
+* `Swap` draws an inner node other than the root. If it splits its parent's column once more, one of
+  its children and one of its siblings are exchanged; if all siblings make the same split, parent
+  and children trade places: the leaves stay as they are in both cases. Otherwise it exchanges its
+  split with its parent's, under the same condition as `Change`.
 """
 
 from collections.abc import Sequence
@@ -240,58 +241,72 @@ class Change(_CascadeMove):
 
 
 class Swap(_CascadeMove):
-    """Exchange the splits of a parent and its children, or of a parent and one child."""
+    """Exchange a parent and its children, or parts of them."""
 
     def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw an inner node other than the root."""
+        """Draw an inner node other than the root, and one of the ways to swap it."""
         inner = np.flatnonzero(state.feature != LEAF)[1:]
         if inner.size == 0:
             return _invalid(state)
-        return self._proposal(state, int(inner[int(rng.integers(inner.size))]), inner.size)
+        ways = self._ways(state, int(inner[int(rng.integers(inner.size))]), inner.size)
+        return ways[int(rng.integers(len(ways)))]
 
     def proposals(self, state: Tree) -> Weighted:
-        """Return the swap at every inner node other than the root."""
+        """Return every swap of every inner node other than the root."""
         inner = np.flatnonzero(state.feature != LEAF)[1:]
-        if inner.size == 0:
-            return [(_invalid(state), 1.0)]
-        merged: dict[Tree, tuple[Proposal[Tree], float]] = {}
+        found: Weighted = [] if inner.size else [(_invalid(state), 1.0)]
         for node in map(int, inner):
-            proposal = self._proposal(state, node, inner.size)
-            _, before = merged.get(proposal.state, (proposal, 0.0))
-            merged[proposal.state] = (proposal, before + 1 / inner.size)
-        return list(merged.values())
+            ways = self._ways(state, node, inner.size)
+            found.extend((way, 1 / (len(ways) * inner.size)) for way in ways)
+        return found
 
-    def _proposal(self, tree: Tree, node: int, n_choices: int) -> Proposal[Tree]:
+    def _ways(self, tree: Tree, node: int, n_choices: int) -> list[Proposal[Tree]]:
+        """Return the swaps at a node, all equally probable."""
         parent = int(tree.parent[node])
         siblings = tree.children(parent)
         column, blocks = self.split_of(tree, parent)
-        if tree.feature[node] == column:
-            return _invalid(tree)
-        splits = [self.split_of(tree, s) if tree.feature[s] != LEAF else None for s in siblings]
         own = self.split_of(tree, node)
         below = [self.nested(tree, sibling) for sibling in siblings]
-        if all(split == own for split in splits):
+        rank = siblings.index(node)
+        if own[0] == column:
+            return self._rotations(tree, parent, rank)
+        if all(b is not None and (b[0], tuple(c for c, _ in b[1])) == own for b in below):
             turned = [
                 (block, (column, [(blocks[i], below[i][1][k][1]) for i in range(len(blocks))]))
                 for k, block in enumerate(own[1])
             ]
-            swapped = self.replaced(tree, parent, (own[0], turned))
+            # any of the children proposes this, before and after
             n_back = n_choices - len(blocks) + len(own[1])
-            return Proposal(
-                swapped, float(np.log(len(own[1]) / n_back) - np.log(len(blocks) / n_choices))
-            )
+            log_q_ratio = np.log(len(own[1]) / n_back) - np.log(len(blocks) / n_choices)
+            swapped = self.replaced(tree, parent, (own[0], turned))
+            return [Proposal(swapped, float(log_q_ratio))]
         if len(own[1]) != len(blocks):
-            return _invalid(tree)
-        rank = siblings.index(node)
+            return [_invalid(tree)]
         grandchildren = [subtree for _, subtree in below[rank][1]]
         others = [b for i, b in enumerate(below) if i != rank]
         moved = [b for i, b in enumerate(grandchildren) if i != rank]
         if any({column, own[0]} & _columns_of(subtree) for subtree in others + moved):
-            return _invalid(tree)
+            return [_invalid(tree)]
         below[rank] = (column, list(zip(blocks, grandchildren, strict=True)))
-        return Proposal(
-            self.replaced(tree, parent, (own[0], list(zip(own[1], below, strict=True)))), 0.0
-        )
+        exchanged = (own[0], list(zip(own[1], below, strict=True)))
+        return [Proposal(self.replaced(tree, parent, exchanged), 0.0)]
+
+    def _rotations(self, tree: Tree, parent: int, rank: int) -> list[Proposal[Tree]]:
+        """Return the exchanges of a sibling with a child, where both split the same column."""
+        column, branches = self.nested(tree, parent)
+        _, inside = branches[rank][1]
+        ways = []
+        for i, sibling in enumerate(branches):
+            for k, grandchild in enumerate(inside) if i != rank else ():
+                within = [sibling if n == k else branch for n, branch in enumerate(inside)]
+                codes = tuple(sorted(code for block, _ in within for code in block))
+                if not self.is_nominal[column] and codes[-1] - codes[0] >= len(codes):
+                    ways.append(_invalid(tree))
+                    continue
+                around = [grandchild if n == i else branch for n, branch in enumerate(branches)]
+                around[rank] = (codes, (column, within))
+                ways.append(Proposal(self.replaced(tree, parent, (column, around)), 0.0))
+        return ways
 
 
 def _columns_of(nested: Any) -> set[int]:

@@ -4,7 +4,15 @@ import numpy as np
 
 from bayescascade._jit import inner_kernel
 
-__all__ = ["block_size", "block_width", "blocks_of", "full_block", "in_block", "levels_of"]
+__all__ = [
+    "block_size",
+    "block_width",
+    "blocks_of",
+    "full_block",
+    "in_block",
+    "levels_of",
+    "lowest_code",
+]
 
 
 @inner_kernel
@@ -80,3 +88,15 @@ def blocks_of(is_nominal, codes, m, assign, b, out):
             out[branch] = (out[branch] & np.uint64(0xFFFFFFFF)) | (
                 code + np.uint64(1)
             ) << np.uint64(32)
+
+
+@inner_kernel
+def lowest_code(is_nominal, block):
+    """Return the lowest code of a block."""
+    if not is_nominal:
+        return np.int64(block & np.uint64(0xFFFFFFFF))
+    code = 0
+    while not block & np.uint64(1):
+        block >>= np.uint64(1)
+        code += 1
+    return code

@@ -27,6 +27,7 @@ from bayescascade.cascades.kernels.layout import (
     PARENT,
     POSITION,
     PROPOSED,
+    READY,
     START,
     TWIGS,
     VALUE,
@@ -37,11 +38,14 @@ from bayescascade.cascades.kernels.levels import block_size, block_width, blocks
 from bayescascade.cascades.kernels.nodes import (
     copy_row,
     count_use,
+    exchange_links,
     free_node,
     link_child,
     make_inner,
     make_leaf,
     new_node,
+    nth_child,
+    sort_children,
     sync_lists,
 )
 from bayescascade.cascades.kernels.proposals import (
@@ -58,9 +62,11 @@ from bayescascade.cascades.kernels.proposals import (
 )
 from bayescascade.cascades.kernels.subtrees import (
     collect,
+    move_rows,
     replace_below,
     restore,
     save,
+    save_rows,
     uses_below,
 )
 
@@ -70,6 +76,7 @@ __all__ = [
     "exchange",
     "grow",
     "prune",
+    "rotate",
     "same_splits_below",
     "transpose",
 ]
@@ -374,8 +381,7 @@ def place_transposed(table, model, work, parent):
     g = nodes[parent, FEATURE]
     own_width = block_width(table, g, work.box[parent, g])
     start = nodes[parent, START]
-    for i in range(start, nodes[parent, END]):
-        work.spare[1, i] = work.rows[i]
+    save_rows(work, parent)
     middle = nodes[parent, FIRST]
     n_middle = 0
     while middle >= 0:
@@ -390,13 +396,7 @@ def place_transposed(table, model, work, parent):
         branch = 0
         below = nodes[middle, FIRST]
         while below >= 0:
-            shift = start - nodes[below, START]
-            for i in range(nodes[below, START], nodes[below, END]):
-                work.rows[i + shift] = work.spare[1, i]
-            for i in range(collect(work, below)):
-                nodes[work.subtree[i], START] += shift
-                nodes[work.subtree[i], END] += shift
-            start = nodes[below, END]
+            start = move_rows(work, below, start)
             work.branch[WIDTH, branch] = reals[below, COUNT]
             count += reals[below, COUNT]
             below = nodes[below, NEXT]
@@ -412,3 +412,97 @@ def place_transposed(table, model, work, parent):
         n_middle += 1
     reals[parent, VALUE] = branch_value(model, work.branch[WEIGHT], n_middle, reals[parent, COUNT])
     sync_lists(work, parent)
+
+
+@inner_kernel
+def rotate(rng, table, model, work, beta, parent, child):
+    """Exchange a sibling and a child of a node that splits its parent's column once more.
+
+    Both keep their rows, their box and everything below; the leaves stay as they are.
+    """
+    nodes, reals = work.nodes, work.reals
+    j = nodes[parent, FEATURE]
+    sibling = nth_child(work, parent, np.int64(rng.random() * (nodes[parent, N_CHILDREN] - 1)))
+    if sibling == child:  # the last of the siblings stands in for the node itself
+        sibling = nth_child(work, parent, nodes[parent, N_CHILDREN] - 1)
+    grandchild = nth_child(work, child, np.int64(rng.random() * nodes[child, N_CHILDREN]))
+    block = exchanged_block(table, work, j, child, grandchild, sibling)
+    if block == 0:
+        return np.nan
+
+    count = reals[child, COUNT] + reals[sibling, COUNT] - reals[grandchild, COUNT]
+    change = 0.0
+    if model.kind == BRANCH_MODEL:
+        gather_counts(work, parent, sibling, grandchild, child, count)
+        b = nodes[parent, N_CHILDREN]
+        value = branch_value(model, work.branch[WEIGHT], b, reals[parent, COUNT])
+        gather_counts(work, child, grandchild, sibling, -1, 0.0)
+        c = nodes[child, N_CHILDREN]
+        child_value = branch_value(model, work.branch[WEIGHT], c, count)
+        change = value + child_value - reals[parent, VALUE] - reals[child, VALUE]
+        if not accept(rng, beta * change):
+            return np.nan
+        reals[parent, VALUE] = value
+        reals[child, VALUE] = child_value
+
+    width = block_width(table, j, work.box[child, j])
+    reals[child, LOG_VOLUME] += log(block_width(table, j, block) / width)
+    reals[child, COUNT] = count
+    nodes[child, READY] = 0
+    work.box[child, j] = block
+    exchange_links(work, parent, sibling, child, grandchild)
+    sort_children(table, work, parent, j)
+    sort_children(table, work, child, j)
+
+    save_rows(work, parent)
+    start = nodes[parent, START]
+    below = nodes[parent, FIRST]
+    while below >= 0:
+        if below == child:
+            nodes[child, START] = start
+            inside = nodes[child, FIRST]
+            while inside >= 0:
+                start = move_rows(work, inside, start)
+                inside = nodes[inside, NEXT]
+            nodes[child, END] = start
+        else:
+            start = move_rows(work, below, start)
+        below = nodes[below, NEXT]
+    sync_lists(work, child)
+    return change
+
+
+@inner_kernel
+def exchanged_block(table, work, j, child, leaving, entering):
+    """Block of a node's column when one child's block is replaced; 0 if that is not contiguous."""
+    gone, come = work.box[leaving, j], work.box[entering, j]
+    if table.nominal[j]:
+        return (work.box[child, j] & ~gone) | come
+    low, high = np.uint64(0xFFFFFFFF), np.uint64(0)
+    size = 0
+    inside = work.nodes[child, FIRST]
+    while inside >= 0:
+        block = come if inside == leaving else work.box[inside, j]
+        low = min(low, block & np.uint64(0xFFFFFFFF))
+        high = max(high, block >> np.uint64(32))
+        size += block_size(False, block)
+        inside = work.nodes[inside, NEXT]
+    if np.int64(high) - np.int64(low) != size:
+        return np.uint64(0)
+    return low | high << np.uint64(32)
+
+
+@inner_kernel
+def gather_counts(work, node, leaving, entering, changed, count):
+    """Write the weights of a node's branches after an exchange, one of them having changed too."""
+    child = work.nodes[node, FIRST]
+    branch = 0
+    while child >= 0:
+        if child == leaving:
+            work.branch[WEIGHT, branch] = work.reals[entering, COUNT]
+        elif child == changed:
+            work.branch[WEIGHT, branch] = count
+        else:
+            work.branch[WEIGHT, branch] = work.reals[child, COUNT]
+        child = work.nodes[child, NEXT]
+        branch += 1

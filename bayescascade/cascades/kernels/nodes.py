@@ -27,17 +27,26 @@ from bayescascade.cascades.kernels.layout import (
     VALUE,
     WEIGHT,
 )
-from bayescascade.cascades.kernels.levels import block_size, block_width, blocks_of, levels_of
+from bayescascade.cascades.kernels.levels import (
+    block_size,
+    block_width,
+    blocks_of,
+    levels_of,
+    lowest_code,
+)
 
 __all__ = [
     "copy_row",
     "count_use",
+    "exchange_links",
     "free_node",
     "link_child",
     "make_inner",
     "make_leaf",
     "new_node",
+    "nth_child",
     "place_children",
+    "sort_children",
     "sync_lists",
 ]
 
@@ -275,3 +284,53 @@ def make_leaf(model, work, node):
     sync_lists(work, node)
     if work.nodes[node, PARENT] >= 0:
         sync_lists(work, work.nodes[node, PARENT])
+
+
+@inner_kernel
+def nth_child(work, node, n):
+    """Return the child with n siblings before it."""
+    child = work.nodes[node, FIRST]
+    for _ in range(n):
+        child = work.nodes[child, NEXT]
+    return child
+
+
+@inner_kernel
+def exchange_links(work, one_parent, one, other_parent, other):
+    """Let two nodes take each other's place among the children of their parents."""
+    replace_link(work, one_parent, one, other)
+    replace_link(work, other_parent, other, one)
+    after_one, after_other = work.nodes[one, NEXT], work.nodes[other, NEXT]
+    work.nodes[one, NEXT], work.nodes[other, NEXT] = after_other, after_one
+    work.nodes[one, PARENT], work.nodes[other, PARENT] = other_parent, one_parent
+
+
+@inner_kernel
+def replace_link(work, parent, old, new):
+    """Let whatever points to a child from its parent or sibling before point to another node."""
+    if work.nodes[parent, FIRST] == old:
+        work.nodes[parent, FIRST] = new
+        return
+    child = work.nodes[parent, FIRST]
+    while work.nodes[child, NEXT] != old:
+        child = work.nodes[child, NEXT]
+    work.nodes[child, NEXT] = new
+
+
+@inner_kernel
+def sort_children(table, work, node, j):
+    """Link a node's children anew in the order of their blocks' lowest codes."""
+    size = 0
+    child = work.nodes[node, FIRST]
+    while child >= 0:
+        k = size
+        lowest = lowest_code(table.nominal[j], work.box[child, j])
+        while k > 0 and lowest < lowest_code(table.nominal[j], work.box[work.order[k - 1], j]):
+            work.order[k] = work.order[k - 1]
+            k -= 1
+        work.order[k] = child
+        size += 1
+        child = work.nodes[child, NEXT]
+    work.nodes[node, FIRST] = work.order[0]
+    for k in range(size):
+        work.nodes[work.order[k], NEXT] = work.order[k + 1] if k + 1 < size else -1

@@ -37,9 +37,11 @@ __all__ = [
     "export",
     "load",
     "log_density",
+    "move_rows",
     "replace_below",
     "restore",
     "save",
+    "save_rows",
     "uses_below",
 ]
 
@@ -68,8 +70,7 @@ def save(work, size):
         copy_row(work.nodes, node, work.saved_nodes, i)
         copy_row(work.reals, node, work.saved_reals, i)
         copy_row(work.box, node, work.saved_box, i)
-    for i in range(work.nodes[top, START], work.nodes[top, END]):
-        work.spare[1, i] = work.rows[i]
+    save_rows(work, top)
 
 
 @inner_kernel
@@ -82,6 +83,26 @@ def restore(work, size):
     top = work.subtree[0]
     for i in range(work.nodes[top, START], work.nodes[top, END]):
         work.rows[i] = work.spare[1, i]
+
+
+@inner_kernel
+def save_rows(work, node):
+    """Keep a copy of a node's rows in `spare[1]`."""
+    for i in range(work.nodes[node, START], work.nodes[node, END]):
+        work.spare[1, i] = work.rows[i]
+
+
+@inner_kernel
+def move_rows(work, node, start):
+    """Move a subtree's rows, saved before by `save_rows`, to `start`; returns where they end."""
+    nodes = work.nodes
+    shift = start - nodes[node, START]
+    for i in range(nodes[node, START], nodes[node, END]):
+        work.rows[i + shift] = work.spare[1, i]
+    for i in range(collect(work, node)):
+        nodes[work.subtree[i], START] += shift
+        nodes[work.subtree[i], END] += shift
+    return nodes[node, END]
 
 
 @inner_kernel

@@ -21,6 +21,7 @@ from bayescascade.cascades.kernels.moves import (
     exchange,
     grow,
     prune,
+    rotate,
     same_splits_below,
     transpose,
 )
@@ -71,11 +72,12 @@ def sweep(rng, table, model, work, n_steps, beta, move_cdf, proposed, accepted, 
                     index += 1
                 child = work.lists[INNER, index]
                 parent = nodes[child, PARENT]
-                if nodes[child, FEATURE] != nodes[parent, FEATURE]:
-                    if same_splits_below(work, parent):
-                        gain = transpose(rng, table, model, work, beta, parent)
-                    else:
-                        gain = exchange(rng, table, model, work, beta, parent, child)
+                if nodes[child, FEATURE] == nodes[parent, FEATURE]:
+                    gain = rotate(rng, table, model, work, beta, parent, child)
+                elif same_splits_below(work, parent):
+                    gain = transpose(rng, table, model, work, beta, parent)
+                else:
+                    gain = exchange(rng, table, model, work, beta, parent, child)
         proposed[move] += 1
         done += 1
         if not np.isnan(gain):
