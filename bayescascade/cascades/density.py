@@ -39,6 +39,8 @@ class DensityTree:
         Probability of each node; 1 at the root, sums over branches.
     evidence : mapping of int to tuple of int
         Codes that the density was conditioned on, by column; its domain is what is left.
+    evidence_probability : float in (0, 1]
+        Probability of that evidence; 1 without any.
     """
 
     schema: Schema
@@ -46,6 +48,7 @@ class DensityTree:
     counts: NDArray[np.float64]
     probabilities: NDArray[np.float64]
     evidence: Mapping[int, tuple[int, ...]]
+    evidence_probability: float = 1.0
 
     # -- what is where ------------------------------------------------------------------------------
 
@@ -239,6 +242,7 @@ class DensityTree:
             np.array(flat.counts),
             np.array(flat.probabilities) / kept.probability,
             known,
+            self.evidence_probability * kept.probability,
         )
 
     # -- as plain data ------------------------------------------------------------------------------
