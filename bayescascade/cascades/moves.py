@@ -12,9 +12,13 @@ can list all of them. Generic engines use them, and the tests hold the compiled 
   its children and one of its siblings are exchanged; if all siblings make the same split, parent
   and children trade places: the leaves stay as they are in both cases. Otherwise it exchanges its
   split with its parent's, under the same condition as `Change`.
+* `Regroup`, only where splits may have three or more branches, either nests two or more branches
+  of an inner node, but not all, under a split of the same column of their own (ordered columns:
+  neighbors), or takes such a split back; each with probability one half. The leaves stay.
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +31,7 @@ from samplers.types import Proposal
 if TYPE_CHECKING:
     from bayescascade.cascades.posterior import CascadePosterior
 
-__all__ = ["Change", "Grow", "Prune", "Swap"]
+__all__ = ["Change", "Grow", "Prune", "Regroup", "Swap"]
 
 Weighted = list[tuple[Proposal[Tree], float]]
 
@@ -307,6 +311,67 @@ class Swap(_CascadeMove):
                 around[rank] = (codes, (column, within))
                 ways.append(Proposal(self.replaced(tree, parent, (column, around)), 0.0))
         return ways
+
+
+class Regroup(_CascadeMove):
+    """Nest some branches of a split under one of their own, or take that back."""
+
+    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
+        """Draw a group to nest or a nested split to take back."""
+        inner = np.flatnonzero(state.feature != LEAF)
+        if rng.random() < 0.5:
+            if inner.size == 0:
+                return _invalid(state)
+            node = int(inner[int(rng.integers(inner.size))])
+            groups = self._groups(state, node)
+            if not groups:
+                return _invalid(state)
+            return self._nest(state, node, groups[int(rng.integers(len(groups)))], len(groups))
+        if inner.size < 2:
+            return _invalid(state)
+        return self._flatten(state, int(inner[1:][int(rng.integers(inner.size - 1))]))
+
+    def proposals(self, state: Tree) -> Weighted:
+        """Return every group that can be nested, and every nested split taken back."""
+        inner = [int(node) for node in np.flatnonzero(state.feature != LEAF)]
+        found: Weighted = []
+        for node in inner:
+            groups = self._groups(state, node)
+            chance = 0.5 / len(inner) / max(1, len(groups))
+            nested = [self._nest(state, node, group, len(groups)) for group in groups]
+            found.extend((way, chance) for way in nested or [_invalid(state)])
+        for node in inner[1:]:
+            found.append((self._flatten(state, node), 0.5 / (len(inner) - 1)))
+        return [*found, (_invalid(state), 1 - sum(chance for _, chance in found))]
+
+    def _groups(self, tree: Tree, node: int) -> list[tuple[int, ...]]:
+        """Return the groups of a node's branches that can be nested, as ranks."""
+        b = len(tree.children(node))
+        if self.is_nominal[int(tree.feature[node])]:
+            return [g for size in range(2, b) for g in combinations(range(b), size)]
+        return [tuple(range(i, i + size)) for size in range(2, b) for i in range(b - size + 1)]
+
+    def _nest(self, tree: Tree, node: int, group: tuple[int, ...], n_groups: int) -> Proposal[Tree]:
+        column, branches = self.nested(tree, node)
+        inside = [branches[rank] for rank in group]
+        outside = [branch for rank, branch in enumerate(branches) if rank not in group]
+        codes = tuple(sorted(code for block, _ in inside for code in block))
+        nested = (column, [*outside, (codes, (column, inside))])
+        return Proposal(self.replaced(tree, node, nested), float(np.log(n_groups)))
+
+    def _flatten(self, tree: Tree, node: int) -> Proposal[Tree]:
+        parent = int(tree.parent[node])
+        rank = tree.children(parent).index(node)
+        column, branches = self.nested(tree, parent)
+        if tree.feature[node] != column:
+            return _invalid(tree)
+        flat = [branch for i, branch in enumerate(branches) if i != rank]
+        flat += branches[rank][1][1]
+        if len(flat) > self.posterior.max_branches:
+            return _invalid(tree)
+        flattened = self.replaced(tree, parent, (column, flat))
+        n_groups = len(self._groups(flattened, parent))
+        return Proposal(flattened, -float(np.log(n_groups)))
 
 
 def _columns_of(nested: Any) -> set[int]:

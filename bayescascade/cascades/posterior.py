@@ -19,7 +19,7 @@ from bayescascade.cascades import kernels
 from bayescascade.cascades.canonical import strongest_splits_first
 from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
-from bayescascade.cascades.moves import Change, Grow, Prune, Swap
+from bayescascade.cascades.moves import Change, Grow, Prune, Regroup, Swap
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ModelFileError
 from bayescascade.validation import check_integer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BranchPosterior", "CascadePosterior", "LeafPosterior"]
 
-MOVE_WEIGHTS = {"grow": 0.4, "prune": 0.4, "change": 0.14, "swap": 0.06}
+MOVE_WEIGHTS = {"grow": 0.35, "prune": 0.35, "change": 0.14, "swap": 0.08, "regroup": 0.08}
 """How often each move is tried; grow and prune are each other's reverse, so they are equal."""
 
 _LARGEST_TABLE = 1 << 20  # entries, 8 MB
@@ -49,7 +49,8 @@ class CascadePosterior:
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
     move_weights : mapping of str to float, optional
-        Selection weights of "grow", "prune", "change", "swap"; grow and prune equal.
+        Selection weights of "grow", "prune", "change", "swap" and "regroup"; grow and prune
+        equal.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class CascadePosterior:
         most = max(2, int(table.schema.n_levels.max()))
         self.max_branches = most if max_branches is None else min(int(max_branches), most)
         self._weights = dict(MOVE_WEIGHTS if move_weights is None else move_weights)
+        if self.max_branches == 2:  # nothing to group among two branches
+            self._weights.pop("regroup", None)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
 
     # -- the contract -----------------------------------------------------------------------------
@@ -93,12 +96,13 @@ class CascadePosterior:
         return tree
 
     def moves(self) -> Mapping[str, Move[Tree]]:
-        """Return grow, prune, change and swap, each with its exact Hastings ratio."""
+        """Return grow, prune, change, swap and regroup, each with its exact Hastings ratio."""
         moves = {
             "grow": Grow(self),
             "prune": Prune(self),
             "change": Change(self),
             "swap": Swap(self),
+            "regroup": Regroup(self),
         }
         return {name: moves[name] for name in self._weights if self._weights[name] > 0}
 

@@ -12,6 +12,7 @@ __all__ = [
     "LEAF_MODEL",
     "MOVES",
     "PRUNE",
+    "REGROUP",
     "SWAP",
     "ModelArrays",
     "TableArrays",
@@ -19,8 +20,8 @@ __all__ = [
     "new_work",
 ]
 
-MOVES = ("grow", "prune", "change", "swap")
-GROW, PRUNE, CHANGE, SWAP = range(4)
+MOVES = ("grow", "prune", "change", "swap", "regroup")
+GROW, PRUNE, CHANGE, SWAP, REGROUP = range(5)
 
 LEAF_MODEL, BRANCH_MODEL = 0, 1
 EPS = 0.3  # share of each choice in a split proposal that ignores the data

@@ -45,6 +45,7 @@ __all__ = [
     "make_leaf",
     "new_node",
     "nth_child",
+    "replace_link",
     "place_children",
     "sort_children",
     "sync_lists",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayescascade._jit import kernel
+from bayescascade._jit import inner_kernel, kernel
 from bayescascade.cascades.kernels.layout import (
     CHANGE,
     FEATURE,
@@ -12,15 +12,14 @@ from bayescascade.cascades.kernels.layout import (
     PARENT,
     POSITION,
     PRUNE,
+    REGROUP,
     SWAP,
     TWIGS,
 )
-from bayescascade.cascades.kernels.moves import (
-    change_above,
-    change_twig,
-    exchange,
-    grow,
-    prune,
+from bayescascade.cascades.kernels.moves import change_above, change_twig, exchange, grow, prune
+from bayescascade.cascades.kernels.regrouping import (
+    flatten,
+    nest,
     rotate,
     same_splits_below,
     transpose,
@@ -30,11 +29,20 @@ from bayescascade.cascades.kernels.subtrees import export, log_density
 __all__ = ["sweep"]
 
 
+@inner_kernel
+def inner_below_root(rng, work):
+    """Draw an inner node other than the root; there must be one."""
+    index = np.int64(rng.random() * (work.sizes[INNER] - 1))
+    if index >= work.nodes[0, POSITION + INNER]:
+        index += 1
+    return work.lists[INNER, index]
+
+
 @kernel
 def sweep(rng, table, model, work, n_steps, beta, move_cdf, proposed, accepted, summary):
     """Run steps on ``exp(beta * log density)`` from the tree in the work space.
 
-    move_cdf (4,) float64: cumulative selection probabilities of MOVES; proposed, accepted (4,)
+    move_cdf (5,) float64: cumulative selection probabilities of MOVES; proposed, accepted (5,)
     int64: counts, added to. The best tree visited, the first one included, is left in
     ``work.best_*``, and `summary` (3,) float64 is written: the log density reached, that of the
     best tree, and its number of nodes.
@@ -64,13 +72,10 @@ def sweep(rng, table, model, work, n_steps, beta, move_cdf, proposed, accepted, 
                     gain = change_twig(rng, table, model, work, beta, node)
                 else:
                     gain = change_above(rng, table, model, work, beta, node)
-        else:
+        elif u < move_cdf[SWAP]:
             move = SWAP
             if sizes[INNER] > 1:
-                index = np.int64(rng.random() * (sizes[INNER] - 1))
-                if index >= nodes[0, POSITION + INNER]:  # any inner node but the root
-                    index += 1
-                child = work.lists[INNER, index]
+                child = inner_below_root(rng, work)
                 parent = nodes[child, PARENT]
                 if nodes[child, FEATURE] == nodes[parent, FEATURE]:
                     gain = rotate(rng, table, model, work, beta, parent, child)
@@ -78,6 +83,15 @@ def sweep(rng, table, model, work, n_steps, beta, move_cdf, proposed, accepted, 
                     gain = transpose(rng, table, model, work, beta, parent)
                 else:
                     gain = exchange(rng, table, model, work, beta, parent, child)
+        else:
+            move = REGROUP
+            if rng.random() < 0.5:
+                if sizes[INNER] > 0:
+                    node = work.lists[INNER, np.int64(rng.random() * sizes[INNER])]
+                    gain = nest(rng, table, model, work, beta, node)
+            elif sizes[INNER] > 1:
+                child = inner_below_root(rng, work)
+                gain = flatten(rng, table, model, work, beta, nodes[child, PARENT], child)
         proposed[move] += 1
         done += 1
         if not np.isnan(gain):
