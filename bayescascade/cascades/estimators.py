@@ -42,7 +42,8 @@ SEARCHES = ("anneal+metropolis", "anneal", "metropolis", "tempering")
 DENSITIES = ("posterior_mean", "empirical")
 PREDICTIVES = ("map", "average")
 
-INITIAL_TEMPERATURE, FINAL_TEMPERATURE = 30.0, 0.1  # nats, of annealing
+SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
+"""Hotter starts find no better trees: they grow thousands of leaves first."""
 
 MAX_KEPT_DRAWS = 1000  # trees that `predictive="average"` averages over and a saved model holds
 
@@ -67,7 +68,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         density: str,
         predictive: str,
         search: str,
-        n_steps: int,
+        n_steps: int | None,
         n_chains: int,
         n_jobs: int | None,
         random_state: Seed,
@@ -159,7 +160,8 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         check_choice("density", self.density, DENSITIES)
         check_choice("predictive", self.predictive, PREDICTIVES)
         check_choice("missing", self.missing, ("error", "level"))
-        check_integer("n_steps", self.n_steps, minimum=1)
+        if self.n_steps is not None:
+            check_integer("n_steps", self.n_steps, minimum=1)
         check_integer("n_chains", self.n_chains, minimum=1)
         if self.n_jobs is not None:
             check_integer("n_jobs", self.n_jobs)
@@ -207,7 +209,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
             raise ParameterError("resume must be False without a checkpoint, got True")
         annealing_seed, sampling_seed = seed.spawn(2)
         common: dict[str, Any] = {
-            "n_steps": self.n_steps,
+            "n_steps": _default_steps(posterior.table) if self.n_steps is None else self.n_steps,
             "n_chains": self.n_chains,
             "n_jobs": self.n_jobs,
             "progress": self.progress,
@@ -221,7 +223,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         if "anneal" in self.search:
             run = samplers.anneal(
                 posterior,
-                schedule=_annealing_schedule(posterior.table),
+                schedule=SCHEDULE,
                 seed=annealing_seed,
                 checkpoint=section("anneal"),
                 **common,
@@ -278,6 +280,10 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
             times[tree] = times.get(tree, 0) + 1
         return [(tree, self.posterior_.node_statistics(tree)[0], n) for tree, n in times.items()]
 
+    def _check_draws(self) -> None:
+        if not self._draws:
+            raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
+
     def score_samples(self, X: Rows) -> NDArray[np.float64]:
         """Return the log density of each row, (n_rows,) float64, nats.
 
@@ -298,8 +304,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         check_choice("predictive", self.predictive, PREDICTIVES)
         if self.predictive == "map":
             return self.tree_.score_codes(codes)
-        if not self._draws:
-            raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
+        self._check_draws()
         scores = np.array([self._density_tree(t, c).score_codes(codes) for t, c, _ in self._draws])
         times = np.array([n for _, _, n in self._draws], np.float64)
         averaged: NDArray[np.float64] = logsumexp(
@@ -329,6 +334,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         rng = np.random.default_rng(random_state)
         if self.predictive == "map":
             return self.schema_.decode(self.tree_.sample_codes(n_samples, rng), rng)
+        self._check_draws()
         times = np.array([n for _, _, n in self._draws], np.float64)
         shares = rng.multinomial(n_samples, times / times.sum())
         drawn = [
@@ -401,6 +407,11 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
 
         return model_text(self)
 
+    def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
+        if name in ("posterior_", "run_") and "_structure" in self.__dict__:
+            raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_structure")
 
@@ -424,9 +435,10 @@ class LeafCascade(Cascade):
     search : {"anneal+metropolis", "anneal", "metropolis", "tempering"}
         Anneal for the best tree and sample from there; only anneal; or only sample, by plain
         chains or by replica exchange.
-    n_steps : int >= 1
+    n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
-        discarded as warm-up.
+        discarded as warm-up. None: 1,000 per distinct row, at least 100,000 and at most 1,000,000,
+        and for more than 40,000 rows fewer again, so that the work stays about the same.
     n_chains : int >= 1
         Independent chains.
     n_jobs : int or None
@@ -482,7 +494,7 @@ class LeafCascade(Cascade):
         density: str = "posterior_mean",
         predictive: str = "map",
         search: str = "anneal+metropolis",
-        n_steps: int = 100_000,
+        n_steps: int | None = None,
         n_chains: int = 4,
         n_jobs: int | None = 1,
         random_state: Seed = None,
@@ -560,7 +572,7 @@ ordinal, continuous, missing, checkpoint, resume, progress
         density: str = "posterior_mean",
         predictive: str = "map",
         search: str = "anneal+metropolis",
-        n_steps: int = 100_000,
+        n_steps: int | None = None,
         n_chains: int = 4,
         n_jobs: int | None = 1,
         random_state: Seed = None,
@@ -621,9 +633,10 @@ def _seed_sequence(random_state: Seed) -> np.random.SeedSequence:
     return np.random.SeedSequence(random_state)
 
 
-def _annealing_schedule(table: Table) -> samplers.GeometricSchedule:
-    """Start where a split of all rows is a matter of chance, end where next to nothing is."""
-    return samplers.GeometricSchedule(INITIAL_TEMPERATURE, FINAL_TEMPERATURE)
+def _default_steps(table: Table) -> int:
+    """Return more steps for more rows, until steps themselves, which touch more rows, get dear."""
+    n = table.n_distinct
+    return int(max(50_000, min(max(100_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
 
 
 def _best_of(first: samplers.Run[Tree], second: samplers.Run[Tree]) -> samplers.Run[Tree]:

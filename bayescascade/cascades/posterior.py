@@ -174,7 +174,9 @@ class CascadePosterior:
         """Return the tree that `encode_state` encoded; checked, as a file may be forged."""
         try:
             tree = Tree.from_flat(encoded)
-            problem = next(tree.problems(self.is_nominal, self.table.schema.n_levels), None)
+            problem = next(
+                tree.problems(self.is_nominal, self.table.schema.n_levels.tolist()), None
+            )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"a stored tree cannot be read: {error}") from error
         if problem is not None:
@@ -219,7 +221,7 @@ class CascadePosterior:
         schema = self.table.schema
         return kernels.TableArrays(
             codes=self.table.codes,
-            row_codes=np.ascontiguousarray(self.table.codes.T),
+            row_codes=self.table.codes.T.copy(order="C"),
             weights=self.table.weights,
             nominal=np.array(self.is_nominal, np.bool_),
             n_levels=np.asarray(schema.n_levels, np.int64),

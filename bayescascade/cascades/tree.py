@@ -143,19 +143,21 @@ class Tree:
         return boxes
 
     def problems(self, is_nominal: Sequence[bool], n_levels: Sequence[int]) -> Iterator[str]:
-        """Yield, in words, each invariant that does not hold; nothing for a valid tree."""
-        n_columns = len(n_levels)
-        if self.n_nodes == 0 or self.parent[0] != -1:
-            yield "the first node must be the root"
+        """Yield, in words, each invariant that does not hold; nothing for a valid tree.
+
+        Parameters
+        ----------
+        is_nominal : (p,) sequence of bool
+            Whether each column is nominal.
+        n_levels : (p,) sequence of int
+            Number of codes of each column.
+        """
+        broken = next(self._broken_arrays(len(n_levels)), None)
+        if broken is not None:  # nothing else can be looked at
+            yield broken
             return
-        if any(not 0 <= self.parent[node] < node for node in range(1, self.n_nodes)):
-            yield "a node's parent must come before it"
-            return
-        if any(not LEAF <= column < n_columns for column in self.feature):
-            yield f"a split's column must be below {n_columns}"
-            return
-        root = [full_block(is_nominal[j], n_levels[j]) for j in range(n_columns)]
-        boxes: list[list[int]] = [root]
+        full = [full_block(is_nominal[j], int(n_levels[j])) for j in range(len(n_levels))]
+        boxes: list[list[int]] = [full]
         for node in range(1, self.n_nodes):
             above = int(self.parent[node])
             boxes.append(list(boxes[above]))
@@ -166,17 +168,25 @@ class Tree:
             if (column == LEAF) != (not children):
                 yield f"node {node} must be a leaf exactly if it has no branches"
             elif children:
-                kept = [block_codes(is_nominal[column], int(self.block[c])) for c in children]
-                remaining = block_codes(is_nominal[column], boxes[node][column])
-                if len(children) < 2 or any(not codes for codes in kept):
-                    yield f"node {node} must have two or more nonempty branches"
-                elif sorted(code for codes in kept for code in codes) != list(remaining):
-                    yield f"the branches of node {node} must share out its remaining levels"
-                elif kept != sorted(kept, key=min):
-                    yield f"the branches of node {node} must stand by their lowest level"
-        expected = list(self._preorder())
-        if expected != list(range(self.n_nodes)):
+                blocks = [int(self.block[child]) for child in children]
+                yield from _split_problems(
+                    node, blocks, boxes[node][column], is_nominal[column], int(n_levels[column])
+                )
+        if list(self._preorder()) != list(range(self.n_nodes)):
             yield "nodes must stand in preorder"
+
+    def _broken_arrays(self, n_columns: int) -> Iterator[str]:
+        n_nodes = self.n_nodes
+        if not n_nodes == self.parent.shape[0] == self.block.shape[0]:
+            yield "a tree's arrays must be of one length"
+        elif n_nodes == 0 or self.parent[0] != -1:
+            yield "the first node must be the root"
+        elif not np.all((self.parent[1:] >= 0) & (self.parent[1:] < np.arange(1, n_nodes))):
+            yield "a node's parent must come before it"
+        elif not np.all((self.feature >= LEAF) & (self.feature < n_columns)):
+            yield f"a split's column must be below {n_columns}"
+        elif np.any(self.feature[self.parent[1:]] == LEAF):
+            yield "a node's parent must split a column"
 
     def _preorder(self) -> Iterator[int]:
         stack = [0]
@@ -195,8 +205,42 @@ class Tree:
 
     @classmethod
     def from_flat(cls, flat: Mapping[str, Any]) -> "Tree":
-        """Build from what `to_flat` returned; `problems` says whether it is a valid tree."""
+        """Build from what `to_flat` returned; `problems` says whether it is a valid tree.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If an array is missing, or is not a list of integers of its range.
+        """
+        for name, limit in (("feature", 2**31), ("parent", 2**31), ("block", 2**64)):
+            numbers = flat[name]
+            if not isinstance(numbers, list) or not all(
+                type(number) is int and -1 <= number < limit for number in numbers
+            ):
+                raise ValueError(f"a tree's {name} must be a list of integers from -1 to {limit}")
+        if any(word < 0 for word in flat["block"]):
+            raise ValueError("a tree's block must be a list of integers >= 0")
         return cls.from_nodes(flat["feature"], flat["parent"], flat["block"])
 
 
-Nested = Any  # None, or (feature, [(codes, Nested), ...]): mypy has no finite recursive tuple
+def _split_problems(
+    node: int, blocks: Sequence[int], remaining: int, is_nominal: bool, n_levels: int
+) -> Iterator[str]:
+    """Yield what is wrong with a node's branches, given the block of levels that reach it."""
+    low_bits = (1 << 32) - 1
+    if is_nominal:
+        in_range = all(0 < word < 1 << n_levels for word in blocks)
+    else:  # before any block is unpacked: a forged one may be long
+        in_range = all(word & low_bits < word >> 32 <= n_levels for word in blocks)
+    if len(blocks) < 2 or not in_range:
+        yield f"node {node} must have two or more nonempty branches of its column's levels"
+        return
+    kept = [block_codes(is_nominal, word) for word in blocks]
+    if sorted(code for codes in kept for code in codes) != list(block_codes(is_nominal, remaining)):
+        yield f"the branches of node {node} must share out its remaining levels"
+    elif kept != sorted(kept, key=min):
+        yield f"the branches of node {node} must stand by their lowest level"
+
+
+# None (a leaf), or (feature, [(codes, Nested), ...]); Any, as mypy knows no such recursive tuple
+Nested = Any
