@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -18,6 +18,9 @@ __all__ = ["inner_kernel", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+# Any: numba's stubs do not know all of its options
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
 
 def kernel(function: Function) -> Function:
     """Compile `function` with the project's options: cached on disk, no GIL, NumPy's errors.
@@ -25,7 +28,7 @@ def kernel(function: Function) -> Function:
     With this error model a division by zero gives an infinity, not an exception; kernels guard
     their divisions and logarithms on purpose. No fastmath: densities use minus infinity.
     """
-    compiled = njit(nogil=True, error_model="numpy", _nrt=False)(function)
+    compiled: Any = njit(**_OPTIONS)(function)  # a numba Dispatcher
     if hasattr(compiled, "py_func"):  # not when the JIT is disabled
         compiled._cache = _FolderCache(compiled.py_func)
     result: Function = compiled
@@ -40,23 +43,18 @@ def inner_kernel(function: Function) -> Function:
     call, 6 us a Metropolis step against 2 us without. It has no entry from Python, which halves
     the time to compile it, and no cache of its own: it is part of the kernels that call it.
     """
-    compiled: Function = njit(
-        nogil=True,
-        error_model="numpy",
-        _nrt=False,
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-    )(function)
+    options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Function = njit(**options)(function)
     return compiled
 
 
-class _FolderCache(FunctionCache):  # type: ignore[misc] # numba is untyped
+class _FolderCache(FunctionCache):
     """Numba's cache of one function, fresh as long as no module of its folder has changed."""
 
     def __init__(self, py_func: Callable[..., object]) -> None:
-        super().__init__(py_func)
+        super().__init__(py_func)  # type: ignore[no-untyped-call]
         folder = Path(py_func.__code__.co_filename).parent
-        self._cache_file = IndexDataCacheFile(
+        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
             source_stamp=_digest(folder),

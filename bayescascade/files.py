@@ -1,4 +1,4 @@
-"""Writing files so that a failure leaves the old one as it was, and reading JSON with clear errors."""
+"""Writing files so that a failure leaves the old one as it was; reading JSON with clear errors."""
 
 import json
 import os

@@ -13,6 +13,7 @@ best sets off the densest groups, as with any sum of a convex function over two 
 """
 
 from collections.abc import Iterator, Sequence
+from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,12 +29,12 @@ __all__ = ["strongest_splits_first"]
 
 class _Leaf(NamedTuple):
     box: tuple[tuple[int, ...], ...]  # codes of every column
-    count: float
+    weight: float
 
 
 class _Group(NamedTuple):
     codes: tuple[int, ...]
-    count: float
+    weight: float
     width: float
 
 
@@ -89,10 +90,11 @@ def _build(posterior: "CascadePosterior", leaves: Sequence[_Leaf]) -> Any:
 
 
 def _gain(blocks: Sequence[_Group]) -> float:
-    count, width = sum(b.count for b in blocks), sum(b.width for b in blocks)
-    return sum(
-        b.count * np.log((b.count / count) / (b.width / width)) for b in blocks if b.count > 0
+    weight, width = sum(b.weight for b in blocks), sum(b.width for b in blocks)
+    gains = (
+        b.weight * log((b.weight / weight) / (b.width / width)) for b in blocks if b.weight > 0
     )
+    return sum(gains)
 
 
 def _partitions(
@@ -106,14 +108,14 @@ def _partitions(
         yield groups
         return
     if posterior.is_nominal[j]:
-        groups.sort(key=lambda group: (-group.count / group.width, group.codes))
+        groups.sort(key=lambda group: (-group.weight / group.width, group.codes))
     for cut in range(1, len(groups)):
         yield [_merge(groups[:cut]), _merge(groups[cut:])]
 
 
 def _merge(groups: Sequence[_Group]) -> _Group:
     codes = tuple(sorted(code for group in groups for code in group.codes))
-    return _Group(codes, sum(g.count for g in groups), sum(g.width for g in groups))
+    return _Group(codes, sum(g.weight for g in groups), sum(g.width for g in groups))
 
 
 def _groups(posterior: "CascadePosterior", leaves: Sequence[_Leaf], j: int) -> list[_Group]:
@@ -126,6 +128,6 @@ def _groups(posterior: "CascadePosterior", leaves: Sequence[_Leaf], j: int) -> l
     widths = posterior.table.schema.columns[j].widths
     groups = []
     for part in sorted(parts, key=min):
-        count = sum(leaf.count for leaf in leaves if leaf.box[j][0] in part)
+        count = sum(leaf.weight for leaf in leaves if leaf.box[j][0] in part)
         groups.append(_Group(tuple(sorted(part)), count, float(widths[sorted(part)].sum())))
     return groups

@@ -50,7 +50,7 @@ class DensityTree:
     evidence: Mapping[int, tuple[int, ...]]
     evidence_probability: float = 1.0
 
-    # -- what is where ------------------------------------------------------------------------------
+    # -- what is where -----------------------------------------------------------------------------
 
     @cached_property
     def is_nominal(self) -> tuple[bool, ...]:
@@ -98,7 +98,8 @@ class DensityTree:
     @property
     def relative_densities(self) -> NDArray[np.float64]:
         """Density of every node as a multiple of the uniform density on the domain."""
-        return np.exp(self.log_densities + self.log_volumes[0])
+        relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_volumes[0])
+        return relative
 
     @property
     def n_leaves(self) -> int:
@@ -110,7 +111,7 @@ class DensityTree:
         """Splits on the longest path."""
         return self.tree.depth
 
-    # -- words --------------------------------------------------------------------------------------
+    # -- words -------------------------------------------------------------------------------------
 
     def branch_words(self, node: int) -> str:
         """Return what leads to a node from its parent, such as "class is crew, 3rd"."""
@@ -155,7 +156,7 @@ class DensityTree:
             f"{self.relative_densities[leaf]:.3g} x uniform"
         )
 
-    # -- densities and draws ------------------------------------------------------------------------
+    # -- densities and draws -----------------------------------------------------------------------
 
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
@@ -245,7 +246,7 @@ class DensityTree:
             self.evidence_probability * kept.probability,
         )
 
-    # -- as plain data ------------------------------------------------------------------------------
+    # -- as plain data -----------------------------------------------------------------------------
 
     def to_dict(self, node: int = 0) -> dict[str, Any]:
         """Return the tree as nested plain data.
@@ -305,12 +306,12 @@ class DensityTree:
                 share *= widths[left].sum() / self.box_widths[node, j]
             return _Kept(LEAF, (), self.counts[node] * share, self.probabilities[node] * share)
         column = int(self.tree.feature[node])
-        allowed = evidence.get(column)
+        open_codes = evidence.get(column)
         branches = []
         for child in children:
             codes = self._branch_codes(child)
-            if allowed is not None:
-                codes = tuple(code for code in codes if code in allowed)
+            if open_codes is not None:
+                codes = tuple(code for code in codes if code in open_codes)
             if codes:
                 branches.append((codes, self._restricted(evidence, child)))
         if len(branches) == 1:

@@ -19,7 +19,7 @@ from bayescascade.files import write_json
 from bayescascade.schema import Schema
 
 if TYPE_CHECKING:
-    from bayescascade.cascades.estimators import Cascade
+    from bayescascade.cascades.base import Cascade
 
 __all__ = ["NOT_SAVED", "cascade_from_record", "save_cascade", "saved_parameters"]
 
@@ -99,7 +99,7 @@ def saved_parameters(cls: "type[Cascade]", record: Mapping[str, Any]) -> dict[st
         If one is missing or unknown.
     """
     parameters = record.get("parameters")
-    expected = set(cls().get_params()) - set(NOT_SAVED)
+    expected = set(cls._get_param_names()) - set(NOT_SAVED)
     if not isinstance(parameters, dict) or set(parameters) != expected:
         raise ModelFileError(f"a saved model's parameters must be {', '.join(sorted(expected))}")
     return parameters

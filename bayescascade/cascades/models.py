@@ -113,7 +113,7 @@ class LeafModel:
         return multinomial - float(np.dot(leaf_counts, log_volumes[tree.leaves]))
 
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
-        """Return ``(n_l + alpha) / (n + K alpha)`` at the leaves, sums above, (n_nodes,) float64."""
+        """Return ``(n_l + alpha) / (n + K alpha)`` at the leaves, and sums above."""
         leaves = tree.leaves
         probabilities = np.zeros(tree.n_nodes)
         probabilities[leaves] = counts[leaves] + self.concentration
@@ -128,7 +128,8 @@ class LeafModel:
 
     def branch_log_weights(self, b: Floats) -> Floats:
         """Return ``-b ln 2``: a branch more is a leaf more."""
-        return -b * np.log(2.0)
+        weights: Floats = -b * np.log(2.0)
+        return weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ can list all of them. Generic engines use them, and the tests hold the compiled 
   neighbors), or takes such a split back; each with probability one half. The leaves stay.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ __all__ = ["Change", "Grow", "Prune", "Regroup", "Swap"]
 Weighted = list[tuple[Proposal[Tree], float]]
 
 
-class _CascadeMove:
+class _CascadeMove(ABC):
     """What the moves share: boxes of nodes, split proposals at a node, trees made anew."""
 
     def __init__(self, posterior: "CascadePosterior") -> None:
@@ -96,13 +97,13 @@ class _CascadeMove:
         """Return a subtree in nested form."""
         return tree.to_nested(self.is_nominal, node)
 
+    @abstractmethod
     def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
         """Draw a proposal; an invalid one is the state itself with a log ratio of -inf."""
-        raise TypeError("use one of the moves")
 
+    @abstractmethod
     def proposals(self, state: Tree) -> Weighted:
         """Return every proposal with its probability, summing to one."""
-        raise TypeError("use one of the moves")
 
 
 def _invalid(tree: Tree) -> Proposal[Tree]:
@@ -139,7 +140,7 @@ class Grow(_CascadeMove):
         return found
 
     def random_split(self, rng: np.random.Generator, tree: Tree) -> Tree:
-        """Return the tree with one leaf split in two, blind to the data; the tree if none can be."""
+        """Return the tree with one leaf split in two at random, or itself if none can be."""
         boxes = self.boxes(tree)
         growable = self.growable(tree, boxes)
         if not growable:

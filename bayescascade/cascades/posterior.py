@@ -71,7 +71,7 @@ class CascadePosterior:
             self._weights.pop("regroup", None)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
 
-    # -- the contract -----------------------------------------------------------------------------
+    # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: Tree | DensityTree) -> float:
         """Return the log prior of a tree, nats, unnormalized."""
@@ -192,7 +192,7 @@ class CascadePosterior:
         """Return the model's parameters by name."""
         return {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
 
-    # -- what both samplers and estimators read ---------------------------------------------------
+    # -- what both samplers and estimators read ----------------------------------------------------
 
     def node_statistics(self, state: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return weight and log volume (nats) of every node, each (n_nodes,) float64."""

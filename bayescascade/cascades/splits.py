@@ -180,9 +180,10 @@ def _random_partition(
 
 
 def _stirling(m: int, b: int) -> int:
-    """Number of partitions of `m` levels into `b` nonempty blocks."""
+    """Return the number of partitions of `m` levels into `b` nonempty blocks."""
     signs = ((-1) ** (b - k) * comb(b, k) * k**m for k in range(b + 1))
     factorial = 1
     for k in range(2, b + 1):
         factorial *= k
-    return sum(signs) // factorial
+    total: int = sum(signs)
+    return total // factorial

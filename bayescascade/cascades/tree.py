@@ -103,7 +103,7 @@ class Tree:
     @property
     def n_nodes(self) -> int:
         """Number of nodes, leaves included."""
-        return self.feature.shape[0]
+        return int(self.feature.shape[0])
 
     @property
     def leaves(self) -> NDArray[np.intp]:

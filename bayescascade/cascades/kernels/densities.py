@@ -21,6 +21,7 @@ def log_gamma(model, count):
 
 @inner_kernel
 def leaf_value(model, count, log_volume):
+    """Contribution of a leaf to the log density, but for `shape_value`."""
     if model.kind == LEAF_MODEL:
         return log_gamma(model, count) - log_gamma(model, 0.0) - count * log_volume
     return -model.rate - count * log_volume
@@ -28,6 +29,7 @@ def leaf_value(model, count, log_volume):
 
 @inner_kernel
 def branch_value(model, counts, b, total):
+    """Contribution of an inner node with branches of weights counts[:b]."""
     if model.kind == LEAF_MODEL:
         return 0.0
     value = -model.rate + b * log(model.rate) - lgamma(b + 1.0)
@@ -39,6 +41,7 @@ def branch_value(model, counts, b, total):
 
 @inner_kernel
 def shape_value(model, n_leaves, n_used, total):
+    """Contribution of the numbers of leaves and of columns used."""
     value = model.inclusion[n_used]
     if model.kind == LEAF_MODEL:
         value += -model.rate + n_leaves * log(model.rate) - lgamma(n_leaves + 1.0)

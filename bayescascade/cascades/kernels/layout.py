@@ -1,8 +1,9 @@
-"""What kernels share: the arrays of a table, a model and a work space, and names for their columns."""
+"""What kernels share: the arrays of a table, of a model and of a work space, by name."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "BRANCH_MODEL",
@@ -14,6 +15,7 @@ __all__ = [
     "PRUNE",
     "REGROUP",
     "SWAP",
+    "Array",
     "ModelArrays",
     "TableArrays",
     "Work",
@@ -37,20 +39,24 @@ PROPOSED, IN_PLACE = 0, 1  # rows of `assign`
 WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
 
 
+Array = NDArray[Any]  # the docstrings give dtypes
+
+
 class TableArrays(NamedTuple):
     """A table as kernels read it: p columns, N distinct rows, L levels in all.
 
-    codes (p, N) and row_codes (N, p) uint8 or uint16, the same codes both ways round; weights (N,) float64 > 0; nominal (p,) bool; n_levels (p,) int64;
-    offsets (p + 1,) int64, where a column's levels start among the L; widths (L,) float64 > 0.
+    codes (p, N) and row_codes (N, p) uint8 or uint16, the same codes both ways round; weights (N,)
+    float64 > 0; nominal (p,) bool; n_levels (p,) int64; offsets (p + 1,) int64, where a column's
+    levels start among the L; widths (L,) float64 > 0.
     """
 
-    codes: np.ndarray
-    row_codes: np.ndarray
-    weights: np.ndarray
-    nominal: np.ndarray
-    n_levels: np.ndarray
-    offsets: np.ndarray
-    widths: np.ndarray
+    codes: Array
+    row_codes: Array
+    weights: Array
+    nominal: Array
+    n_levels: Array
+    offsets: Array
+    widths: Array
 
 
 class ModelArrays(NamedTuple):
@@ -68,12 +74,12 @@ class ModelArrays(NamedTuple):
     rate: float
     alpha: float
     max_branches: int
-    branch_log_weights: np.ndarray
-    branch_log_norms: np.ndarray
-    inclusion: np.ndarray
-    log_stirling: np.ndarray
-    log_gamma: np.ndarray
-    log_integers: np.ndarray
+    branch_log_weights: Array
+    branch_log_norms: Array
+    inclusion: Array
+    log_stirling: Array
+    log_gamma: Array
+    log_integers: Array
 
 
 class Work(NamedTuple):
@@ -85,29 +91,29 @@ class Work(NamedTuple):
     the rows change, so most proposals to grow or prune cost no pass over rows at all.
     """
 
-    nodes: np.ndarray  # (C, N_FIELDS) int64
-    reals: np.ndarray  # (C, 4) float64
-    box: np.ndarray  # (C, p) uint64: blocks that remain at the node
-    histogram: np.ndarray  # (C, L) float64
-    score: np.ndarray  # (C, p) float64: log weight of each column for a split of the node
-    rows: np.ndarray  # (N,) int32: row indices, contiguous per node
-    spare: np.ndarray  # (2, N) int32: scratch for partitioning; rows saved while a move is tried
-    lists: np.ndarray  # (3, C) int64
-    free: np.ndarray  # (C,) int64: stack of unused nodes
-    sizes: np.ndarray  # (6,) int64
-    uses: np.ndarray  # (p,) int64: splits on each column
-    assign: np.ndarray  # (2, Q) int64: branch of each code, in the split proposed and in place
-    branch: np.ndarray  # (3, Q) float64: weight and width of each branch, and scratch
-    order: np.ndarray  # (Q,) int64: codes in order of density
-    words: np.ndarray  # (Q,) uint64: blocks of the split proposed
-    edges: np.ndarray  # (Q + 1,) int64: where the rows of each branch start
-    subtree: np.ndarray  # (C,) int64: nodes of the subtree being tried
-    saved_nodes: np.ndarray  # (C, N_FIELDS) int64
-    saved_reals: np.ndarray  # (C, 4) float64
-    saved_box: np.ndarray  # (C, p) uint64
-    best_feature: np.ndarray  # (C,) int32: the best tree visited, as in `Tree`
-    best_parent: np.ndarray  # (C,) int32
-    best_block: np.ndarray  # (C,) uint64
+    nodes: Array  # (C, N_FIELDS) int64
+    reals: Array  # (C, 4) float64
+    box: Array  # (C, p) uint64: blocks that remain at the node
+    histogram: Array  # (C, L) float64
+    score: Array  # (C, p) float64: log weight of each column for a split of the node
+    rows: Array  # (N,) int32: row indices, contiguous per node
+    spare: Array  # (2, N) int32: scratch for partitioning; rows saved while a move is tried
+    lists: Array  # (3, C) int64
+    free: Array  # (C,) int64: stack of unused nodes
+    sizes: Array  # (6,) int64
+    uses: Array  # (p,) int64: splits on each column
+    assign: Array  # (2, Q) int64: branch of each code, in the split proposed and in place
+    branch: Array  # (3, Q) float64: weight and width of each branch, and scratch
+    order: Array  # (Q,) int64: codes in order of density
+    words: Array  # (Q,) uint64: blocks of the split proposed
+    edges: Array  # (Q + 1,) int64: where the rows of each branch start
+    subtree: Array  # (C,) int64: nodes of the subtree being tried
+    saved_nodes: Array  # (C, N_FIELDS) int64
+    saved_reals: Array  # (C, 4) float64
+    saved_box: Array  # (C, p) uint64
+    best_feature: Array  # (C,) int32: the best tree visited, as in `Tree`
+    best_parent: Array  # (C,) int32
+    best_block: Array  # (C,) uint64
 
 
 def new_work(table: TableArrays, capacity: int) -> Work:

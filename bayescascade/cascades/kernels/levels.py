@@ -17,6 +17,7 @@ __all__ = [
 
 @inner_kernel
 def block_size(is_nominal, block):
+    """Return the number of codes in a block."""
     if is_nominal:
         size = 0
         while block:
@@ -28,6 +29,7 @@ def block_size(is_nominal, block):
 
 @inner_kernel
 def in_block(is_nominal, block, code):
+    """Whether a code is in a block."""
     if is_nominal:
         return (block >> np.uint64(code)) & np.uint64(1) == np.uint64(1)
     return np.uint64(code) >= block & np.uint64(0xFFFFFFFF) and np.uint64(
@@ -58,6 +60,7 @@ def levels_of(is_nominal, block, out):
 
 @inner_kernel
 def block_width(table, j, block):
+    """Return the total width of a block of column `j`."""
     width = 0.0
     for code in range(table.n_levels[j]):
         if in_block(table.nominal[j], block, code):
@@ -67,6 +70,7 @@ def block_width(table, j, block):
 
 @inner_kernel
 def full_block(table, j):
+    """Return the block of all codes of column `j`."""
     if table.nominal[j]:
         return np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - table.n_levels[j])
     return np.uint64(table.n_levels[j]) << np.uint64(32)

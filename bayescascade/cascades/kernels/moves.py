@@ -59,11 +59,13 @@ __all__ = ["accept", "change_above", "change_twig", "exchange", "grow", "prune"]
 
 @inner_kernel
 def accept(rng, log_ratio):
+    """Whether a proposal with this log acceptance ratio is accepted."""
     return log_ratio >= 0.0 or rng.random() < exp(log_ratio)
 
 
 @inner_kernel
 def grow(rng, table, model, work, beta):
+    """Split a leaf."""
     sizes = work.sizes
     if sizes[GROWABLE] == 0:
         return np.nan
@@ -111,6 +113,7 @@ def gain(table, model, work, node, j, b, assign):
 
 @inner_kernel
 def prune(rng, table, model, work, beta):
+    """Take back a split over leaves."""
     sizes = work.sizes
     if sizes[TWIGS] == 0:
         return np.nan
@@ -134,6 +137,7 @@ def prune(rng, table, model, work, beta):
 
 @inner_kernel
 def change_twig(rng, table, model, work, beta, node):
+    """Put another split in the place of one over leaves."""
     old_j, old_b = work.nodes[node, FEATURE], work.nodes[node, N_CHILDREN]
     j, b = draw_split(rng, table, model, work, node)
     read_split(table, work, node)
@@ -152,7 +156,7 @@ def change_twig(rng, table, model, work, beta, node):
 
 @inner_kernel
 def change_above(rng, table, model, work, beta, node):
-    """Change the split of a node with inner children, which stay, each under the block of its rank."""
+    """Put another split in the place of one over inner nodes, which stay, each by its rank."""
     nodes = work.nodes
     old_j, b = nodes[node, FEATURE], nodes[node, N_CHILDREN]
     n_open = 0

@@ -45,8 +45,8 @@ __all__ = [
     "make_leaf",
     "new_node",
     "nth_child",
-    "replace_link",
     "place_children",
+    "replace_link",
     "sort_children",
     "sync_lists",
 ]
@@ -74,6 +74,7 @@ def drop_from(work, which, node):
 
 @inner_kernel
 def new_node(work, parent):
+    """Take an unused node, a leaf of `parent` not yet linked or listed."""
     work.sizes[N_FREE] -= 1
     node = work.free[work.sizes[N_FREE]]
     nodes = work.nodes
@@ -87,6 +88,7 @@ def new_node(work, parent):
 
 @inner_kernel
 def free_node(work, node):
+    """Give a node back."""
     for which in range(3):
         drop_from(work, which, node)
     work.free[work.sizes[N_FREE]] = node
@@ -183,6 +185,7 @@ def partition_rows(table, work, start, end, j, assign, b, edges, counts):
 
 @inner_kernel
 def copy_row(source, i, target, k):
+    """Copy source[i] to target[k]."""
     for column in range(source.shape[1]):
         target[k, column] = source[i, column]
 
@@ -233,6 +236,7 @@ def place_children(table, model, work, node):
 
 @inner_kernel
 def link_child(work, node, child, previous):
+    """Append a child behind the sibling `previous`, or as the first (-1)."""
     if previous < 0:
         work.nodes[node, FIRST] = child
     else:

@@ -48,7 +48,7 @@ __all__ = [
 
 @inner_kernel
 def order_levels(table, histogram, node, j, block, order):
-    """Write the codes of a block in order of falling density, ties by code; natural order if ordered."""
+    """Write a block's codes in order of falling density, ties by code; ascending if ordered."""
     m = levels_of(table.nominal[j], block, order)
     if table.nominal[j]:
         base = table.offsets[j]
@@ -65,7 +65,7 @@ def order_levels(table, histogram, node, j, block, order):
 
 @inner_kernel
 def cut_scores(table, model, work, node, j, m, out):
-    """Write half the log Bayes factor, up to a constant of the node, of each two-way cut of `order`.
+    """Write half the log Bayes factor, up to the node's constant, of each two-way cut of `order`.
 
     ``out[i]`` is for the cut after the i-th of the ordered levels; returns log sum exp of them.
     """
@@ -256,10 +256,8 @@ def log_q_partition(table, model, work, node, j, m, b, assign):
         informed = exp(-log_choose(m - 1, b - 1))
     else:
         informed = 0.0
-    if table.nominal[j]:
-        uniform = exp(-model.log_stirling[m, b])
-    else:
-        uniform = exp(-log_choose(m - 1, b - 1))
+    log_ways = model.log_stirling[m, b] if table.nominal[j] else log_choose(m - 1, b - 1)
+    uniform = exp(-log_ways)
     return log((1.0 - EPS) * informed + EPS * uniform)
 
 
@@ -278,7 +276,7 @@ def log_q_split(table, model, work, node, j, b, assign):
 
 @inner_kernel
 def draw_split(rng, table, model, work, node):
-    """Draw a split of the node into `work.assign[PROPOSED]`; returns its column and number of branches."""
+    """Draw a split into `work.assign[PROPOSED]`; returns its column and number of branches."""
     prepare(table, model, work, node)
     j = draw_feature(rng, table, work, node)
     m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
@@ -318,9 +316,9 @@ def read_split(table, work, node):
 def same_partition(table, work, node, j):
     """Whether the split proposed for column `j` is the one in place."""
     for code in range(table.n_levels[j]):
-        if in_block(table.nominal[j], work.box[node, j], code):
-            if work.assign[PROPOSED, code] != work.assign[IN_PLACE, code]:
-                return False
+        inside = in_block(table.nominal[j], work.box[node, j], code)
+        if inside and work.assign[PROPOSED, code] != work.assign[IN_PLACE, code]:
+            return False
     return True
 
 

@@ -418,5 +418,5 @@ def draw_group(rng, is_nominal, b, chosen):
             for i in range(b):
                 chosen[i] = one <= i and i <= other
                 size += chosen[i]
-        if 2 <= size and size < b:
+        if size >= 2 and size < b:
             return size

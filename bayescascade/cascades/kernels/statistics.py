@@ -5,6 +5,7 @@ from math import exp, log
 import numpy as np
 
 from bayescascade._jit import kernel
+from bayescascade.cascades.kernels.layout import Array, ModelArrays, TableArrays, Work
 from bayescascade.cascades.kernels.levels import in_block
 from bayescascade.cascades.kernels.proposals import log_q_split
 
@@ -12,18 +13,36 @@ __all__ = ["score_rows", "split_log_probability"]
 
 
 @kernel
-def split_log_probability(table, model, work, node, j, b, assign):
+def split_log_probability(
+    table: TableArrays,
+    model: ModelArrays,
+    work: Work,
+    node: int,
+    j: int,
+    b: int,
+    assign: Array,
+) -> float:
     """Log probability that this split is proposed for a node of the tree in the work space.
 
     j: the column; b: branches; assign (Q,) int64: the branch of each code left at the node.
     """
-    return log_q_split(table, model, work, node, j, b, assign)
+    log_q: float = log_q_split(table, model, work, node, j, b, assign)
+    return log_q
 
 
 @kernel
 def score_rows(
-    codes, nominal, feature, first, following, block, box_width, log_density, stack, out
-):
+    codes: Array,
+    nominal: Array,
+    feature: Array,
+    first: Array,
+    following: Array,
+    block: Array,
+    box_width: Array,
+    log_density: Array,
+    stack: Array,
+    out: Array,
+) -> None:
     """Write the log density of each row, nats, missing cells integrated out.
 
     codes (p, n) int32, -1 where missing; nominal (p,) bool; feature, first, following (m,) int64:

@@ -1,4 +1,4 @@
-"""Whole trees and subtrees in the work space: loading, exporting, trying a change and undoing it."""
+"""Whole trees and subtrees in the work space: loading, exporting, trying and undoing changes."""
 
 from math import log
 
@@ -22,6 +22,10 @@ from bayescascade.cascades.kernels.layout import (
     READY,
     START,
     VALUE,
+    Array,
+    ModelArrays,
+    TableArrays,
+    Work,
 )
 from bayescascade.cascades.kernels.levels import block_width, full_block
 from bayescascade.cascades.kernels.nodes import (
@@ -64,6 +68,7 @@ def collect(work, node):
 
 @inner_kernel
 def save(work, size):
+    """Keep a copy of the nodes in subtree[:size] and of the first one's rows."""
     top = work.subtree[0]
     for i in range(size):
         node = work.subtree[i]
@@ -75,6 +80,7 @@ def save(work, size):
 
 @inner_kernel
 def restore(work, size):
+    """Undo everything since `save`."""
     for i in range(size):
         node = work.subtree[i]
         copy_row(work.saved_nodes, i, work.nodes, node)
@@ -107,7 +113,7 @@ def move_rows(work, node, start):
 
 @inner_kernel
 def replace_below(table, model, work, size):
-    """Derive a changed subtree from its top's rows; returns by how much its values sum up higher."""
+    """Derive a changed subtree from its top's rows; returns the change of its values' sum."""
     change = 0.0
     for i in range(size):
         if work.nodes[work.subtree[i], FEATURE] >= 0:
@@ -148,7 +154,9 @@ def log_density(model, work):
 
 
 @kernel
-def load(table, model, work, feature, parent, block):
+def load(
+    table: TableArrays, model: ModelArrays, work: Work, feature: Array, parent: Array, block: Array
+) -> None:
     """Lay a tree out in the work space.
 
     feature (n,), parent (n,) int32, block (n,) uint64: a tree in canonical order, as in `Tree`;
@@ -198,7 +206,7 @@ def load(table, model, work, feature, parent, block):
 
 
 @kernel
-def export(work, feature, parent, block):
+def export(work: Work, feature: Array, parent: Array, block: Array) -> int:
     """Write the tree in canonical order, as in `Tree`; returns its number of nodes."""
     nodes = work.nodes
     node = 0

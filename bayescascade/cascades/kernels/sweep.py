@@ -15,6 +15,10 @@ from bayescascade.cascades.kernels.layout import (
     REGROUP,
     SWAP,
     TWIGS,
+    Array,
+    ModelArrays,
+    TableArrays,
+    Work,
 )
 from bayescascade.cascades.kernels.moves import change_above, change_twig, exchange, grow, prune
 from bayescascade.cascades.kernels.regrouping import (
@@ -39,7 +43,18 @@ def inner_below_root(rng, work):
 
 
 @kernel
-def sweep(rng, table, model, work, n_steps, beta, move_cdf, proposed, accepted, summary):
+def sweep(
+    rng: np.random.Generator,
+    table: TableArrays,
+    model: ModelArrays,
+    work: Work,
+    n_steps: int,
+    beta: float,
+    move_cdf: Array,
+    proposed: Array,
+    accepted: Array,
+    summary: Array,
+) -> int:
     """Run steps on ``exp(beta * log density)`` from the tree in the work space.
 
     move_cdf (5,) float64: cumulative selection probabilities of MOVES; proposed, accepted (5,)

@@ -1,0 +1,128 @@
+"""Running the engines that an estimator's `search` names, in turn, over one checkpoint."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import samplers
+from bayescascade.cascades.posterior import CascadePosterior
+from bayescascade.cascades.tree import Tree
+from bayescascade.errors import ParameterError
+from bayescascade.table import Table
+from bayescascade.validation import check_choice, check_integer
+
+__all__ = ["SEARCHES", "Search", "Seed"]
+
+SEARCHES = ("anneal+metropolis", "anneal", "metropolis", "tempering")
+
+SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
+"""Hotter starts find no better trees: they grow thousands of leaves first."""
+
+Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How to look for trees; the parameters are those of the estimators.
+
+    Raises
+    ------
+    ParameterError
+        If one is out of its range.
+    """
+
+    search: str
+    n_steps: int | None
+    n_chains: int
+    n_jobs: int | None
+    random_state: Seed
+    checkpoint: str | Path | None
+    resume: bool
+    progress: Callable[[samplers.Progress], object] | None
+
+    def __post_init__(self) -> None:
+        check_choice("search", self.search, SEARCHES)
+        if self.n_steps is not None:
+            check_integer("n_steps", self.n_steps, minimum=1)
+        check_integer("n_chains", self.n_chains, minimum=1)
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs)
+            if self.n_jobs == 0:
+                raise ParameterError("n_jobs must be an integer other than 0 or None, got 0")
+        if self.resume and self.checkpoint is None:
+            raise ParameterError("resume must be False without a checkpoint, got True")
+
+    def run(self, posterior: CascadePosterior) -> samplers.Run[Tree]:
+        """Anneal, sample, or both; Ctrl-C ends it with what was found."""
+        annealing_seed, sampling_seed = _seed_sequence(self.random_state).spawn(2)
+        checkpoint = None
+        if self.checkpoint is not None:
+            checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
+        n_steps = self.n_steps
+        common: dict[str, Any] = {
+            "n_steps": default_steps(posterior.table) if n_steps is None else n_steps,
+            "n_chains": self.n_chains,
+            "n_jobs": self.n_jobs,
+            "progress": self.progress,
+        }
+
+        def section(name: str) -> samplers.CheckpointSection | None:
+            return None if checkpoint is None else checkpoint.section(name)
+
+        run: samplers.Run[Tree] | None = None
+        starts = None
+        if "anneal" in self.search:
+            run = samplers.anneal(
+                posterior,
+                schedule=SCHEDULE,
+                seed=annealing_seed,
+                checkpoint=section("anneal"),
+                **common,
+            )
+            starts = run.final_states
+        if self.search != "anneal" and not (run and run.interrupted):
+            engine = samplers.tempering if self.search == "tempering" else samplers.metropolis
+            sampled = engine(
+                posterior,
+                initial_states=starts,
+                seed=sampling_seed,
+                checkpoint=section("sample"),
+                **common,
+            )
+            run = sampled if run is None else _best_of(run, sampled)
+        assert run is not None, "every search runs an engine"
+        if checkpoint is not None and not run.interrupted:
+            checkpoint.finish()
+        return run
+
+
+def default_steps(table: Table) -> int:
+    """Return more steps for more rows, until steps themselves, which touch more rows, get dear."""
+    n = table.n_distinct
+    return int(max(50_000, min(max(100_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
+
+
+def _seed_sequence(random_state: Seed) -> np.random.SeedSequence:
+    """Return the seed sequence of `random_state`; raises ParameterError if it is no seed."""
+    if isinstance(random_state, np.random.SeedSequence):
+        return random_state
+    if isinstance(random_state, np.random.Generator):
+        (child,) = random_state.spawn(1)
+        return np.random.SeedSequence(child.integers(2**63, size=4).tolist())
+    if random_state is not None:
+        random_state = check_integer("random_state", random_state, minimum=0)
+    return np.random.SeedSequence(random_state)
+
+
+def _best_of(first: samplers.Run[Tree], second: samplers.Run[Tree]) -> samplers.Run[Tree]:
+    """Return the second run with the better of the two best states, and the time of both."""
+    better = first if first.best_log_density >= second.best_log_density else second
+    return replace(
+        second,
+        best_state=better.best_state,
+        best_log_density=better.best_log_density,
+        seconds={**first.seconds, **second.seconds},
+    )
