@@ -53,7 +53,7 @@ def replaced_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_json(path: str | Path, record: Any) -> None:
-    """Write plain data as JSON, atomically; numbers keep every digit.
+    """Write plain data as JSON, atomically; numbers keep every digit, arrays become lists.
 
     Raises
     ------
@@ -61,7 +61,8 @@ def write_json(path: str | Path, record: Any) -> None:
         As `replaced_file`.
     """
     with replaced_file(path) as temporary:
-        temporary.write_text(json.dumps(record, allow_nan=False) + "\n", encoding="utf-8")
+        text = json.dumps(record, allow_nan=False, default=_plain)
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any]:
@@ -79,8 +80,8 @@ def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any
     except UnicodeDecodeError:
         raise ModelFileError(f"{path} is not a saved model: it is not text") from None
     try:
-        record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        record = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):  # also an integer of more digits than Python converts
         raise ModelFileError(f"{path} is not a saved model, or is cut short: not JSON") from None
     if not isinstance(record, dict) or record.get("format") != format_name:
         raise ModelFileError(f'{path} is not a saved model: its format must be "{format_name}"')
@@ -89,3 +90,14 @@ def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any
             f"{path} has format version {record.get('version')!r}, this program reads {version}"
         )
     return record
+
+
+def _plain(value: Any) -> Any:
+    """Return what NumPy or pandas holds as plain Python; json calls it for other types only."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+    return value.tolist()
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -4,6 +4,7 @@ The file holds no rows. Reading it runs nothing and trusts nothing: the schema, 
 count are checked for consistency, and the log posterior is computed anew from the counts.
 """
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from bayescascade.cascades.tree import Tree
 from bayescascade.errors import BayesCascadeError, ModelFileError
 from bayescascade.files import write_json
 from bayescascade.schema import Schema
+from bayescascade.validation import check_integer
 
 if TYPE_CHECKING:
     from bayescascade.cascades.base import Cascade
@@ -26,7 +28,8 @@ __all__ = ["NOT_SAVED", "cascade_from_record", "save_cascade", "saved_parameters
 NOT_SAVED = ("checkpoint", "resume", "progress", "n_jobs", "random_state")
 """Parameters of running a fit, not of the model."""
 
-_TOLERANCE = 1e-6  # nats, between the stored log posterior and the one that the counts give
+_TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
+_MAX_TIMES = 1 << 53
 
 
 def save_cascade(model: "Cascade", path: str | Path) -> None:
@@ -61,26 +64,36 @@ def cascade_from_record(model: "Cascade", record: Mapping[str, Any]) -> "Cascade
         If anything in the record is missing, of a wrong type, or contradicts the rest.
     """
     try:
-        model._check_parameters()
-        schema = Schema.from_dict(record["schema"])
-        tree, counts = _read_tree(record["tree"], schema)
-        draws = []
-        for entry in record["draws"]:
-            times = entry["times"]
-            if not isinstance(times, int) or times < 1:
-                raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
-            draws.append((*_read_tree(entry, schema), times))
-        log_posterior = float(record["log_posterior"])
-        summary = FitSummary.from_dict(record["summary"])
+        return _restored(model, record)
     except ModelFileError:
         raise
     except KeyError as error:
         raise ModelFileError(f"a saved model must have the field {error}") from None
-    except (BayesCascadeError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (
+        BayesCascadeError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        LookupError,
+        RecursionError,
+    ) as error:
         raise ModelFileError(f"a saved model's fields must fit together: {error}") from None
+
+
+def _restored(model: "Cascade", record: Mapping[str, Any]) -> "Cascade":
+    model._check_parameters()
+    if model.max_branches is not None:
+        check_integer("max_branches", model.max_branches, minimum=2)
+    schema = Schema.from_dict(record["schema"])
+    tree, counts = _read_tree(record["tree"], schema)
+    draws = [_read_draw(draw, schema, counts[0]) for draw in record["draws"]]
+    log_posterior = float(record["log_posterior"])
+    summary = FitSummary.from_dict(record["summary"])
     density = DensityTree(schema, tree, counts, np.ones(tree.n_nodes), {})
-    computed = model._model().log_prior(tree, schema.n_columns)
-    computed += model._model().log_likelihood(tree, counts, density.log_volumes)
+    with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, which is unequal
+        computed = model._model().log_prior(tree, schema.n_columns)
+        computed += model._model().log_likelihood(tree, counts, density.log_volumes)
     if not abs(computed - log_posterior) <= _TOLERANCE * (1 + abs(computed)):
         raise ModelFileError(
             f"a saved model's log posterior must follow from its counts, {computed!r}, "
@@ -110,6 +123,18 @@ def _tree_record(tree: Tree, counts: NDArray[np.float64]) -> dict[str, Any]:
     return {**tree.to_flat(), "leaf_counts": counts[tree.leaves].tolist()}
 
 
+def _read_draw(
+    record: Mapping[str, Any], schema: Schema, total: float
+) -> tuple[Tree, NDArray[np.float64], int]:
+    times = record["times"]
+    if type(times) is not int or not 1 <= times <= _MAX_TIMES:
+        raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
+    tree, counts = _read_tree(record, schema)
+    if not abs(counts[0] - total) <= _TOLERANCE * total:
+        raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {counts[0]!r}")
+    return tree, counts, times
+
+
 def _read_tree(record: Mapping[str, Any], schema: Schema) -> tuple[Tree, NDArray[np.float64]]:
     tree = Tree.from_flat(record)
     is_nominal = [column.kind == "nominal" for column in schema.columns]
@@ -123,7 +148,8 @@ def _read_tree(record: Mapping[str, Any], schema: Schema) -> tuple[Tree, NDArray
             f"a saved tree with {leaves.size} leaves must have as many counts, "
             f"got {leaf_counts.size}"
         )
-    if not (np.isfinite(leaf_counts) & (leaf_counts >= 0)).all() or leaf_counts.sum() <= 0:
+    is_count = np.isfinite(leaf_counts) & (leaf_counts >= 0)
+    if not is_count.all() or not 0 < math.fsum(leaf_counts) < math.inf:
         raise ModelFileError("a saved tree's counts must be finite, >= 0 and not all 0")
     counts = np.zeros(tree.n_nodes)
     counts[leaves] = leaf_counts

@@ -99,7 +99,7 @@ class FitSummary:
             source=str(record["source"]),
             n_rows=int(record["n_rows"]),
             n_distinct=int(record["n_distinct"]),
-            total_weight=float(record["total_weight"]),
+            total_weight=_finite(record["total_weight"]),
             notes=tuple(str(note) for note in record["notes"]),
             method=str(record["method"]),
             n_chains=int(record["n_chains"]),
@@ -110,9 +110,9 @@ class FitSummary:
                 for k, v in record["acceptance"].items()
             },
             diagnostics=diagnostics,
-            leaf_counts={int(k): float(v) for k, v in record["leaf_counts"].items()},
-            first_split={str(k): float(v) for k, v in record["first_split"].items()},
-            column_use={str(k): float(v) for k, v in record["column_use"].items()},
+            leaf_counts={int(k): _finite(v) for k, v in record["leaf_counts"].items()},
+            first_split={str(k): _finite(v) for k, v in record["first_split"].items()},
+            column_use={str(k): _finite(v) for k, v in record["column_use"].items()},
         )
 
 
@@ -150,3 +150,10 @@ def _shares(values: list[Any]) -> dict[Any, float]:
 
 def _plain(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError(f"a summary's numbers must be finite, got {number}")
+    return number
