@@ -220,7 +220,8 @@ class DensityTree:
         Raises
         ------
         DataError
-            If a column or level is unknown, contradicts earlier evidence, or has probability zero.
+            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
+            if levels of an ordered column are not neighbors.
         """
         known = dict(self.evidence)
         for j, codes in self.schema.encode_evidence(evidence).items():
@@ -230,6 +231,11 @@ class DensityTree:
                 raise DataError(
                     f'evidence on "{column.name}" must agree with the evidence given before, '
                     f"{self.evidence_words()}"
+                )
+            if column.kind != "nominal" and left[-1] - left[0] >= len(left):
+                raise DataError(
+                    f'evidence on {column.kind} column "{column.name}" must be neighboring levels, '
+                    f"got {column.describe_codes(left)}"
                 )
             known[j] = left
         kept = self._restricted(known)
