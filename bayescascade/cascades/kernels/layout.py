@@ -35,6 +35,7 @@ N_FIELDS = 12
 GROWABLE, TWIGS, INNER = range(3)  # lists: splittable leaves; inner nodes over leaves; inner nodes
 COUNT, LOG_VOLUME, VALUE, LOG_NORM = range(4)  # columns of the real node table
 N_LEAVES, N_USED, N_FREE = 3, 4, 5  # entries of `sizes` behind the three lists' lengths
+COUNTED, SCORED = 1, 2  # values of READY: the histogram is there; the split scores, too
 PROPOSED, IN_PLACE = 0, 1  # rows of `assign`
 WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
 

@@ -15,16 +15,20 @@ import numpy as np
 from bayescascade._jit import inner_kernel
 from bayescascade.cascades.kernels.densities import log_gamma
 from bayescascade.cascades.kernels.layout import (
+    COUNTED,
     END,
     EPS,
     FEATURE,
     FIRST,
     IN_PLACE,
     LOG_NORM,
+    N_CHILDREN,
     N_SPLITTABLE,
     NEXT,
+    PARENT,
     PROPOSED,
     READY,
+    SCORED,
     SCRATCH,
     START,
     WEIGHT,
@@ -101,15 +105,10 @@ def cut_scores(table, model, work, node, j, m, out):
 def prepare(table, model, work, node):
     """Fill the node's histogram and split scores, unless they are there."""
     nodes = work.nodes
-    if nodes[node, READY]:
+    if nodes[node, READY] == SCORED:
         return
+    fill_histogram(table, model, work, node)
     p = table.codes.shape[0]
-    work.histogram[node, :] = 0.0
-    for i in range(nodes[node, START], nodes[node, END]):
-        row = work.rows[i]
-        weight = table.weights[row]
-        for j in range(p):
-            work.histogram[node, table.offsets[j] + table.row_codes[row, j]] += weight
     best = -np.inf
     for j in range(p):
         block = work.box[node, j]
@@ -123,7 +122,53 @@ def prepare(table, model, work, node):
     for j in range(p):
         total += exp(work.score[node, j] - best)
     work.reals[node, LOG_NORM] = best + log(total)
-    nodes[node, READY] = 1
+    nodes[node, READY] = SCORED
+
+
+@inner_kernel
+def fill_histogram(table, model, work, node):
+    """Count the node's rows; of two branches only the smaller one, if weights are whole.
+
+    The other follows by subtraction, which is exact for whole numbers only.
+    """
+    nodes = work.nodes
+    if nodes[node, READY] >= COUNTED:
+        return
+    parent = nodes[node, PARENT]
+    if (
+        model.log_gamma.shape[0] > 0
+        and parent >= 0
+        and nodes[parent, READY] >= COUNTED
+        and nodes[parent, N_CHILDREN] == 2
+    ):
+        sibling = nodes[parent, FIRST]
+        if sibling == node:
+            sibling = nodes[node, NEXT]
+        n_rows = nodes[node, END] - nodes[node, START]
+        if nodes[sibling, READY] < COUNTED and nodes[sibling, END] - nodes[sibling, START] < n_rows:
+            count_rows(table, work, sibling)
+        if nodes[sibling, READY] >= COUNTED:
+            for level in range(work.histogram.shape[1]):
+                work.histogram[node, level] = (
+                    work.histogram[parent, level] - work.histogram[sibling, level]
+                )
+            nodes[node, READY] = COUNTED
+            return
+    count_rows(table, work, node)
+
+
+@inner_kernel
+def count_rows(table, work, node):
+    """Fill the node's histogram from its rows."""
+    nodes = work.nodes
+    p = table.codes.shape[0]
+    work.histogram[node, :] = 0.0
+    for i in range(nodes[node, START], nodes[node, END]):
+        row = work.rows[i]
+        weight = table.weights[row]
+        for j in range(p):
+            work.histogram[node, table.offsets[j] + table.row_codes[row, j]] += weight
+    nodes[node, READY] = COUNTED
 
 
 @inner_kernel
