@@ -260,13 +260,16 @@ class DensityTree:
         Inner nodes are ``{"feature": name, "branches": [{"levels": [...], "child": {...}}, ...]}``
         (continuous: ``"interval": [low, high]`` for ``levels``; a missing level is None, or
         ``"missing": True`` beside an interval), leaves
-        ``{"count": n, "volume": v, "probability": p, "density": p / v}``.
+        ``{"count": n, "volume": v, "probability": p, "density": p / v}``. A volume beyond the
+        largest float, 1.8e308, is infinite.
         """
         children = self.tree.children(node)
         if not children:
+            with np.errstate(over="ignore"):  # over a thousand binary columns
+                volume = float(np.exp(self.log_volumes[node]))
             return {
                 "count": float(self.counts[node]),
-                "volume": float(np.exp(self.log_volumes[node])),
+                "volume": volume,
                 "probability": float(self.probabilities[node]),
                 "density": float(np.exp(self.log_densities[node])),
             }
