@@ -50,7 +50,7 @@ class Diagnostic:
 
 def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:
     """Return the diagnostics of (n_chains, n_draws) draws of one quantity."""
-    from arviz_stats.base import array_stats
+    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
     mean, sd = float(np.mean(draws)), float(np.std(draws))
     if draws.shape[1] < 4:
@@ -138,10 +138,15 @@ class PosteriorRun(Run[S]):
             "proposed": np.stack([self.proposed[name] for name in moves], axis=-1),
             "accepted": np.stack([self.accepted[name] for name in moves], axis=-1),
         }
-        attributes = {
-            name: "none" if value is None else value for name, value in self.settings.items()
-        }
-        return _to_arviz(posterior, sample_stats, coords, dims, attributes)
+        return _to_arviz(posterior, sample_stats, coords, dims, self.told())
+
+    def told(self) -> dict[str, Any]:
+        """Return what a trace says about its fit: settings, engine, whether it was interrupted.
+
+        ``engine`` is what the traces come from: of an annealing they are its path, not draws.
+        """
+        settings = {k: "none" if value is None else value for k, value in self.settings.items()}
+        return {**settings, "engine": self.method, "interrupted": int(self.interrupted)}
 
     def save_trace(self, path: str | Path) -> None:
         """Write `to_inference_data` as netCDF, replacing `path` only when all is written."""
@@ -162,8 +167,13 @@ def _to_arviz(
     """Build what this version of ArviZ calls inference data, without its time stamps."""
     arviz = import_arviz()
     common = {"coords": dict(coords), "dims": dict(dims)}
-    if hasattr(arviz, "InferenceData"):
-        data = arviz.from_dict(posterior=dict(posterior), sample_stats=dict(sample_stats), **common)
+    if arviz.__version__.startswith("0."):
+        with warnings.catch_warnings():
+            # it would have pointwise log likelihoods in a group of their own; this is their sum
+            warnings.simplefilter("ignore", PendingDeprecationWarning)
+            data = arviz.from_dict(
+                posterior=dict(posterior), sample_stats=dict(sample_stats), **common
+            )
         groups = [data[name] for name in data.groups()]
     else:
         data = arviz.from_dict(

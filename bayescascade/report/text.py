@@ -1,1 +1,227 @@
-"""stub"""
+"""Models as text: what was fitted, how well it was explored, and the tree.
+
+The layout fits 80 columns and reads the same in a terminal, in a file and in a notebook.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from bayescascade.column import Column
+from bayescascade.levels import level_text
+from bayescascade.report.layout import Ink, flow
+from bayescascade.report.numbers import (
+    cells_text,
+    count_texts,
+    diagnostic_text,
+    nats_text,
+    significant_text,
+)
+from bayescascade.report.tree_table import tree_table
+from bayescascade.validation import check_integer
+
+if TYPE_CHECKING:
+    from bayescascade.cascades.base import Cascade
+    from bayescascade.cascades.density import DensityTree
+    from bayescascade.cascades.summary import FitSummary
+    from bayescascade.schema import Schema
+
+__all__ = ["LEAST_WIDTH", "model_text", "posterior_lines", "trace_words", "tree_text"]
+
+LEAST_WIDTH = 60
+
+_SEARCHES = {
+    "anneal+metropolis": "annealing and {chains}",
+    "anneal": "annealing in {chains}",
+    "metropolis": "{chains}",
+    "tempering": "{chains} with replica exchange",
+}
+_DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
+_PARAMETERS = (
+    "expected_leaves",
+    "expected_branches",
+    "concentration",
+    "feature_inclusion",
+    "max_branches",
+)
+_MOST_ORDERED = 12  # levels of an ordinal column that are all listed
+_TRACES = {
+    "log_posterior": "log posterior",
+    "log_likelihood": "log likelihood",
+    "n_leaves": "leaves",
+    "n_features": "columns used",
+}
+_LEAST_SHARE = 0.005  # shares that would be printed as 0.00 are left out
+_MOST_SHARES = 10
+
+
+def tree_text(density: "DensityTree", *, width: int = 80, color: bool = False) -> str:
+    """Return a density tree as a table.
+
+    Parameters
+    ----------
+    density : DensityTree
+    width : int >= 60
+        Most columns of a line.
+    color : bool
+        Whether to write ANSI codes: denser than uniform in cyan, rarer in yellow.
+
+    Returns
+    -------
+    str
+        Without a line break at the end. ``share`` is the probability, ``density`` share per cell
+        or volume, ``x uniform`` the density over that of a tree without splits.
+    """
+    check_integer("width", width, LEAST_WIDTH)
+    ink = Ink(color)
+    lines = tree_table(density, width, ink)
+    if density.evidence:
+        probability = significant_text(math.log(density.evidence_probability))
+        given = f"given {density.evidence_words()} (probability {probability})"
+        lines = [*(ink("bold", line) for line in flow([given], width, 2)), "", *lines]
+    return "\n".join(lines)
+
+
+def model_text(model: "Cascade", *, width: int = 80, color: bool = False) -> str:
+    """Return a fitted cascade: data, search, convergence, columns, tree and posterior.
+
+    Parameters
+    ----------
+    model : LeafCascade or BranchCascade
+        Fitted, or read from a file.
+    width : int >= 60
+        Most columns of a line.
+    color : bool
+        Whether to write ANSI codes.
+
+    Returns
+    -------
+    str
+        Without a line break at the end.
+    """
+    check_integer("width", width, LEAST_WIDTH)
+    ink, summary, density = Ink(color), model.summary_, model.tree_
+    data, *more_data = flow(_data_pieces(model.schema_, summary), width, 2)
+    lines = [ink("bold", data), *more_data]
+    lines += flow([_parameters_words(model)], width, 2)
+    lines += flow(_search_pieces(summary, model.log_posterior_, density.n_leaves), width, 2)
+    lines += flow(_convergence_pieces(summary), width, 2)
+    for warning in summary.warnings:
+        lines += [ink("warning", line) for line in flow([f"warning: {warning}"], width, 2)]
+    lines += flow([_column_words(column) for column in model.schema_.columns], width, 2)
+    lines += ["", *tree_table(density, width, ink), ""]
+    size = "cells" if model.schema_.n_cells is not None else "volume"
+    legend = [f"share: {_DENSITIES[model.density]}", f"density: share / {size}"]
+    lines += [ink("dim", line) for line in flow(legend, width, 2)]
+    lines += posterior_lines(summary.leaf_counts, summary.first_split, summary.column_use, width)
+    return "\n".join(lines)
+
+
+def trace_words(name: str) -> str:
+    """Return what a traced quantity is called in text."""
+    return _TRACES.get(name, name)
+
+
+def posterior_lines(
+    leaf_counts: Mapping[int, float],
+    first_split: Mapping[str, float],
+    column_use: Mapping[str, float],
+    width: int,
+) -> list[str]:
+    """Return what the draws say of leaves, first split and columns; nothing without draws.
+
+    Parameters
+    ----------
+    leaf_counts, first_split, column_use : mapping to float
+        Share of the draws with so many leaves, whose root splits the column, that use the column;
+        largest first.
+    width : int
+        Most columns of a line.
+    """
+    if not leaf_counts:
+        return []
+    told = (("leaves", leaf_counts), ("first split", first_split), ("columns used", column_use))
+    lines: list[str] = []
+    for title, shares in told:
+        start = ("posterior" if not lines else "").ljust(12) + title.ljust(14)
+        lines += flow(_share_pieces(shares), width, len(start), first=start, gap="  ")
+    return lines
+
+
+def _share_pieces(shares: Mapping[Any, float]) -> list[str]:
+    """Return shares, largest first, as "6 (0.71)", the negligible ones left out."""
+    kept = [f"{name} ({share:.2f})" for name, share in shares.items() if share >= _LEAST_SHARE]
+    left_out = len(kept) - _MOST_SHARES
+    return [*kept[:_MOST_SHARES], *([f"and {left_out} more"] if left_out > 0 else [])]
+
+
+def _data_pieces(schema: "Schema", summary: "FitSummary") -> Iterator[str]:
+    if summary.source:
+        yield summary.source
+    yield _counted(summary.n_rows, "row")
+    if summary.total_weight != summary.n_rows:
+        yield f"weight {count_texts([summary.total_weight])[0]}"
+    yield f"{summary.n_distinct:,} distinct"
+    yield _counted(schema.n_columns, "column")
+    if schema.n_cells is None:
+        yield f"volume {significant_text(schema.log_cells)}"
+    else:
+        yield f"{cells_text(schema.log_cells)} cells"
+
+
+def _parameters_words(model: "Cascade") -> str:
+    """Return the model's name and parameters, such as "leaf cascade, expected_leaves 8"."""
+    parameters = model.get_params()
+    words = [f"{model.model_name} cascade"]
+    for name in (name for name in _PARAMETERS if name in parameters):
+        value = parameters[name]
+        if name == "max_branches" and value is None:
+            words.append("any number of branches")
+        elif value is not None:
+            words.append(f"{name} {value:g}")
+    if model.predictive == "average":
+        words.append("predictive average")
+    return ", ".join(words)
+
+
+def _search_pieces(summary: "FitSummary", log_posterior: float, n_leaves: int) -> Iterator[str]:
+    how = _SEARCHES.get(summary.method, "{chains}").format(
+        chains=_counted(summary.n_chains, "chain")
+    )
+    found = "interrupted: best found so far by" if summary.interrupted else "best found by"
+    yield f"{found} {how}"
+    yield f"log posterior {nats_text(log_posterior)}"
+    yield "1 leaf" if n_leaves == 1 else f"{n_leaves:,} leaves"
+
+
+def _convergence_pieces(summary: "FitSummary") -> Iterator[str]:
+    if not summary.diagnostics:
+        yield "nothing sampled: no R-hat, no posterior"
+        return
+    found = summary.diagnostics
+    r_hats = [f"{trace_words(k)} {diagnostic_text(d.r_hat, 3)}" for k, d in found.items()]
+    yield f"R-hat: {', '.join(r_hats)}"
+    yield f"ESS: {', '.join(diagnostic_text(d.ess, 0) for d in found.values())}"
+    yield f"{summary.n_chains} x {summary.n_draws:,} draws"
+
+
+def _column_words(column: Column) -> str:
+    """Return a column's name and domain, such as "sex: female, male" or "age: child < adult"."""
+    texts = [level_text(level) for level in column.levels]
+    if column.kind == "continuous":
+        n_bins = len(column.edges) - 1
+        low, high = column.edges[0], column.edges[-1]
+        domain = f"{_counted(n_bins, 'bin')} in [{low:g}, {high:g}]"
+    elif column.kind == "ordinal" and len(texts) > _MOST_ORDERED:
+        domain = f"{texts[0]} < {texts[1]} < ... < {texts[-1]} ({len(texts):,} levels)"
+    elif column.kind == "ordinal":
+        domain = " < ".join(texts)
+    else:
+        domain = ", ".join(texts)
+    if column.has_missing_level:
+        domain = f"{domain} or missing" if domain else "missing"
+    return f"{column.name}: {domain}" + (" (constant)" if column.n_levels == 1 else "")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,116 @@
+"""Lines of text: wrapping by what a terminal shows, flowing pieces, color.
+
+Names and levels come from files: what a terminal would act on is escaped, and wide characters
+count as the two columns that they take.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len, chop_cells
+
+__all__ = ["GAP", "Ink", "flow", "ljust", "longest", "printable", "rjust", "wrap"]
+
+GAP = "   "  # between pieces of a line
+
+_CODES = {"bold": "1", "dim": "2", "more": "36", "less": "33", "warning": "33"}
+
+
+class Ink:
+    """Colors text for a terminal, or leaves it as it is.
+
+    Parameters
+    ----------
+    color : bool
+        Whether to write ANSI codes.
+    """
+
+    def __init__(self, color: bool) -> None:
+        self._color = color
+
+    def __call__(self, style: str, text: str) -> str:
+        """Return `text` in a style: bold, dim, more, less, warning, or "" for none."""
+        if not (self._color and style and text.strip()):
+            return text
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters and lone surrogates escaped, as in ``\n``."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
+    """Break text between words into lines of at most `width` columns, >= 1; longer words within.
+
+    All lines but the first are `hanging` columns narrower: room for an indent by the caller.
+    """
+    lines: list[str] = []
+    line = ""
+    room = width
+    for word in printable(text).split(" "):
+        joined = f"{line} {word}" if line else word
+        if cell_len(joined) <= room:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+            room = width - hanging
+        *full, line = chop_cells(word, width - hanging) or [""]
+        if full:
+            lines.extend(full)
+            room = width - hanging
+    return [*lines, line]
+
+
+def flow(
+    pieces: Iterable[str], width: int, indent: int, *, first: str = "", gap: str = GAP
+) -> list[str]:
+    """Put pieces side by side, as many on a line as fit, longer ones wrapped.
+
+    Parameters
+    ----------
+    pieces : iterable of str
+    width : int
+        Most columns of a line.
+    indent : int
+        Spaces before each line but the first.
+    first : str
+        What the first line begins with, at most `indent` columns.
+    gap : str
+        Between two pieces.
+    """
+    lines: list[str] = []
+    start = line = first
+    for piece in map(printable, pieces):
+        joined = line + (gap if line != start else "") + piece
+        if cell_len(joined) <= width:
+            line = joined
+            continue
+        if line != start:
+            lines.append(line)
+            start = line = " " * indent
+        *full, last = wrap(piece, width - cell_len(start), indent - cell_len(start))
+        for part in full:
+            lines.append(line + part)
+            start = line = " " * indent
+        line += last
+    return [*lines, line]
+
+
+def ljust(text: str, width: int) -> str:
+    """Return text with spaces after it, to `width` columns."""
+    return text + " " * (width - cell_len(text))
+
+
+def rjust(text: str, width: int) -> str:
+    """Return text with spaces before it, to `width` columns."""
+    return " " * (width - cell_len(text)) + text
+
+
+def longest(texts: Sequence[str]) -> int:
+    """Return the most columns that one of the texts takes."""
+    return max(map(cell_len, texts), default=0)

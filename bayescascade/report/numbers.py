@@ -1,0 +1,91 @@
+"""How numbers are printed: few digits, thousands separators, and never a rare thing rounded away.
+
+Volumes and densities come as logarithms, for a table of 2,000 binary columns has more cells than a
+float can say; whatever is very large or small is printed as in 1.2e40.
+"""
+
+import math
+from collections.abc import Sequence
+
+__all__ = [
+    "cells_text",
+    "count_texts",
+    "diagnostic_text",
+    "nats_text",
+    "ratio_text",
+    "share_text",
+    "significant_text",
+]
+
+_LARGEST_PLAIN = 1e9  # counts from here on are printed as in 1.2e40
+_LOG_OF_TEN = math.log(10.0)
+
+
+def count_texts(counts: Sequence[float]) -> list[str]:
+    """Return weights of rows, >= 0, all with as many decimals as the fractional ones need."""
+    is_whole = all(float(count).is_integer() for count in counts)
+    decimals = 0 if is_whole else 1 if max(counts) >= 1000 else 2
+    return [_count_text(float(count), decimals) for count in counts]
+
+
+def _count_text(count: float, decimals: int) -> str:
+    if count >= 1000 * _LARGEST_PLAIN:
+        return _scientific(math.log(count), 3)
+    if 0 < count < 0.5 * 10.0**-decimals:
+        return significant_text(math.log(count), 2)
+    return f"{count:,.{decimals}f}"
+
+
+def share_text(probability: float) -> str:
+    """Return a probability in [0, 1] as a percentage: "45.2 %", "0.0031 %"."""
+    percentage = 100.0 * probability
+    if percentage == 0.0 or percentage >= 0.05:
+        return f"{percentage:.1f} %"
+    return f"{significant_text(math.log(percentage), 2)} %"
+
+
+def cells_text(log_cells: float) -> str:
+    """Return a number of cells, from its logarithm in nats: "1,234" or "1.2e40"."""
+    if log_cells < math.log(_LARGEST_PLAIN):
+        return f"{round(math.exp(log_cells)):,}"
+    return _scientific(log_cells, 2)
+
+
+def significant_text(log_value: float, digits: int = 3) -> str:
+    """Return a positive number, from its logarithm in nats: "0.0625", "1,234", "1.23e-40".
+
+    It has `digits` significant digits, more if it is large; -inf is "0".
+    """
+    if log_value == -math.inf:
+        return "0"
+    if not math.log(1e-4) <= log_value < math.log(1e6):
+        return _scientific(log_value, digits)
+    value = math.exp(log_value)
+    decimals = max(0, digits - 1 - math.floor(math.log10(value)))
+    return f"{value:,.{decimals}f}"
+
+
+def ratio_text(log_ratio: float) -> str:
+    """Return how many times the uniform density, from the logarithm: "0.43", "1,234.50", "0"."""
+    if math.log(0.005) <= log_ratio < math.log(1e6):
+        return f"{math.exp(log_ratio):,.2f}"
+    return significant_text(log_ratio, 2)
+
+
+def nats_text(log_density: float) -> str:
+    """Return a log density: "-4,144.58"."""
+    return f"{log_density:,.2f}"
+
+
+def diagnostic_text(value: float, decimals: int) -> str:
+    """Return an R-hat or effective sample size; "unknown" for NaN."""
+    return "unknown" if math.isnan(value) else f"{value:,.{decimals}f}"
+
+
+def _scientific(log_value: float, digits: int) -> str:
+    exponent = math.floor(log_value / _LOG_OF_TEN)
+    mantissa = f"{math.exp(log_value - exponent * _LOG_OF_TEN):.{digits - 1}f}"
+    if mantissa.startswith("10"):  # 9.96 was rounded up
+        exponent += 1
+        mantissa = f"{1:.{digits - 1}f}"
+    return f"{mantissa}e{exponent}"

@@ -1,0 +1,129 @@
+"""The rarest rows of a table that is read block by block, and in words why they are rare."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.report.layout import Ink, flow
+from bayescascade.report.numbers import nats_text, ratio_text
+
+if TYPE_CHECKING:
+    from bayescascade.cascades.density import DensityTree
+
+__all__ = ["RareRow", "RarestRows", "rare_row_lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class RareRow:
+    """A row of low density.
+
+    Parameters
+    ----------
+    row : int
+        Number of the first data row that is like it, from 1.
+    times : int
+        How many rows are coded alike.
+    values : mapping of str to object
+        Its cells; None where one is missing.
+    log_density : float
+        In nats, of the cells that are there.
+    log_uniform : float
+        That of a density without splits, nats.
+    """
+
+    row: int
+    times: int
+    values: Mapping[str, Any]
+    log_density: float
+    log_uniform: float
+
+
+class RarestRows:
+    """Keeps the `n_rows` different rows of lowest density, of all that are added.
+
+    Rows are different if their codes are; of equally rare ones the earlier are kept.
+    """
+
+    def __init__(self, density: "DensityTree", n_rows: int) -> None:
+        """Start without rows."""
+        self.density = density
+        self._log_widths = [float(np.log(c.widths.sum())) for c in density.schema.columns]
+        self._n_rows = n_rows
+        self._kept: dict[bytes, RareRow] = {}
+
+    def add(
+        self,
+        cells: pd.DataFrame,
+        codes: NDArray[np.int32],
+        scores: NDArray[np.float64],
+        first_row: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add a block of rows.
+
+        Parameters
+        ----------
+        cells : (n, p) DataFrame
+        codes : (p, n) int32
+        scores : (n,) float64
+            Log densities, nats.
+        first_row : int
+            Number of the block's first row.
+        weights : (n,) float64, optional
+            Rows of weight zero are passed over.
+        """
+        if not self._n_rows:
+            return
+        is_full = len(self._kept) == self._n_rows
+        limit = max(row.log_density for row in self._kept.values()) if is_full else np.inf
+        is_there = True if weights is None else weights > 0
+        candidates = np.flatnonzero((scores <= limit) & is_there)
+        if not candidates.size:
+            return
+        rows = np.ascontiguousarray(codes[:, candidates].T)
+        keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()
+        _, first, times = np.unique(keys, return_index=True, return_counts=True)
+        order = np.lexsort((first, scores[candidates[first]]))[: self._n_rows]
+        for index in order:
+            position = int(candidates[first[index]])
+            key, n = keys[first[index]].tobytes(), int(times[index])
+            if key in self._kept:
+                self._kept[key] = replace(self._kept[key], times=self._kept[key].times + n)
+                continue
+            cell_values = cells.iloc[position]
+            present = codes[:, position] >= 0
+            self._kept[key] = RareRow(
+                row=first_row + position,
+                times=n,
+                values={str(k): None if pd.isna(v) else v for k, v in cell_values.items()},
+                log_density=float(scores[position]),
+                log_uniform=-float(np.dot(present, self._log_widths)),
+            )
+        # A row that is dropped cannot come back: those before it in this order stay before it.
+        kept = sorted(self._kept.items(), key=lambda item: (item[1].log_density, item[1].row))
+        self._kept = dict(kept[: self._n_rows])
+
+    @property
+    def rows(self) -> list[RareRow]:
+        """The rarest rows, rarest first."""
+        return list(self._kept.values())
+
+
+def rare_row_lines(density: "DensityTree", rare: RareRow, width: int, ink: Ink) -> list[str]:
+    """Return a row's density, its cells, and the rule of the leaf that holds it."""
+    alike = "" if rare.times == 1 else f", {rare.times - 1:,} more like it"
+    head = [
+        f"row {rare.row:,}{alike}",
+        f"log density {nats_text(rare.log_density)}",
+        f"{ratio_text(rare.log_density - rare.log_uniform)} x uniform",
+    ]
+    cells = [f"{name}: {'missing' if v is None else v}" for name, v in rare.values.items()]
+    lines = [ink("bold", line) for line in flow(head, width, 2)]
+    lines += flow(cells, width, 2, first="  ")
+    for reason in density.explain(rare.values).splitlines():
+        lines += flow([f"because {reason}"], width, 4, first="  ")
+    return lines
