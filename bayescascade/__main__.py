@@ -1,0 +1,5 @@
+"""``python -m bayescascade`` is the command line."""
+
+from bayescascade.cli import main
+
+main()

@@ -1,0 +1,134 @@
+"""The `bayescascade` command: its subcommands, exit codes, and errors of one line."""
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn, TextIO
+
+import click
+
+from bayescascade import __version__
+from bayescascade.cli.diagnose import diagnose
+from bayescascade.cli.fit import fit
+from bayescascade.cli.output import INTERRUPTED
+from bayescascade.cli.sample import sample
+from bayescascade.cli.score import score
+from bayescascade.cli.show import show
+
+__all__ = ["Application", "application", "main"]
+
+USAGE_ERROR = 2
+BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+
+
+class Application(click.Group):
+    """A group of commands whose errors are one line on stderr and exit code 2, no tracebacks.
+
+    Ctrl-C exits with 130; a reader that has gone away (``| head``) with 141, quietly.
+    """
+
+    def main(  # type: ignore[override] # click's has overloads for a mode that is not offered
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run a command and exit; `extra` goes to click."""
+        extra["standalone_mode"] = False
+        _replace_unencodable(sys.stdout)
+        _replace_unencodable(sys.stderr)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment] # takes what it needs
+            try:
+                code = super().main(args, prog_name or "bayescascade", **extra) or 0
+            except click.ClickException as error:
+                code = _fail(_usage_message(error))
+            except click.Abort:
+                code = INTERRUPTED
+            except MemoryError:
+                code = _fail("out of memory: fewer columns or coarser levels need less")
+            except Exception as error:
+                if not _is_expected(error):
+                    raise
+                code = _fail(_message(error))
+        _flush_or_discard(sys.stdout)
+        sys.exit(code)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order in which they are used."""
+        del ctx
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command that was asked for."""
+        try:
+            super().invoke(ctx)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            ctx.exit(BROKEN_PIPE)
+
+
+@click.group(cls=Application, invoke_without_command=True)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def application(context: click.Context) -> None:
+    """Density trees that a person can read, with a Bayesian posterior.
+
+    fit learns a tree from a table and saves it; show, score and sample use what was saved;
+    diagnose says how well its posterior was explored.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for command in (fit, show, score, sample, diagnose):
+    application.add_command(command)
+
+
+def main() -> NoReturn:
+    """Run the command line on the arguments of this process."""
+    application.main()
+
+
+def _is_expected(error: Exception) -> bool:
+    """Whether an error is a user's to mend, not a defect of the program."""
+    from bayescascade.errors import BayesCascadeError
+    from samplers.errors import SamplerError
+
+    return isinstance(error, BayesCascadeError | SamplerError | OSError)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _usage_message(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return error.format_message().rstrip(".") + hint
+
+
+def _fail(message: str) -> int:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    return USAGE_ERROR
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def _replace_unencodable(stream: TextIO) -> None:
+    """Print "?" for what the terminal's encoding lacks, rather than fail."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")
+
+
+def _flush_or_discard(stream: TextIO) -> None:
+    """Drop what cannot be written, which the interpreter would complain of when it exits."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

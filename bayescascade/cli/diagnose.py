@@ -1,0 +1,46 @@
+"""``bayescascade diagnose``: how well a posterior was explored, from its trace file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bayescascade.cli.output import echo_json, layout_options
+
+if TYPE_CHECKING:
+    from bayescascade.report.trace import Trace
+
+__all__ = ["diagnose"]
+
+
+@click.command(short_help="Say how well the posterior was explored.")
+@click.argument("trace", metavar="TRACE.nc")
+@click.option("--plots", metavar="DIR", help="Write pictures of traces, leaves and ranks there.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
+    """Say how well the posterior in TRACE.nc, written by fit --trace, was explored."""
+    if plots is not None:
+        Path(plots).mkdir(parents=True, exist_ok=True)
+    from bayescascade.report.trace import read_trace
+
+    found = read_trace(trace)
+    if plots is not None:
+        _write_plots(found, Path(plots))
+    if as_json:
+        from bayescascade.report.records import trace_record
+
+        echo_json(trace_record(found))
+    else:
+        from bayescascade.report.trace_text import trace_text
+
+        click.echo(trace_text(found, **layout_options()))
+
+
+def _write_plots(trace: "Trace", folder: Path) -> None:
+    from bayescascade.files import replaced_file
+    from bayescascade.report.pictures import plot_leaf_counts, plot_ranks, plot_traces
+
+    plots = {"traces": plot_traces, "leaf_counts": plot_leaf_counts, "ranks": plot_ranks}
+    for name, plot in plots.items():
+        with replaced_file(folder / f"{name}.png") as temporary:
+            plot(trace).savefig(temporary, format="png", dpi=150)

@@ -1,0 +1,134 @@
+"""Options as people type them: numbers in their range, lists of columns, declared kinds."""
+
+import csv
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+__all__ = ["Integer", "Real", "parse_continuous", "parse_given", "parse_kinds", "split_commas"]
+
+
+class Integer(click.ParamType[int | str]):
+    """An integer, of at least `minimum` if that is given, or the word `other`."""
+
+    name = "integer"
+
+    def __init__(self, minimum: int | None = None, other: str | None = None) -> None:
+        self.minimum = minimum
+        self.other = other
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the integer, or the word."""
+        from bayescascade.errors import ParameterError
+        from bayescascade.validation import check_integer
+
+        if value == self.other:
+            return str(value)
+        try:
+            return check_integer(_name(param), _parsed(int, value), self.minimum)
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+
+class Real(click.ParamType[float]):
+    """A finite number, strictly between `above` and `below` where these are given."""
+
+    name = "number"
+
+    def __init__(self, above: float | None = None, below: float | None = None) -> None:
+        self.above = above
+        self.below = below
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        from bayescascade.errors import ParameterError
+        from bayescascade.validation import check_real
+
+        parsed = _parsed(float, value)
+        try:
+            return check_real(_name(param), parsed, above=self.above, below=self.below)
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+
+def split_commas(text: str) -> list[str]:
+    """Return what stands between commas; as in CSV, quotes hold together what has commas.
+
+    >>> split_commas('a,"b, c"')
+    ['a', 'b, c']
+    """
+    return next(csv.reader([text]), None) or [""]
+
+
+def parse_kinds(option: str, texts: Sequence[str]) -> dict[str, list[str] | None] | None:
+    """Return levels by column from texts such as "age:child,adult" or "size,weight".
+
+    None stands for levels that the data decide; without texts, the result is None.
+    """
+    declared: dict[str, list[str] | None] = {}
+    for text in texts:
+        name, colon, levels = text.partition(":")
+        found = {name: split_commas(levels)} if colon else dict.fromkeys(split_commas(text))
+        for column, listed in found.items():
+            if column in declared:
+                raise click.UsageError(f'{option} must name column "{column}" once, got {text!r}')
+            declared[column] = listed
+    return declared or None
+
+
+def parse_continuous(texts: Sequence[str]) -> dict[str, int | list[float]] | None:
+    """Return bins or edges by column from texts such as "income:10" or "income:0,10,50"."""
+    declared: dict[str, int | list[float]] = {}
+    for text in texts:
+        name, _, spec = text.partition(":")
+        try:
+            parsed = [float(edge) for edge in spec.split(",")] if "," in spec else int(spec)
+        except ValueError:
+            raise click.UsageError(
+                "--continuous must be NAME:BINS or NAME:EDGE,EDGE,..., as in income:10 or "
+                f"income:0,10,50, got {text!r}"
+            ) from None
+        if name in declared:
+            raise click.UsageError(f'--continuous must name column "{name}" once, got {text!r}')
+        declared[name] = parsed
+    return declared or None
+
+
+def parse_given(texts: Sequence[str], continuous: Sequence[str]) -> dict[str, Any]:
+    """Return evidence by column from texts such as "sex=male", "class=1st,2nd" or "income=0,10".
+
+    Nothing after the sign stands for a missing cell; two numbers of a column in `continuous` are
+    an interval.
+    """
+    evidence: dict[str, Any] = {}
+    for text in texts:
+        name, sign, values = text.partition("=")
+        if not sign:
+            raise click.UsageError(
+                f"--given must be NAME=LEVEL or NAME=LEVEL,LEVEL,..., got {text!r}"
+            )
+        if name in evidence:
+            raise click.UsageError(f'--given must name column "{name}" once, got {text!r}')
+        listed = [value or None for value in split_commas(values)]
+        if name in continuous and len(listed) > 1:
+            evidence[name] = [_parsed(float, value) for value in listed]
+        else:
+            evidence[name] = listed if len(listed) > 1 else listed[0]
+    return evidence
+
+
+def _name(param: click.Parameter | None) -> str:
+    return param.opts[0] if param is not None else "the value"
+
+
+def _parsed(parse: type[int] | type[float], value: Any) -> Any:
+    """Return the number that `value` says, or `value` itself if it says none."""
+    try:
+        return parse(value)
+    except (TypeError, ValueError):
+        return value

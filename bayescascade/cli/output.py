@@ -1,0 +1,88 @@
+"""What commands print: text or JSON on stdout, notes on stderr; and checks of output files."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = [
+    "INTERRUPTED",
+    "check_outputs",
+    "echo_json",
+    "is_terminal",
+    "layout_options",
+    "note",
+    "warn",
+]
+
+INTERRUPTED = 130  # the exit code after Ctrl-C
+
+_WIDTH = 80
+_WIDEST = 120
+
+
+def layout_options() -> dict[str, Any]:
+    """Return `width` and `color` for text on stdout: 80 columns and plain unless a terminal."""
+    if not is_terminal():
+        return {"width": _WIDTH, "color": False}
+    from bayescascade.report.text import LEAST_WIDTH
+
+    columns = shutil.get_terminal_size((_WIDTH, 24)).columns
+    has_color = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return {"width": max(LEAST_WIDTH, min(columns, _WIDEST)), "color": has_color}
+
+
+def is_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
+
+
+def echo_json(record: Any) -> None:
+    """Print plain data as JSON; numbers keep every digit."""
+    click.echo(json.dumps(record, indent=2, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """Print on stderr what a user should know."""
+    click.echo(f"note: {text}", err=True)
+
+
+def warn(text: str) -> None:
+    """Print on stderr what a user should worry about."""
+    click.echo(f"warning: {text}", err=True)
+
+
+def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
+    """Raise click.UsageError if a file to be written cannot be, before anything is computed.
+
+    Parameters
+    ----------
+    outputs, inputs : mapping of str to str or None
+        Paths by option or argument; None where it was not given.
+    """
+    taken = {_real(path): name for name, path in inputs.items() if path is not None}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if _real(path) in taken:
+            raise click.UsageError(
+                f"{option} must be another file than {taken[_real(path)]}, got {path}"
+            )
+        taken[_real(path)] = option
+        if Path(path).is_dir():
+            raise click.UsageError(f"{option} must be a file, got the directory {path}")
+        try:
+            with tempfile.TemporaryFile(dir=Path(path).parent):
+                pass
+        except OSError as error:
+            raise click.UsageError(f"{option} cannot write {path}: {error.strerror}") from None
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)

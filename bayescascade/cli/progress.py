@@ -1,0 +1,52 @@
+"""A progress bar on stderr, fed by the samplers."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.text import Text
+
+if TYPE_CHECKING:
+    import samplers
+
+__all__ = ["progress_bar"]
+
+_PATIENCE = 2.0  # seconds after which the first compilation is why nothing is heard
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[["samplers.Progress"], None]]:
+    """Show a bar while the block runs; yields what an estimator takes as `progress`."""
+    bar = Progress(
+        TextColumn("{task.description:9}"),
+        BarColumn(bar_width=16),
+        TextColumn("{task.percentage:3.0f} %"),
+        _News(),
+        console=Console(file=sys.stderr, stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("starting", total=None, news="", started=time.monotonic())
+        yield lambda report: _update(bar, task, report)
+
+
+class _News(ProgressColumn):
+    """What the samplers last said, or why they have not yet spoken."""
+
+    def render(self, task: Task) -> Text:
+        waited = time.monotonic() - task.fields["started"]
+        if not task.fields["news"] and waited > _PATIENCE:
+            return Text("compiling, which happens once")
+        return Text(task.fields["news"])
+
+
+def _update(bar: Progress, task: TaskID, report: "samplers.Progress") -> None:
+    news = (
+        f"log posterior {report.log_density:,.1f}  "
+        f"{report.described['n_leaves']:.1f} leaves  {report.acceptance_rate:.0%} accepted"
+    )
+    bar.update(task, description=report.phase, completed=report.done, total=report.total, news=news)

@@ -1,0 +1,43 @@
+"""``bayescascade sample``: draw rows from a saved model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from bayescascade.cli.options import Integer
+from bayescascade.cli.output import check_outputs
+
+__all__ = ["sample"]
+
+_BLOCK_ROWS = 100_000
+
+
+@click.command(short_help="Draw rows.")
+@click.argument("model", metavar="MODEL.json")
+@click.option("-n", "--rows", "n_rows", type=Integer(1), required=True, help="Rows to draw.")
+@click.option("--seed", type=Integer(0), help="Same seed, same rows.")
+@click.option("--out", metavar="FILE.csv", help="Write the rows here, not to stdout.")
+def sample(model: str, n_rows: int, seed: int | None, out: str | None) -> None:
+    """Draw rows from the density saved in MODEL.json, as CSV with a header."""
+    check_outputs({"--out": out}, {"MODEL.json": model})
+    blocks = _csv_blocks(model, n_rows, seed)
+    if out is None:
+        for text in blocks:
+            click.echo(text, nl=False)
+        return
+    from bayescascade.files import replaced_file
+
+    with replaced_file(out) as temporary, Path(temporary).open("w", encoding="utf-8") as file:
+        file.writelines(blocks)
+
+
+def _csv_blocks(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
+    import numpy as np
+
+    from bayescascade.models import load
+
+    model, rng = load(path), np.random.default_rng(seed)
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        rows = model.sample(min(_BLOCK_ROWS, n_rows - start), random_state=rng)
+        yield rows.to_csv(index=False, header=start == 0, lineterminator="\n")

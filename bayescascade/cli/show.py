@@ -1,0 +1,50 @@
+"""``bayescascade show``: print or draw a saved model, or its density given evidence."""
+
+import click
+
+from bayescascade.cli.options import parse_given
+from bayescascade.cli.output import check_outputs, echo_json, layout_options
+
+__all__ = ["show"]
+
+
+@click.command(short_help="Print or draw a saved model.")
+@click.argument("model", metavar="MODEL.json")
+@click.option(
+    "--given",
+    multiple=True,
+    metavar="NAME=LEVEL,...",
+    help="Show the density given this: sex=male, class=1st,2nd, income=0,10 (from edge to edge).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@click.option("--dot", is_flag=True, help="Print Graphviz source.")
+@click.option("--png", metavar="FILE.png", help="Draw the tree into a file.")
+def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str | None) -> None:
+    """Print the model saved in MODEL.json."""
+    if as_json + dot + (png is not None) > 1:
+        raise click.UsageError("--json, --dot and --png exclude each other")
+    check_outputs({"--png": png}, {"MODEL.json": model})
+    from bayescascade.models import load
+
+    fitted = load(model)
+    density = fitted.tree_
+    if given:
+        columns = fitted.schema_.columns
+        continuous = [column.name for column in columns if column.kind == "continuous"]
+        density = density.condition(parse_given(given, continuous))
+    if png is not None or dot:
+        from bayescascade.report.tree_picture import draw_tree, tree_dot
+
+        if png is not None:
+            draw_tree(density, png)
+        else:
+            click.echo(tree_dot(density), nl=False)
+    elif as_json:
+        from bayescascade.report.records import density_record, model_record
+
+        echo_json(density_record(density) if given else model_record(fitted))
+    else:
+        from bayescascade.report.text import model_text, tree_text
+
+        options = layout_options()
+        click.echo(tree_text(density, **options) if given else model_text(fitted, **options))
