@@ -15,6 +15,9 @@ can list all of them. Generic engines use them, and the tests hold the compiled 
 * `Regroup`, only where splits may have three or more branches, either nests two or more branches
   of an inner node, but not all, under a split of the same column of their own (ordered columns:
   neighbors), or takes such a split back; each with probability one half. The leaves stay.
+* `Graft` draws any inner node and either puts a split above it, on a column not used below, one
+  branch of which keeps the subtree while the others are leaves, or takes the node's split away if
+  just one branch is inner and does not use its column; each with probability one half.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +35,7 @@ from samplers.types import Proposal
 if TYPE_CHECKING:
     from bayescascade.cascades.posterior import CascadePosterior
 
-__all__ = ["Change", "Grow", "Prune", "Regroup", "Swap"]
+__all__ = ["Change", "Graft", "Grow", "Prune", "Regroup", "Swap"]
 
 Weighted = list[tuple[Proposal[Tree], float]]
 
@@ -373,6 +376,59 @@ class Regroup(_CascadeMove):
         flattened = self.replaced(tree, parent, (column, flat))
         n_groups = len(self._groups(flattened, parent))
         return Proposal(flattened, -float(np.log(n_groups)))
+
+
+class Graft(_CascadeMove):
+    """Put a split above a subtree, or take it away."""
+
+    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
+        """Draw an inner node, and a split to put above it or take away."""
+        inner = np.flatnonzero(state.feature != LEAF)
+        if inner.size == 0:
+            return _invalid(state)
+        node = int(inner[int(rng.integers(inner.size))])
+        if rng.random() < 0.5:
+            splits = self.splits_at(self.boxes(state)[node])
+            split = splits.draw(rng)
+            keep = int(rng.integers(len(split[1])))
+            return self._insert(state, node, splits, split, keep)
+        return self._remove(state, node)
+
+    def proposals(self, state: Tree) -> Weighted:
+        """Return every split above every inner node, and every one taken away."""
+        inner = [int(node) for node in np.flatnonzero(state.feature != LEAF)]
+        found: Weighted = [] if inner else [(_invalid(state), 1.0)]
+        boxes = self.boxes(state)
+        for node in inner:
+            splits = self.splits_at(boxes[node])
+            for split in splits.all():
+                chance = 0.5 * splits.probability(split) / len(inner) / len(split[1])
+                for keep in range(len(split[1])):
+                    found.append((self._insert(state, node, splits, split, keep), chance))
+            found.append((self._remove(state, node), 0.5 / len(inner)))
+        return found
+
+    def _insert(
+        self, tree: Tree, node: int, splits: SplitProposals, split: Split, keep: int
+    ) -> Proposal[Tree]:
+        column, blocks = split
+        subtree = self.nested(tree, node)
+        if column in _columns_of(subtree):
+            return _invalid(tree)
+        branches = [(block, subtree if i == keep else None) for i, block in enumerate(blocks)]
+        n_inner = np.count_nonzero(tree.feature != LEAF)
+        ratio = np.log(n_inner * len(blocks) / (n_inner + 1)) - np.log(splits.probability(split))
+        return Proposal(self.replaced(tree, node, (column, branches)), float(ratio))
+
+    def _remove(self, tree: Tree, node: int) -> Proposal[Tree]:
+        column, branches = self.nested(tree, node)
+        inside = [subtree for _, subtree in branches if subtree is not None]
+        if len(inside) != 1 or column in _columns_of(inside[0]):
+            return _invalid(tree)
+        splits = self.splits_at(self.boxes(tree)[node])
+        n_inner = np.count_nonzero(tree.feature != LEAF)
+        back = splits.probability(self.split_of(tree, node)) / ((n_inner - 1) * len(branches))
+        return Proposal(self.replaced(tree, node, inside[0]), float(np.log(back * n_inner)))
 
 
 def _columns_of(nested: Any) -> set[int]:

@@ -19,7 +19,7 @@ from bayescascade.cascades import kernels
 from bayescascade.cascades.canonical import strongest_splits_first
 from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
-from bayescascade.cascades.moves import Change, Grow, Prune, Regroup, Swap
+from bayescascade.cascades.moves import Change, Graft, Grow, Prune, Regroup, Swap
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ModelFileError
 from bayescascade.validation import check_integer
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["BranchPosterior", "CascadePosterior", "LeafPosterior"]
 
-MOVE_WEIGHTS = {"grow": 0.38, "prune": 0.38, "change": 0.1, "swap": 0.07, "regroup": 0.07}
+MOVE_WEIGHTS = {
+    "grow": 0.32,
+    "prune": 0.32,
+    "change": 0.1,
+    "swap": 0.08,
+    "regroup": 0.08,
+    "graft": 0.1,
+}
 """How often each move is tried; grow and prune are each other's reverse, so they are equal."""
 
 MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
@@ -51,8 +58,8 @@ class CascadePosterior:
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
     move_weights : mapping of str to float, optional
-        Selection weights of "grow", "prune", "change", "swap" and "regroup", grow and prune
-        equal; by default MOVE_WEIGHTS, those of whole subtrees less in tables of many rows.
+        Selection weights of the moves by name, grow and prune equal; by default MOVE_WEIGHTS, those
+        of whole subtrees less in tables of many rows.
     """
 
     def __init__(
@@ -100,13 +107,14 @@ class CascadePosterior:
         return tree
 
     def moves(self) -> Mapping[str, Move[Tree]]:
-        """Return grow, prune, change, swap and regroup, each with its exact Hastings ratio."""
+        """Return the moves by name, each with its exact Hastings ratio."""
         moves = {
             "grow": Grow(self),
             "prune": Prune(self),
             "change": Change(self),
             "swap": Swap(self),
             "regroup": Regroup(self),
+            "graft": Graft(self),
         }
         return {name: moves[name] for name in self._weights if self._weights[name] > 0}
 

@@ -1,8 +1,8 @@
 """Compiled cascades (numba, nothing else): everything that a step or a score costs.
 
 `layout` names the arrays, `levels` and `densities` are the arithmetic, `proposals` draws splits,
-`nodes` and `subtrees` keep a tree in the work space, `moves` and `sweep` are the chain, and
-`statistics` scores rows. Entry points are `load`, `sweep`, `export` and those of `statistics`;
+`nodes` and `subtrees` keep a tree in the work space, `moves`, `grafting`, `regrouping` and `sweep`
+are the chain, and `statistics` scores rows. Entry points are `load`, `sweep`, `export` and those of `statistics`;
 everything else is part of them.
 """
 

@@ -9,6 +9,7 @@ __all__ = [
     "BRANCH_MODEL",
     "CHANGE",
     "EPS",
+    "GRAFT",
     "GROW",
     "LEAF_MODEL",
     "MOVES",
@@ -22,8 +23,8 @@ __all__ = [
     "new_work",
 ]
 
-MOVES = ("grow", "prune", "change", "swap", "regroup")
-GROW, PRUNE, CHANGE, SWAP, REGROUP = range(5)
+MOVES = ("grow", "prune", "change", "swap", "regroup", "graft")
+GROW, PRUNE, CHANGE, SWAP, REGROUP, GRAFT = range(6)
 
 LEAF_MODEL, BRANCH_MODEL = 0, 1
 EPS = 0.3  # share of each choice in a split proposal that ignores the data
@@ -109,6 +110,7 @@ class Work(NamedTuple):
     words: Array  # (Q,) uint64: blocks of the split proposed
     edges: Array  # (Q + 1,) int64: where the rows of each branch start
     subtree: Array  # (C,) int64: nodes of the subtree being tried
+    saved_subtree: Array  # (C,) int64: the same before the change, and the nodes as they were
     saved_nodes: Array  # (C, N_FIELDS) int64
     saved_reals: Array  # (C, 4) float64
     saved_box: Array  # (C, p) uint64
@@ -139,6 +141,7 @@ def new_work(table: TableArrays, capacity: int) -> Work:
         words=np.empty(widest, np.uint64),
         edges=np.empty(widest + 1, np.int64),
         subtree=np.empty(capacity, np.int64),
+        saved_subtree=np.empty(capacity, np.int64),
         saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
         saved_reals=np.empty((capacity, 4)),
         saved_box=np.empty((capacity, p), np.uint64),

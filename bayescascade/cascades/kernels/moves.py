@@ -199,7 +199,7 @@ def change_above(rng, table, model, work, beta, node):
         work.box[child, j] = work.words[branch]
         child = nodes[child, NEXT]
         branch += 1
-    change = replace_below(table, model, work, size)
+    change = replace_below(table, model, work, node, size)
     change += model.inclusion[work.sizes[N_USED]] - model.inclusion[used_before]
     if accept(rng, beta * change + log_q_back - log_q_forward):
         for i in range(size):
@@ -252,7 +252,7 @@ def exchange(rng, table, model, work, beta, parent, child):
         work.box[grandchild, f] = block
         other, grandchild = nodes[other, NEXT], nodes[grandchild, NEXT]
     # the child's own block of f was read above before its box is derived anew from the parent's
-    change = replace_below(table, model, work, size)
+    change = replace_below(table, model, work, parent, size)
     if accept(rng, beta * change):
         for i in range(size):
             sync_lists(work, work.subtree[i])

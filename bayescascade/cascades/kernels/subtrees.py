@@ -69,24 +69,24 @@ def collect(work, node):
 @inner_kernel
 def save(work, size):
     """Keep a copy of the nodes in subtree[:size] and of the first one's rows."""
-    top = work.subtree[0]
     for i in range(size):
         node = work.subtree[i]
+        work.saved_subtree[i] = node
         copy_row(work.nodes, node, work.saved_nodes, i)
         copy_row(work.reals, node, work.saved_reals, i)
         copy_row(work.box, node, work.saved_box, i)
-    save_rows(work, top)
+    save_rows(work, work.subtree[0])
 
 
 @inner_kernel
 def restore(work, size):
     """Undo everything since `save`."""
     for i in range(size):
-        node = work.subtree[i]
+        node = work.saved_subtree[i]
         copy_row(work.saved_nodes, i, work.nodes, node)
         copy_row(work.saved_reals, i, work.reals, node)
         copy_row(work.saved_box, i, work.box, node)
-    top = work.subtree[0]
+    top = work.saved_subtree[0]
     for i in range(work.nodes[top, START], work.nodes[top, END]):
         work.rows[i] = work.spare[1, i]
 
@@ -112,14 +112,20 @@ def move_rows(work, node, start):
 
 
 @inner_kernel
-def replace_below(table, model, work, size):
-    """Derive a changed subtree from its top's rows; returns the change of its values' sum."""
-    change = 0.0
+def replace_below(table, model, work, top, saved_size):
+    """Derive a changed subtree from its top's rows; returns the change of its values' sum.
+
+    The subtree before must have been kept by `save`; the one now is left in `work.subtree`.
+    """
+    size = collect(work, top)
     for i in range(size):
         if work.nodes[work.subtree[i], FEATURE] >= 0:
             place_children(table, model, work, work.subtree[i])
+    change = 0.0
     for i in range(size):
-        change += work.reals[work.subtree[i], VALUE] - work.saved_reals[i, VALUE]
+        change += work.reals[work.subtree[i], VALUE]
+    for i in range(saved_size):
+        change -= work.saved_reals[i, VALUE]
     return change
 
 

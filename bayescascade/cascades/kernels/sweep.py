@@ -3,9 +3,11 @@
 import numpy as np
 
 from bayescascade._jit import inner_kernel, kernel
+from bayescascade.cascades.kernels.grafting import insert, remove
 from bayescascade.cascades.kernels.layout import (
     CHANGE,
     FEATURE,
+    GRAFT,
     GROW,
     INNER,
     N_FREE,
@@ -57,7 +59,7 @@ def sweep(
 ) -> int:
     """Run steps on ``exp(beta * log density)`` from the tree in the work space.
 
-    move_cdf (5,) float64: cumulative selection probabilities of MOVES; proposed, accepted (5,)
+    move_cdf (6,) float64: cumulative selection probabilities of MOVES; proposed, accepted (6,)
     int64: counts, added to. The best tree visited, the first one included, is left in
     ``work.best_*``, and `summary` (3,) float64 is written: the log density reached, that of the
     best tree, and its number of nodes.
@@ -98,7 +100,7 @@ def sweep(
                     gain = transpose(rng, table, model, work, beta, parent)
                 else:
                     gain = exchange(rng, table, model, work, beta, parent, child)
-        else:
+        elif u < move_cdf[REGROUP]:
             move = REGROUP
             if rng.random() < 0.5:
                 if sizes[INNER] > 0:
@@ -107,6 +109,14 @@ def sweep(
             elif sizes[INNER] > 1:
                 child = inner_below_root(rng, work)
                 gain = flatten(rng, table, model, work, beta, nodes[child, PARENT], child)
+        else:
+            move = GRAFT
+            if sizes[INNER] > 0:
+                node = work.lists[INNER, np.int64(rng.random() * sizes[INNER])]
+                if rng.random() < 0.5:
+                    gain = insert(rng, table, model, work, beta, node)
+                else:
+                    gain = remove(rng, table, model, work, beta, node)
         proposed[move] += 1
         done += 1
         if not np.isnan(gain):
