@@ -1,6 +1,6 @@
 """What a user declares about a table: which columns to use, and what kind each one is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -51,7 +51,7 @@ class Declarations:
         check_choice("missing", self.missing, ("error", "level"))
         for option in ("columns", "drop", "nominal", "ordinal"):
             value = getattr(self, option)
-            if isinstance(value, str):
+            if value is not None and (isinstance(value, str) or not isinstance(value, Iterable)):
                 raise ParameterError(f"{option} must be a list of column names, got {value!r}")
         if not isinstance(self.continuous, Mapping | None):
             raise ParameterError(

@@ -155,6 +155,8 @@ class Table:
         else:
             frame = frame_from_array(X, schema.names if names is None and schema else names)
         known = [str(name) for name in frame.columns]
+        # names and numbers alike: checks the shapes, before numbers are replaced
+        Declarations(columns, drop, nominal, ordinal, continuous, missing)  # type: ignore[arg-type]
         return cls.from_frame(
             frame,
             columns=None if columns is None else _to_names(columns, known),
@@ -349,8 +351,6 @@ def _constant_note(column: Column) -> str:
 
 def _to_names(keys: Iterable[str | int], known: Sequence[str]) -> list[str]:
     """Replace column numbers by names."""
-    if isinstance(keys, str):
-        raise ParameterError(f"columns must be given as a list, got {keys!r}")
     names = []
     for key in keys:
         if isinstance(key, str):

@@ -359,7 +359,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
     def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
         if name in ("posterior_", "run_") and "_structure" in self.__dict__:
             raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.__getattribute__(name)  # raises again what led here
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_structure")

@@ -23,6 +23,7 @@ can list all of them. Generic engines use them, and the tests hold the compiled 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,7 +188,7 @@ class Prune(_CascadeMove):
         pruned = self.replaced(tree, twig, None)
         n_growable = len(self.growable(pruned, self.boxes(pruned)))
         splits = self.splits_at(self.boxes(tree)[twig])
-        back = np.log(splits.probability(self.split_of(tree, twig)) / n_growable)
+        back = _log(splits.probability(self.split_of(tree, twig)) / n_growable)
         return Proposal(pruned, back + np.log(n_twigs))
 
 
@@ -232,7 +233,7 @@ class Change(_CascadeMove):
     ) -> Proposal[Tree]:
         changed = self.replaced(tree, node, (split[0], _leaves_for(split[1])))
         back = splits.probability(self.split_of(tree, node))
-        return Proposal(changed, float(np.log(back) - np.log(splits.probability(split))))
+        return Proposal(changed, _log(back) - _log(splits.probability(split)))
 
     def _above(self, tree: Tree, node: int, splits: SplitProposals, split: Split) -> Proposal[Tree]:
         old = self.split_of(tree, node)
@@ -428,7 +429,11 @@ class Graft(_CascadeMove):
         splits = self.splits_at(self.boxes(tree)[node])
         n_inner = np.count_nonzero(tree.feature != LEAF)
         back = splits.probability(self.split_of(tree, node)) / ((n_inner - 1) * len(branches))
-        return Proposal(self.replaced(tree, node, inside[0]), float(np.log(back * n_inner)))
+        return Proposal(self.replaced(tree, node, inside[0]), _log(back * n_inner))
+
+
+def _log(probability: float) -> float:
+    return log(probability) if probability > 0 else -np.inf
 
 
 def _columns_of(nested: Any) -> set[int]:

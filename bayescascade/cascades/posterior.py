@@ -40,6 +40,8 @@ MOVE_WEIGHTS = {
 }
 """How often each move is tried; grow and prune are each other's reverse, so they are equal."""
 
+MOST_PROPOSED = 64  # branches of a split proposed at once; more can come of regrouping
+
 MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
 
 _LARGEST_TABLE = 1 << 20  # entries, 8 MB
@@ -80,6 +82,7 @@ class CascadePosterior:
         )
         if self.max_branches == 2:  # nothing to group among two branches
             self._weights.pop("regroup", None)
+        self.max_proposed = min(self.max_branches, MOST_PROPOSED)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
 
     # -- the contract ------------------------------------------------------------------------------
@@ -150,7 +153,7 @@ class CascadePosterior:
         best, best_log_density = state, -np.inf
         done = 0
         while done < n_steps:  # again only if the tree outgrew the work space
-            work = self._load(state, 2 * state.n_nodes + 4 * self.max_branches + 128)
+            work = self._load(state, 3 * state.n_nodes + 4 * self.max_proposed + 128)
             done += kernels.sweep(
                 rng, self.arrays, self.model_arrays, work, n_steps - done,
                 float(inverse_temperature), self._move_cdf, proposed, accepted, summary,
@@ -254,6 +257,7 @@ class CascadePosterior:
             rate=self.model.rate,
             alpha=float(self.model.concentration),
             max_branches=self.max_branches,
+            max_proposed=self.max_proposed,
             branch_log_weights=weights,
             branch_log_norms=norms,
             inclusion=self.model.log_inclusion(len(self.is_nominal)),
@@ -270,8 +274,8 @@ class CascadePosterior:
 
     @cached_property
     def branch_log_weights(self) -> NDArray[np.float64]:
-        """Log weights, unnormalized, of proposing 0 .. max_branches branches; used from 2 on."""
-        b = np.arange(self.max_branches + 1)
+        """Log weights, unnormalized, of proposing 0 .. max_proposed branches; used from 2 on."""
+        b = np.arange(self.max_proposed + 1)
         return self.model.branch_log_weights(b.astype(np.float64))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -52,6 +53,12 @@ class Search:
             check_integer("n_jobs", self.n_jobs)
             if self.n_jobs == 0:
                 raise ParameterError("n_jobs must be an integer other than 0 or None, got 0")
+        if not isinstance(self.random_state, np.random.Generator):
+            _seed_sequence(self.random_state)
+        if not isinstance(self.checkpoint, str | PathLike | None):
+            raise ParameterError(f"checkpoint must be a path or None, got {self.checkpoint!r}")
+        if self.progress is not None and not callable(self.progress):
+            raise ParameterError(f"progress must be callable or None, got {self.progress!r}")
         if self.resume and self.checkpoint is None:
             raise ParameterError("resume must be False without a checkpoint, got True")
 
@@ -79,7 +86,7 @@ class Search:
                 posterior,
                 schedule=SCHEDULE,
                 seed=annealing_seed,
-                checkpoint=section("anneal"),
+                checkpoint=section("first"),
                 **common,
             )
             starts = run.final_states
@@ -89,7 +96,9 @@ class Search:
                 posterior,
                 initial_states=starts,
                 seed=sampling_seed,
-                checkpoint=section("sample"),
+                # the engine that runs first has the same section, so that a resumed run of another
+                # search is told apart
+                checkpoint=section("first" if run is None else "last"),
                 **common,
             )
             run = sampled if run is None else _best_of(run, sampled)

@@ -79,7 +79,7 @@ class SplitProposals:
 
     def branches(self, j: int) -> tuple[range, NDArray[np.float64]]:
         """Return the numbers of branches open to column `j` and their probabilities."""
-        most = min(len(self.ordered[j]), self.posterior.max_branches)
+        most = min(len(self.ordered[j]), self.posterior.max_proposed)
         weights = self.posterior.branch_log_weights[2 : most + 1]
         return range(2, most + 1), np.exp(weights - logsumexp(weights))
 
@@ -101,8 +101,10 @@ class SplitProposals:
         return (1 - EPS) * informed + EPS / n_partitions
 
     def probability(self, split: Split) -> float:
-        """Return the probability of a split."""
+        """Return the probability of a split; 0 if it has more branches than are proposed."""
         numbers, weights = self.branches(split[0])
+        if len(split[1]) not in numbers:
+            return 0.0
         of_branches = float(weights[numbers.index(len(split[1]))])
         return self.column_probability(split[0]) * of_branches * self.partition_probability(split)
 

@@ -2,8 +2,8 @@
 
 `layout` names the arrays, `levels` and `densities` are the arithmetic, `proposals` draws splits,
 `nodes` and `subtrees` keep a tree in the work space, `moves`, `grafting`, `regrouping` and `sweep`
-are the chain, and `statistics` scores rows. Entry points are `load`, `sweep`, `export` and those of `statistics`;
-everything else is part of them.
+are the chain, and `statistics` scores rows. Entry points are `load`, `sweep`, `export` and those
+of `statistics`; everything else is part of them.
 """
 
 from bayescascade.cascades.kernels.layout import (

@@ -65,7 +65,8 @@ class ModelArrays(NamedTuple):
     """A cascade model as kernels read it.
 
     kind: LEAF_MODEL or BRANCH_MODEL; rate: the Poisson mean; alpha: Dirichlet concentration;
-    max_branches B >= 2; branch_log_weights (B + 1,) float64, unnormalized, used at 2 .. B, and
+    max_branches >= 2; max_proposed B: most branches of a split proposed at once, larger ones come
+    by flattening; branch_log_weights (B + 1,) float64, unnormalized, used at 2 .. B, and
     branch_log_norms (B + 1,), the log sums of the first of them; inclusion (p + 1,) float64: log
     prior of d columns used (zeros without feature inclusion); log_stirling (S + 1, S + 1) float64:
     log number of partitions of m levels into b blocks; log_gamma (G,) float64: lnG(n + alpha) of
@@ -76,6 +77,7 @@ class ModelArrays(NamedTuple):
     rate: float
     alpha: float
     max_branches: int
+    max_proposed: int
     branch_log_weights: Array
     branch_log_norms: Array
     inclusion: Array

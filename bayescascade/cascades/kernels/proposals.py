@@ -202,7 +202,7 @@ def draw_uniform_feature(rng, table, work, node, b, n_open):
 
 @inner_kernel
 def draw_branches(rng, model, m):
-    most = min(m, model.max_branches)
+    most = min(m, model.max_proposed)
     if most == 2:
         return 2
     u = rng.random()
@@ -309,11 +309,13 @@ def log_q_partition(table, model, work, node, j, m, b, assign):
 @inner_kernel
 def log_q_split(table, model, work, node, j, b, assign):
     """Log probability of proposing this split of the node: column, branches, partition."""
+    if b > model.max_proposed:
+        return -np.inf
     prepare(table, model, work, node)
     m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
     informed = exp(work.score[node, j] - work.reals[node, LOG_NORM])
     log_q = log((1.0 - EPS) * informed + EPS / work.nodes[node, N_SPLITTABLE])
-    most = min(m, model.max_branches)
+    most = min(m, model.max_proposed)
     if most > 2:
         log_q += model.branch_log_weights[b] - model.branch_log_norms[most]
     return log_q + log_q_partition(table, model, work, node, j, m, b, assign)

@@ -71,8 +71,9 @@ def sweep(
     best = log_density(model, work)
     current = best
     done = 0
-    room = 2 * min(work.order.shape[0], model.max_branches)
-    while done < n_steps and sizes[N_FREE] > room:
+    capacity = nodes.shape[0]
+    # a step may take as many nodes as a split proposed has branches, or half of those in use
+    while done < n_steps and 3 * sizes[N_FREE] > capacity + 2 * model.max_proposed:
         u = rng.random()
         gain = np.nan
         if u < move_cdf[GROW]:
