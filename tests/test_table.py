@@ -269,7 +269,7 @@ def test_declarations_by_column_number() -> None:
         Table.from_arrays(array, drop=[3])
     with pytest.raises(DataError, match="rows must have 2 columns, got 3"):
         Table.from_arrays(array, names=["a", "b"])
-    with pytest.raises(ParameterError, match="must be given as a list"):
+    with pytest.raises(ParameterError, match="drop must be a list of column names"):
         Table.from_arrays(array, drop="x1")
 
 
