@@ -1,5 +1,6 @@
 """The `bayescascade` command: its subcommands, exit codes, and errors of one line."""
 
+import io
 import os
 import sys
 import warnings
@@ -33,8 +34,7 @@ class Application(click.Group):
     ) -> NoReturn:
         """Run a command and exit; `extra` goes to click."""
         extra["standalone_mode"] = False
-        _replace_unencodable(sys.stdout)
-        _replace_unencodable(sys.stderr)
+        sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment] # takes what it needs
             try:
@@ -69,7 +69,7 @@ class Application(click.Group):
             ctx.exit(BROKEN_PIPE)
 
 
-@click.group(cls=Application, invoke_without_command=True)
+@click.group("bayescascade", cls=Application, invoke_without_command=True)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def application(context: click.Context) -> None:
@@ -120,10 +120,13 @@ def _show_warning(message: Warning | str, *_: Any) -> None:
     click.echo(f"warning: {message}", err=True)
 
 
-def _replace_unencodable(stream: TextIO) -> None:
-    """Print "?" for what the terminal's encoding lacks, rather than fail."""
-    if hasattr(stream, "reconfigure"):
+def _usable(stream: TextIO | None) -> TextIO:
+    """Return a stream that takes any text: "?" for what its encoding lacks, nowhere if closed."""
+    if stream is None:  # as after >&-
+        return open(os.devnull, "w", encoding="utf-8")
+    if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
+    return stream
 
 
 def _flush_or_discard(stream: TextIO) -> None:

@@ -2,9 +2,12 @@
 
 import csv
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from bayescascade.levels import Level
 
 __all__ = ["Integer", "Real", "parse_continuous", "parse_given", "parse_kinds", "split_commas"]
 
@@ -65,20 +68,24 @@ def split_commas(text: str) -> list[str]:
     return next(csv.reader([text]), None) or [""]
 
 
-def parse_kinds(option: str, texts: Sequence[str]) -> dict[str, list[str] | None] | None:
+def parse_kinds(option: str, texts: Sequence[str]) -> "dict[str, list[Level] | None] | None":
     """Return levels by column from texts such as "age:child,adult" or "size,weight".
 
-    None stands for levels that the data decide; without texts, the result is None.
+    Levels that are all numbers are numbers, as in the data. None stands for levels that the data
+    decide; without texts, the result is None.
     """
-    declared: dict[str, list[str] | None] = {}
+    if not texts:
+        return None
+    from bayescascade.levels import parse_texts
+
+    declared: dict[str, list[Level] | None] = {}
     for text in texts:
         name, colon, levels = text.partition(":")
-        found = {name: split_commas(levels)} if colon else dict.fromkeys(split_commas(text))
-        for column, listed in found.items():
+        for column in [name] if colon else split_commas(text):
             if column in declared:
                 raise click.UsageError(f'{option} must name column "{column}" once, got {text!r}')
-            declared[column] = listed
-    return declared or None
+            declared[column] = parse_texts(split_commas(levels)) if colon else None
+    return declared
 
 
 def parse_continuous(texts: Sequence[str]) -> dict[str, int | list[float]] | None:

@@ -23,7 +23,7 @@ def progress_bar() -> Iterator[Callable[["samplers.Progress"], None]]:
     """Show a bar while the block runs; yields what an estimator takes as `progress`."""
     bar = Progress(
         TextColumn("{task.description:9}"),
-        BarColumn(bar_width=16),
+        BarColumn(bar_width=10),
         TextColumn("{task.percentage:3.0f} %"),
         _News(),
         console=Console(file=sys.stderr, stderr=True),
@@ -41,12 +41,12 @@ class _News(ProgressColumn):
         waited = time.monotonic() - task.fields["started"]
         if not task.fields["news"] and waited > _PATIENCE:
             return Text("compiling, which happens once")
-        return Text(task.fields["news"])
+        return Text(task.fields["news"], no_wrap=True, overflow="ellipsis")
 
 
 def _update(bar: Progress, task: TaskID, report: "samplers.Progress") -> None:
     news = (
         f"log posterior {report.log_density:,.1f}  "
-        f"{report.described['n_leaves']:.1f} leaves  {report.acceptance_rate:.0%} accepted"
+        f"{report.described['n_leaves']:.0f} leaves  {report.acceptance_rate:.0%} accepted"
     )
     bar.update(task, description=report.phase, completed=report.done, total=report.total, news=news)

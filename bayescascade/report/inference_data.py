@@ -50,8 +50,9 @@ class Diagnostic:
 
 def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:
     """Return the diagnostics of (n_chains, n_draws) draws of one quantity."""
-    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
+    from arviz_stats import base
 
+    array_stats: Any = base.array_stats  # type: ignore[attr-defined] # untyped
     mean, sd = float(np.mean(draws)), float(np.std(draws))
     if draws.shape[1] < 4:
         return Diagnostic(mean, sd, float("nan"), float("nan"))
@@ -167,19 +168,21 @@ def _to_arviz(
     """Build what this version of ArviZ calls inference data, without its time stamps."""
     arviz = import_arviz()
     common = {"coords": dict(coords), "dims": dict(dims)}
-    if arviz.__version__.startswith("0."):
-        with warnings.catch_warnings():
-            # it would have pointwise log likelihoods in a group of their own; this is their sum
-            warnings.simplefilter("ignore", PendingDeprecationWarning)
+    with warnings.catch_warnings():
+        # ArviZ 0.x would have pointwise log likelihoods in a group of their own; this is their sum
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        # a run that was ended early may have fewer draws than chains
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        if arviz.__version__.startswith("0."):
             data = arviz.from_dict(
                 posterior=dict(posterior), sample_stats=dict(sample_stats), **common
             )
-        groups = [data[name] for name in data.groups()]
-    else:
-        data = arviz.from_dict(
-            {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}, **common
-        )
-        groups = [data, *data.children.values()]
+            groups = [data[name] for name in data.groups()]
+        else:
+            data = arviz.from_dict(
+                {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}, **common
+            )
+            groups = [data, *data.children.values()]
     for group in groups:
         group.attrs.clear()  # creation times, so that equal runs give equal files
     data.attrs.update(attributes)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.levels import plain_level
 from bayescascade.report.layout import Ink, flow
 from bayescascade.report.numbers import nats_text, ratio_text
 
@@ -84,22 +85,23 @@ class RarestRows:
         candidates = np.flatnonzero((scores <= limit) & is_there)
         if not candidates.size:
             return
-        rows = np.ascontiguousarray(codes[:, candidates].T)
-        keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()
-        _, first, times = np.unique(keys, return_index=True, return_counts=True)
-        order = np.lexsort((first, scores[candidates[first]]))[: self._n_rows]
+        different, first, times = _distinct(codes[:, candidates])
+        positions = candidates[first]
+        numbers = first_row + positions  # of the first row that is like it, in this block or before
+        known = np.frombuffer(b"".join(self._kept), different.dtype)
+        for index in np.flatnonzero(np.isin(different, known)):
+            numbers[index] = self._kept[different[index].tobytes()].row
+        order = np.lexsort((numbers, scores[positions]))[: self._n_rows]
         for index in order:
-            position = int(candidates[first[index]])
-            key, n = keys[first[index]].tobytes(), int(times[index])
+            position, key, n = int(positions[index]), different[index].tobytes(), int(times[index])
             if key in self._kept:
                 self._kept[key] = replace(self._kept[key], times=self._kept[key].times + n)
                 continue
-            cell_values = cells.iloc[position]
             present = codes[:, position] >= 0
             self._kept[key] = RareRow(
                 row=first_row + position,
                 times=n,
-                values={str(k): None if pd.isna(v) else v for k, v in cell_values.items()},
+                values={str(name): _plain(cells[name].iloc[position]) for name in cells},
                 log_density=float(scores[position]),
                 log_uniform=-float(np.dot(present, self._log_widths)),
             )
@@ -127,3 +129,17 @@ def rare_row_lines(density: "DensityTree", rare: RareRow, width: int, ink: Ink) 
     for reason in density.explain(rare.values).splitlines():
         lines += flow([f"because {reason}"], width, 4, first="  ")
     return lines
+
+
+def _distinct(
+    codes: NDArray[np.int32],
+) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the different columns of `codes` as bytes, where each is first, and how often."""
+    rows = np.ascontiguousarray(codes.T)
+    keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()
+    return np.unique(keys, return_index=True, return_counts=True)
+
+
+def _plain(cell: Any) -> Any:  # Any: a cell of any type that a level may have
+    """Return a cell as JSON has it; None if it is missing."""
+    return None if pd.isna(cell) else plain_level("", cell)

@@ -39,7 +39,7 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
         *([str(settings["source"])] if settings.get("source") else []),
         f"{settings.get('model', 'a')} cascade",
         f"search {settings.get('search', 'unknown')}",
-        f"{trace.n_chains} x {trace.n_draws:,} draws",
+        f"{trace.n_chains} x {trace.n_draws:,} {'draws' if trace.is_sample else 'temperatures'}",
     ]
     first, *others = flow(pieces, width, 2)
     lines = [ink("bold", first), *others]

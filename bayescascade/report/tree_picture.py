@@ -54,10 +54,10 @@ def draw_tree(density: "DensityTree", target: "str | PathLike[str] | Axes") -> N
     FileError
         If the file cannot be written.
     """
-    drawing = _Drawing.of(density)
     with warnings.catch_warnings():
         # A character that matplotlib's font lacks is drawn as a box; that is no reason to fail.
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        drawing = _Drawing.of(density)
         if not isinstance(target, str | PathLike):
             drawing.draw(target)
             return

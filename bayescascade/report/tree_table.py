@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bayescascade.report.layout import Ink, ljust, longest, rjust, wrap
+from bayescascade.report.layout import Ink, flow, ljust, longest, printable, rjust, wrap
 from bayescascade.report.numbers import (
     cells_text,
     count_texts,
@@ -96,8 +96,8 @@ def tree_table(density: "DensityTree", width: int, ink: Ink) -> list[str]:
         lines.append(ink("dim", (" " * label_width + "".join(numbers(header))).rstrip()))
     log_ratios = _log_ratios(density)
     for row in rows:
-        if row.starts_section:
-            lines.append("")
+        if row.heading:
+            lines += ["", *flow([row.heading], width, 3)]
         *most, ratio = numbers([column[row.node] for column in texts.columns])
         log_ratio = log_ratios[row.node]
         style = "" if abs(log_ratio) < _NOTICEABLE else "more" if log_ratio > 0 else "less"
@@ -117,7 +117,7 @@ class _Row:
     label: str
     guide: str  # before the label
     below: str  # before the label's further lines
-    starts_section: bool
+    heading: str = ""  # of the section that the row starts
 
 
 def _rows(density: "DensityTree", guide_room: int, guide_width: int) -> Iterator[_Row]:
@@ -130,16 +130,15 @@ def _rows(density: "DensityTree", guide_room: int, guide_width: int) -> Iterator
 
     def walk(node: int, guide: str, below: str, depth: int) -> Iterator[_Row]:
         children = density.tree.children(node)
-        if depth > 0:
-            label = density.branch_words(node)
-        else:
-            label = f"{numbers[node]}: {density.rule_words(node)}" if node else ROOT_LABEL
+        label = printable(density.branch_words(node)) if node else ROOT_LABEL
+        starts_section = depth == 0 and node > 0
+        heading = f"[{numbers[node]}] {density.rule_words(node)}" if starts_section else ""
         if children and depth == depth_limit:
             numbers[node] = len(numbers) + 1
             sections.append(node)
-            label += f" (see {numbers[node]})"
+            label += f" [{numbers[node]}]"
             children = []
-        yield _Row(node, label, guide, below + (bar if children else blank), node > 0 == depth)
+        yield _Row(node, label, guide, below + (bar if children else blank), heading)
         for child in children:
             is_last = child == children[-1]
             yield from walk(
