@@ -1,0 +1,59 @@
+"""``diagnose``: convergence in text and JSON, and pictures."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bayescascade.report.trace import read_trace
+from tests.cli.conftest import TITANIC, Fitted, assert_error, run
+
+
+def test_text_and_json(fitted: Fitted) -> None:
+    text = run("diagnose", fitted.trace).stdout
+    assert text.startswith(
+        "titanic.csv   leaf cascade   search anneal+metropolis   4 x 1,000 draws\n"
+    )
+    assert max(map(len, text.splitlines())) <= 80
+    record = json.loads(run("diagnose", fitted.trace, "--json").stdout)
+    trace = read_trace(fitted.trace)
+    found = trace.diagnostics()["log_posterior"]
+    assert record["diagnostics"]["log_posterior"]["r_hat"] == found.r_hat
+    assert record["leaf_counts"] == {str(n): share for n, share in trace.leaf_counts().items()}
+    assert record["acceptance"] == trace.acceptance
+
+
+def test_it_says_what_fit_said(fitted: Fitted) -> None:
+    """R-hat, leaves and columns must not depend on where they are read."""
+    diagnosed = run("diagnose", fitted.trace).stdout.splitlines()
+    printed = fitted.stdout.splitlines()
+    assert [line for line in diagnosed if line.startswith("posterior   leaves")] == [
+        line for line in printed if line.startswith("posterior   leaves")
+    ]
+
+
+def test_plots(fitted: Fitted, tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    assert run("diagnose", fitted.trace, "--plots", folder).exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "leaf_counts.png",
+        "ranks.png",
+        "traces.png",
+    ]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (TITANIC, "titanic.csv is not a trace file, or is cut short: not netCDF"),
+        ("no/such.nc", "no such file: no/such.nc"),
+    ],
+)
+def test_what_is_no_trace(path: str, message: str) -> None:
+    assert_error(run("diagnose", path), message)
+
+
+def test_plots_need_a_folder(fitted: Fitted, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert_error(run("diagnose", fitted.trace, "--plots", tmp_path / "file"), "File exists")

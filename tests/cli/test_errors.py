@@ -1,0 +1,235 @@
+"""Whatever is wrong is said in one line with exit code 2, before anything is computed or lost."""
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bayescascade
+from bayescascade.cli import fit as fit_module
+from tests.cli.conftest import TITANIC, Fitted, assert_error, run
+
+FEW = ("--steps", 200, "--seed", 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no such file: "),
+        ("", "must have a header and rows, got an empty file"),
+        ("a,b\n", "must have at least one row, got none"),
+        ("a,b\nx,1\n", "at least one column must vary, got 1 row"),
+        ("id,b\n1,x\n2,y\n3,x\n4,y\n5,x\n", "value in every row (5 read): drop it (--drop id)"),
+        ("a,b\nx,1\n,2\nx,2\n", 'column "a" has 1 missing cell, the first in row 2'),
+        ("a,a\nx,1\ny,2\n", 'column names must be different, got "a" more than once'),
+        ("a,b\nx,1\ny\n", "every row must have 2 cells, got 1 in row 2"),
+        ("a\n" + "".join(f"s{i % 65}\n" for i in range(130)), "has 65 levels, more than 64: group"),
+        ("a\n0.5\n1.5\n0.5\n", "(--continuous a:10)"),
+    ],
+)  # fmt: skip
+def test_data_that_cannot_be_used(tmp_path: Path, content: str | None, message: str) -> None:
+    path = tmp_path / "rows.csv"
+    if content is not None:
+        path.write_text(content)
+    out = tmp_path / "m.json"
+    assert_error(run("fit", path, "--out", out, *FEW), message)
+    assert not out.exists()
+
+
+def test_other_files(tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_bytes(b"a,b\n\xff\xfe,1\n")
+    assert_error(run("fit", tmp_path / "b.csv"), "b.csv must be UTF-8 text: convert its encoding")
+    assert_error(run("fit", tmp_path), "is a directory, not a file")
+    (tmp_path / "p.parquet").write_text("a,b\n")
+    assert_error(run("fit", tmp_path / "p.parquet"), "cannot read p.parquet")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("-2", 'weights column "w" must be finite and >= 0, got -2 in row 2'),
+        ("", 'weights column "w" must be finite and >= 0, got nan in row 2'),
+        ("inf", 'weights column "w" must be finite and >= 0, got inf in row 2'),
+        ("many", "weights column \"w\" must hold numbers, got 'many' in row 2"),
+    ],
+)
+def test_weights_that_are_none(tmp_path: Path, weights: str, message: str) -> None:
+    (tmp_path / "w.csv").write_text(f"a,w\nx,1\ny,{weights}\n")
+    assert_error(run("fit", tmp_path / "w.csv", "--weights", "w", *FEW), message)
+
+
+def test_weights_that_are_all_zero(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("a,w\nx,0\ny,0\n")
+    found = run("fit", tmp_path / "w.csv", "--weights", "w", *FEW)
+    assert_error(found, "weights must not be all zero")
+    found = run("fit", tmp_path / "w.csv", "--weights", "v", *FEW)
+    assert_error(found, 'weights names the unknown column "v"; columns: a, w')
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--expected-leaves", "0"], "--expected-leaves must be a finite number > 0, got 0.0"),
+        (["--expected-leaves", "nan"], "--expected-leaves must be a finite number > 0, got nan"),
+        (["--expected-leaves", "x"], "--expected-leaves must be a finite number > 0, got 'x'"),
+        (["--expected-branches", "2"], "--expected-branches needs --model branch, got leaf"),
+        (["--feature-inclusion", ".5"], "--feature-inclusion needs --model branch, got leaf"),
+        (["--model", "branch", "--expected-leaves", "2"], "needs --model leaf, got branch"),
+        (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),
+        (["--model", "branch", "--expected-branches", "-1"], "> 0, got -1.0"),
+        (["--model", "bush"], "'bush' is not one of 'leaf', 'branch'"),
+        (["--concentration", "inf"], "--concentration must be a finite number > 0, got inf"),
+        (["--max-branches", "1"], "--max-branches must be an integer >= 2, got 1"),
+        (["--max-branches", "2.5"], "--max-branches must be an integer >= 2, got '2.5'"),
+        (["--density", "x"], "'x' is not one of 'posterior_mean', 'empirical'"),
+        (["--predictive", "x"], "'x' is not one of 'map', 'average'"),
+        (["--predictive", "average", "--search", "anneal"], 'predictive must be "map"'),
+        (["--search", "x"], "'x' is not one of 'anneal+metropolis'"),
+        (["--steps", "0"], "--steps must be an integer >= 1, got 0"),
+        (["--chains", "0"], "--chains must be an integer >= 1, got 0"),
+        (["--jobs", "0"], "n_jobs must be an integer other than 0"),
+        (["--jobs", "x"], "--jobs must be an integer, got 'x'"),
+        (["--seed", "-1"], "--seed must be an integer >= 0, got -1"),
+        (["--columns", "a"], 'columns names the unknown column "a"; columns: class, sex'),
+        (["--drop", "class,sex,age,survived"], "at least one column must be used, got none"),
+        (["--nominal", "a"], 'nominal names the unknown column "a"'),
+        (["--ordinal", "age"], "(--ordinal age:adult,child)"),
+        (["--ordinal", "age:"], 'the unknown level "adult" in row 1'),
+        (["--ordinal", "age:child"], 'the unknown level "adult" in row 1'),
+        (["--ordinal", "age:a", "--ordinal", "age:b"], '--ordinal must name column "age" once'),
+        (["--continuous", "age"], "--continuous must be NAME:BINS or NAME:EDGE,EDGE,..."),
+        (["--continuous", "age:1.5"], "--continuous must be NAME:BINS or NAME:EDGE,EDGE,..."),
+        (["--continuous", "age:0"], "must be an integer from 1 to 65535, got 0"),
+        (["--continuous", "age:3"], 'continuous column "age" must hold numbers'),
+        (["--continuous", "age:2,1"], "strictly increasing"),
+        (["--continuous", "age:2", "--continuous", "age:3"], 'name column "age" once'),
+        (["--missing", "drop"], "'drop' is not one of 'error', 'level'"),
+        (["--resume"], "--resume needs --checkpoint FILE"),
+        (["--bogus"], "No such option '--bogus'"),
+        (["--out", "/no/such/folder/m.json"], "--out cannot write /no/such/folder/m.json: No such"),
+        (["--trace", "/no/such/folder/t.nc"], "--trace cannot write /no/such/folder/t.nc: No such"),
+        (["--checkpoint", "/no/such/folder/c"], "--checkpoint cannot write /no/such/folder/c"),
+        (["--out", "/"], "--out must be a file, got the directory /"),
+        (["--out", TITANIC], "--out must be another file than DATA, got "),
+    ],
+)  # fmt: skip
+def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option is never ignored, and never only noticed when the search is over."""
+    before = Path(TITANIC).read_bytes()
+    monkeypatch.setattr("samplers.chains.run_chains", None)
+    assert_error(run("fit", TITANIC, *options), message)
+    assert Path(TITANIC).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit"], "Missing argument 'DATA' (see bayescascade fit --help)"),
+        (["grow"], "No such command 'grow' (see bayescascade --help)"),
+        (["--bogus"], "No such option '--bogus'"),
+        (["show"], "Missing argument 'MODEL.json'"),
+        (["show", "no/such.json"], "cannot read no/such.json: No such file or directory"),
+        (["show", TITANIC], "titanic.csv is not a saved model, or is cut short: not JSON"),
+    ],
+)
+def test_wrong_commands(arguments: list[str], message: str) -> None:
+    assert_error(run(*arguments), message)
+
+
+def test_without_a_command_help_is_printed() -> None:
+    found = run()
+    assert found.exit_code == 0
+    names = [line.split()[0] for line in found.stdout.split("Commands:\n")[1].splitlines()]
+    assert names == ["fit", "show", "score", "sample", "diagnose"]
+    assert run("--version").stdout == f"bayescascade {bayescascade.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [["show"], ["score"], ["sample", "-n", "1"]])
+def test_forged_and_truncated_models(fitted: Fitted, tmp_path: Path, command: list[str]) -> None:
+    """A model file is not trusted, whatever reads it."""
+    text = Path(fitted.model).read_text()
+    path = tmp_path / "m.json"
+    data = [TITANIC] if command == ["score"] else []
+    name, *options = command
+    path.write_text(text[: len(text) // 2])
+    assert_error(run(name, path, *data, *options), "m.json is not a saved model, or is cut short")
+    record = json.loads(text)
+    record["tree"]["leaf_counts"][0] += 1
+    path.write_text(json.dumps(record))
+    assert_error(run(name, path, *data, *options), "m.json: ")
+    record = json.loads(text) | {"version": 99}
+    path.write_text(json.dumps(record))
+    assert_error(run(name, path, *data, *options), "has format version 99, this program reads 1")
+
+
+def test_a_checkpoint_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("old")
+    found = run("fit", TITANIC, *FEW, "--checkpoint", tmp_path / "c", "--resume")
+    assert_error(found, "is not a checkpoint file")
+    assert (tmp_path / "c").read_text() == "old"
+
+
+def test_a_full_disk_leaves_the_old_files_and_prints_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours of search must not be lost because the result cannot be saved."""
+    out, trace = tmp_path / "m.json", tmp_path / "t.nc"
+    out.write_text("old model")
+    trace.write_text("old trace")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    found = run("fit", TITANIC, *FEW, "--out", out, "--trace", trace)
+    assert found.exit_code == 2
+    assert "\neveryone " in found.stdout
+    assert found.stderr.splitlines()[-1].endswith(": No space left on device")
+    assert (out.read_text(), trace.read_text()) == ("old model", "old trace")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "t.nc"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (MemoryError(), 2, "error: out of memory: fewer columns or coarser levels need less\n"),
+        (OSError(5, "Input/output error", "rows.csv"), 2, "error: rows.csv: Input/output error\n"),
+        (OSError("two\nlines"), 2, "error: two lines\n"),
+    ],
+)
+def test_what_happens_while_reading(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(fit_module, "read_table", fail)
+    found = run("fit", TITANIC)
+    assert (found.exit_code, found.stdout, found.stderr) == (code, "", message)
+
+
+def test_warnings_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own form of a warning names a line of our source."""
+
+    def warn(*_: Any, **__: Any) -> None:
+        warnings.simplefilter("always")
+        warnings.warn("the run is no longer saved", RuntimeWarning, stacklevel=1)
+        raise OSError("stop")
+
+    monkeypatch.setattr(fit_module, "read_table", warn)
+    assert run("fit", TITANIC).stderr == "warning: the run is no longer saved\nerror: stop\n"
+
+
+def test_a_defect_of_the_program_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line without a traceback would make a bug of ours impossible to report."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(fit_module, "read_table", fail)
+    with pytest.raises(ZeroDivisionError):
+        run("fit", TITANIC)

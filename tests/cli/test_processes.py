@@ -1,0 +1,120 @@
+"""The command as a process: exit codes, signals, pipes, and what it imports."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bayescascade
+from tests.cli.conftest import TITANIC, Fitted
+
+COMMAND = [sys.executable, "-m", "bayescascade"]
+FOLDER = Path(bayescascade.__file__).parents[1]  # where the package that is tested is
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(FOLDER)}
+
+
+def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, env=environment(), check=False
+    )
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+    """Half a second for --help is long; compiled and plotting libraries would take three."""
+    code = (
+        "import sys; sys.argv = ['bayescascade', 'fit', '--help']\n"
+        "from bayescascade.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'pandas', 'numba', 'arviz', 'matplotlib', 'sklearn', 'rich', 'joblib'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert "--expected-leaves" in found.stdout
+    assert found.stderr == "[]\n"
+
+
+def test_showing_a_model_imports_no_plots(fitted: Fitted) -> None:
+    code = (
+        f"import sys; sys.argv = ['bayescascade', 'show', {fitted.model!r}]\n"
+        "from bayescascade.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'arviz', 'matplotlib'} & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert found.stdout == fitted.stdout
+    assert found.stderr == "[]\n"
+
+
+def test_errors_exit_with_2() -> None:
+    found = finished("show")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == "error: Missing argument 'MODEL.json' (see bayescascade show --help)\n"
+
+
+def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
+    """A search that is ended early must not be lost."""
+    out, trace, checkpoint = tmp_path / "m.json", tmp_path / "t.nc", tmp_path / "c"
+    process = subprocess.Popen(
+        [*COMMAND, "fit", TITANIC, "--steps", "500000000", "--seed", "0", "--out", str(out),
+         "--trace", str(trace), "--checkpoint", str(checkpoint)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    deadline = time.monotonic() + 90
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.5)  # some rounds of the search
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: best found so far by annealing and 4 chains" in stdout
+    assert "\neveryone " in stdout
+    assert stderr.endswith(
+        "interrupted: the tree is the best found so far; --resume goes on from there\n"
+    )
+    assert "Traceback" not in stderr
+    assert bayescascade.load(out).summary_.interrupted
+    assert trace.stat().st_size > 0
+
+
+def test_a_reader_that_leaves_is_no_error(fitted: Fitted) -> None:
+    """``| head`` must not end in a traceback."""
+    process = subprocess.Popen(
+        [*COMMAND, "sample", fitted.model, "-n", "500000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == b"class,sex,age\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_behind_stdout() -> None:
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True,
+            env=environment(), check=False,
+        )  # fmt: skip
+    assert (found.returncode, found.stderr) == (2, "error: No space left on device\n")
+
+
+def test_a_closed_stdout_is_no_error() -> None:
+    line = f"exec {sys.executable} -m bayescascade --help >&-"
+    found = subprocess.run(
+        ["sh", "-c", line], stderr=subprocess.PIPE, env=environment(), check=False
+    )
+    assert (found.returncode, found.stderr) == (0, b"")

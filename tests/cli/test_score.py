@@ -1,0 +1,164 @@
+"""``score`` and ``sample``: densities of rows, the rarest of them and why, and rows drawn."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade.cli import rows
+from tests.cli.conftest import TITANIC, Fitted, assert_error, run
+
+
+def test_scores_are_the_models(fitted: Fitted, tmp_path: Path) -> None:
+    """What is written for each row must be its log density, to the last digit."""
+    out = tmp_path / "s.csv"
+    found = run("score", fitted.model, TITANIC, "--out", out)
+    scores = pd.read_csv(out)
+    expected = bayescascade.load(fitted.model).score_samples(pd.read_csv(TITANIC))
+    np.testing.assert_array_equal(scores["log_density"], expected)
+    np.testing.assert_array_equal(scores["row"], np.arange(1, 2202))
+    line = f"log density: mean {expected.mean():,.2f}, sum {expected.sum():,.2f} nats\n"
+    assert found.stdout == f"titanic.csv   2,201 rows   {line}"
+
+
+def test_chunks_change_nothing(fitted: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that does not fit in memory is scored like one that does."""
+    whole = run("score", fitted.model, TITANIC).stdout
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 97)
+    assert run("score", fitted.model, TITANIC).stdout == whole
+    assert whole.count("\nrow ") == 10
+
+
+def test_the_rarest_rows_come_with_the_reason(fitted: Fitted) -> None:
+    found = run("score", fitted.model, TITANIC, "--top", 2)
+    lines = found.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1] == ""
+    assert lines[2].startswith("row ")
+    assert lines[2].endswith(" x uniform")
+    assert lines[3].startswith("  class: ")
+    assert lines[4].startswith("  because ")
+    record = json.loads(run("score", fitted.model, TITANIC, "--top", 2, "--json").stdout)
+    model, frame = bayescascade.load(fitted.model), pd.read_csv(TITANIC)
+    scores = model.score_samples(frame)
+    assert record["log_density"]["sum"] == pytest.approx(scores.sum())
+    assert record["rarest"][0]["log_density"] == scores.min()
+    rarest = record["rarest"][0]
+    assert rarest["row"] == 1 + int(np.argmin(scores))
+    assert rarest["values"] == frame.drop(columns="survived").iloc[rarest["row"] - 1].to_dict()
+    assert rarest["explanation"] == model.explain(rarest["values"]).splitlines()
+    assert run("score", fitted.model, TITANIC, "--top", 0).stdout.count("\n") == 1
+
+
+def test_missing_cells_and_other_orders(fitted: Fitted, tmp_path: Path) -> None:
+    """Columns are matched by name; what is missing is integrated out."""
+    (tmp_path / "n.csv").write_text("age,z,sex,class\nadult,9,male,1st\n,,,crew\n,,,\n")
+    out = tmp_path / "s.csv"
+    assert run("score", fitted.model, tmp_path / "n.csv", "--out", out).exit_code == 0
+    frame = pd.DataFrame(
+        {"class": ["1st", "crew", None], "sex": ["male", None, None], "age": ["adult", None, None]}
+    )
+    expected = bayescascade.load(fitted.model).score_samples(frame)
+    np.testing.assert_array_equal(pd.read_csv(out)["log_density"], expected)
+    assert expected[2] == pytest.approx(0.0)
+    text = run("score", fitted.model, tmp_path / "n.csv").stdout
+    assert "sex: missing" in text
+
+
+def test_weights(fitted: Fitted, tmp_path: Path) -> None:
+    """Counted rows must weigh what the same rows spelled out weigh."""
+    counts = pd.read_csv(TITANIC).value_counts(["class", "sex", "age"]).reset_index(name="n")
+    counts.loc[len(counts)] = ["crew", "female", "child", 0]
+    counts.to_csv(tmp_path / "counts.csv", index=False)
+    plain = json.loads(run("score", fitted.model, TITANIC, "--json").stdout)
+    weighted = json.loads(
+        run("score", fitted.model, tmp_path / "counts.csv", "--weights", "n", "--json").stdout
+    )
+    assert weighted["weight"] == plain["weight"] == 2201
+    assert weighted["log_density"]["sum"] == pytest.approx(plain["log_density"]["sum"])
+    assert {"class": "crew", "sex": "female", "age": "child"} not in [
+        rare["values"] for rare in weighted["rarest"]
+    ]
+
+
+def test_parquet_numbers_stay_numbers(tmp_path: Path) -> None:
+    """A row's cells are printed as they are in the file, 3 and not 3.0."""
+    frame = pd.DataFrame({"a": [1, 2, 3, 1] * 5, "x": [0.5, 1.5, 2.5, 0.5] * 5})
+    frame.to_parquet(tmp_path / "t.parquet")
+    model = tmp_path / "m.json"
+    options = ("--continuous", "x:0,1,3", "--steps", 200, "--seed", 0, "--out", model)
+    assert run("fit", tmp_path / "t.parquet", *options).exit_code == 0
+    record = json.loads(run("score", model, tmp_path / "t.parquet", "--json").stdout)
+    assert {type(rare["values"]["a"]) for rare in record["rarest"]} == {int}
+
+
+def test_zero_density_is_minus_infinity(tmp_path: Path) -> None:
+    """The empirical density of an empty leaf is 0, whose logarithm JSON cannot say."""
+    (tmp_path / "t.csv").write_text("a,b\n" + "x,1\n" * 50 + "y,2\n" * 50)
+    model, out = tmp_path / "m.json", tmp_path / "s.csv"
+    options = ("--density", "empirical", "--steps", 2000, "--seed", 0, "--out", model)
+    assert run("fit", tmp_path / "t.csv", *options).exit_code == 0
+    (tmp_path / "new.csv").write_text("a,b\nx,2\nx,1\n")
+    assert run("score", model, tmp_path / "new.csv", "--out", out).exit_code == 0
+    assert out.read_text().splitlines()[1] == "1,-inf"
+    assert pd.read_csv(out)["log_density"][0] == -math.inf
+    record = json.loads(run("score", model, tmp_path / "new.csv", "--json").stdout)
+    assert record["log_density"]["sum"] is None
+    assert "log density -inf   0 x uniform" in run("score", model, tmp_path / "new.csv").stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("class,sex,age\n1st,male,adult\n1st,alien,adult\n", [], '"alien" in row 2'),
+        ("class,sex\n1st,male\n", [], 'column "age" is missing; columns: class, sex'),
+        ("class,sex,age,sex\n1st,male,adult,male\n", [], '"sex" more than once'),
+        ("class,sex,age\n", [], "must have at least one row, got none"),
+        ("", [], "must have a header and rows, got an empty file"),
+        ("class,sex,age\n1st,male\n", [], "every row must have 3 cells, got 2 in row 1"),
+        (
+            "class,sex,age\n1st,male,adult\n",
+            ["--top", "-1"],
+            "--top must be an integer >= 0, got -1",
+        ),
+        ("class,sex,age\n1st,male,adult\n", ["--weights", "w"], 'column "w" is missing'),
+        ("class,sex,age,w\n1st,male,adult,-1\n", ["--weights", "w"], "must be finite and >= 0"),
+        ("class,sex,age,w\n1st,male,adult,\n", ["--weights", "w"], "must be finite and >= 0"),
+    ],
+)
+def test_rows_that_cannot_be_scored(
+    fitted: Fitted, tmp_path: Path, content: str, options: list[str], message: str
+) -> None:
+    (tmp_path / "new.csv").write_text(content)
+    out = tmp_path / "s.csv"
+    out.write_text("old")
+    assert_error(run("score", fitted.model, tmp_path / "new.csv", *options, "--out", out), message)
+    assert out.read_text() == "old"
+
+
+def test_an_unknown_level_is_found_in_any_chunk(
+    fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row that is named must be the file's, not the chunk's."""
+    (tmp_path / "new.csv").write_text("class,sex,age\n" + "1st,male,adult\n" * 40 + "1st,x,adult\n")
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 7)
+    assert_error(run("score", fitted.model, tmp_path / "new.csv"), '"x" in row 41')
+
+
+def test_sample(fitted: Fitted, tmp_path: Path) -> None:
+    """Rows come as CSV that can be scored again; the same seed gives the same rows."""
+    found = run("sample", fitted.model, "-n", 500, "--seed", 1)
+    assert found.stdout.startswith("class,sex,age\n")
+    assert found.stdout.count("\n") == 501
+    assert run("sample", fitted.model, "-n", 500, "--seed", 1).stdout == found.stdout
+    assert run("sample", fitted.model, "-n", 500, "--seed", 2).stdout != found.stdout
+    out = tmp_path / "rows.csv"
+    assert run("sample", fitted.model, "-n", 500, "--seed", 1, "--out", out).stdout == ""
+    assert out.read_text() == found.stdout
+    assert run("score", fitted.model, out).exit_code == 0
+    assert_error(run("sample", fitted.model, "-n", 0), "-n must be an integer >= 1, got 0")
+    assert_error(run("sample", fitted.model), "Missing option '-n'")

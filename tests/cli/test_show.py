@@ -1,0 +1,85 @@
+"""``show``: the saved model as text, JSON, Graphviz source and picture."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import bayescascade
+from bayescascade.report.tree_picture import tree_dot
+from tests.cli.conftest import Fitted, assert_error, run
+
+
+def test_text_is_what_fit_printed(fitted: Fitted) -> None:
+    assert run("show", fitted.model).stdout == fitted.stdout
+
+
+def test_json_is_the_model(fitted: Fitted) -> None:
+    record = json.loads(run("show", fitted.model, "--json").stdout)
+    model = bayescascade.load(fitted.model)
+    assert record["tree"] == model.tree_.to_dict()
+    assert record["summary"]["diagnostics"]["n_leaves"]["ess"] > 0
+    assert record["model"] == "leaf"
+
+
+def test_dot_and_png(fitted: Fitted, tmp_path: Path) -> None:
+    tree = bayescascade.load(fitted.model).tree_
+    assert run("show", fitted.model, "--dot").stdout == tree_dot(tree)
+    found = run("show", fitted.model, "--png", tmp_path / "t.png")
+    assert (found.exit_code, found.stdout) == (0, "")
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_given(fitted: Fitted) -> None:
+    """The density given evidence is the model's, in every form."""
+    density = bayescascade.load(fitted.model).condition({"sex": "male", "class": ["1st", "2nd"]})
+    options = ("--given", "sex=male", "--given", "class=1st,2nd")
+    assert run("show", fitted.model, *options).stdout == f"{density}\n"
+    record = json.loads(run("show", fitted.model, *options, "--json").stdout)
+    assert record["tree"] == density.to_dict()
+    assert record["probability_given"] == pytest.approx(density.evidence_probability)
+    assert record["given"] == "sex is male and class is 1st, 2nd"
+    assert run("show", fitted.model, *options, "--dot").stdout == tree_dot(density)
+
+
+def test_given_of_continuous_and_missing(tmp_path: Path) -> None:
+    """An interval is two edges; nothing after the sign is a missing cell."""
+    rows = "".join(f"{i % 7}.5,{'x' if i % 3 else ''}\n" for i in range(40))
+    (tmp_path / "rows.csv").write_text("income,cell\n" + rows)
+    model = tmp_path / "m.json"
+    found = run(
+        "fit", tmp_path / "rows.csv", "--continuous", "income:0,2,4,8", "--missing", "level",
+        "--steps", 300, "--seed", 0, "--out", model,
+    )  # fmt: skip
+    assert found.exit_code == 0, found.stderr
+    text = run("show", model, "--given", "income=2,8", "--given", "cell=").stdout
+    assert text.startswith("given income is in [2, 8] and cell is missing (probability ")
+    assert run("show", model, "--given", "income=3").stdout.startswith("given income is in [2, 4)")
+    assert_error(run("show", model, "--given", "income=1,8"), "pair of increasing edges")
+    assert_error(run("show", model, "--given", "income=a,8"), "pair of increasing edges")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--given", "sex"], "--given must be NAME=LEVEL or NAME=LEVEL,LEVEL,..., got 'sex'"),
+        (
+            ["--given", "sex=x"],
+            'column "sex" has the unknown level "x"; known levels: female, male',
+        ),
+        (["--given", "foo=x"], 'evidence names the unknown column "foo"'),
+        (["--given", "sex="], 'column "sex" has no level for missing cells'),
+        (["--given", "sex=male", "--given", "sex=male"], '--given must name column "sex" once'),
+        (["--json", "--dot"], "--json, --dot and --png exclude each other"),
+        (["--png", "/no/such/folder/t.png"], "--png cannot write /no/such/folder/t.png: No such"),
+    ],
+)
+def test_wrong_options(fitted: Fitted, options: list[str], message: str) -> None:
+    assert_error(run("show", fitted.model, *options), message)
+
+
+def test_the_model_is_not_overwritten_by_its_picture(fitted: Fitted) -> None:
+    before = Path(fitted.model).read_bytes()
+    found = run("show", fitted.model, "--png", fitted.model)
+    assert_error(found, "--png must be another file than MODEL.json")
+    assert Path(fitted.model).read_bytes() == before

@@ -1,0 +1,51 @@
+"""Lines break where a reader expects it and never grow beyond their width."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from bayescascade.report.layout import flow, printable, wrap
+
+WORDS = st.text(alphabet="ab,漢 -é\t", min_size=0, max_size=60)
+
+
+@given(text=WORDS, width=st.integers(4, 30), hanging=st.integers(0, 2))
+def test_wrapped_lines_fit_and_lose_nothing(text: str, width: int, hanging: int) -> None:
+    """A level's name that is cut off would be another level."""
+    first, *others = wrap(text, width, hanging)
+    assert cell_len(first) <= width
+    assert all(cell_len(line) <= width - hanging for line in others)
+    assert "".join([first, *others]).replace(" ", "") == printable(text).replace(" ", "")
+
+
+@given(pieces=st.lists(WORDS, max_size=8), width=st.integers(12, 40), indent=st.integers(0, 4))
+def test_flowing_pieces_fit_and_lose_nothing(pieces: list[str], width: int, indent: int) -> None:
+    """Every column and level that is printed must be there to the end."""
+    lines = flow(pieces, width, indent)
+    assert all(cell_len(line) <= width for line in lines)
+    assert all(line.startswith(" " * indent) for line in lines[1:])
+    everything = "".join(printable(piece) for piece in pieces)
+    assert "".join(lines).replace(" ", "") == everything.replace(" ", "")
+
+
+def test_pieces_stand_side_by_side_and_continue_under_their_title() -> None:
+    lines = flow(["a (0.71)", "b (0.22)", "c (0.05)"], 26, 6, first="used  ", gap="  ")
+    assert lines == ["used  a (0.71)  b (0.22)", "      c (0.05)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain text, as it is", "plain text, as it is"),
+        ("tab\there", "tab\\there"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("byte\udc80", "byte\\udc80"),
+        ("漢字", "漢字"),
+    ],
+)
+def test_what_a_terminal_would_act_on_is_escaped(text: str, expected: str) -> None:
+    assert printable(text) == expected
+    assert re.fullmatch(r"[^\x00-\x1f\x7f]*", printable(text))

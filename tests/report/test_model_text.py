@@ -1,0 +1,176 @@
+"""A printed model says what it is of, how it was found, and how sure it is."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from bayescascade.cascades.density import DensityTree
+from bayescascade.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.cascades.summary import FitSummary
+from bayescascade.column import Column
+from bayescascade.errors import ParameterError
+from bayescascade.report.inference_data import Diagnostic
+from bayescascade.report.text import model_text
+from bayescascade.schema import Schema
+from tests.report.trees import random_density, titanic_tree
+
+SUMMARY = FitSummary(
+    source="titanic.csv",
+    n_rows=2201,
+    n_distinct=14,
+    total_weight=2201.0,
+    notes=(),
+    method="anneal+metropolis",
+    n_chains=4,
+    n_draws=1000,
+    interrupted=False,
+    acceptance={"grow": 0.1},
+    diagnostics={
+        "log_posterior": Diagnostic(-4146.8, 1.8, 1.0021, 1085.3),
+        "n_leaves": Diagnostic(10.0, 0.7, 1.0, 1396.0),
+    },
+    leaf_counts={6: 0.71, 7: 0.22, 5: 0.05, 12: 0.0001},
+    first_split={"sex": 0.98, "none": 0.02},
+    column_use={"class": 1.0, "sex": 1.0, "age": 0.5},
+)
+
+
+def model(
+    density: DensityTree | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    cls: type = LeafCascade,
+    **changed: Any,
+) -> Any:
+    """Return a fitted model that nothing was fitted for."""
+    density = titanic_tree() if density is None else density
+    fitted = cls(**(parameters or {}))
+    fitted._restore(
+        density.schema, density.tree, density.counts, [], -4913.27, replace(SUMMARY, **changed)
+    )
+    return fitted
+
+
+def test_head_and_foot_are_the_documented_ones() -> None:
+    """What README and design show must be what a user sees."""
+    lines = model_text(model()).splitlines()
+    assert lines[:6] == [
+        "titanic.csv   2,201 rows   14 distinct   3 columns   16 cells",
+        "leaf cascade, expected_leaves 8, concentration 2, max_branches 2",
+        "best found by annealing and 4 chains   log posterior -4,913.27   5 leaves",
+        "R-hat: log posterior 1.002, leaves 1.000   ESS: 1,085, 1,396   4 x 1,000 draws",
+        "class: 1st, 2nd, 3rd, crew   sex: female, male   age: child < adult",
+        "",
+    ]
+    assert lines[-5:] == [
+        "",
+        "share: posterior mean probability   density: share / cells",
+        "posterior   leaves        6 (0.71)  7 (0.22)  5 (0.05)",
+        "            first split   sex (0.98)  none (0.02)",
+        "            columns used  class (1.00)  sex (1.00)  age (0.50)",
+    ]
+    assert len(lines) == 6 + 10 + 5
+
+
+def test_printing_a_model_prints_this() -> None:
+    assert str(model()) == model_text(model())
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"method": "anneal", "diagnostics": {}}, "best found by annealing in 4 chains"),
+        ({"method": "metropolis", "n_chains": 1}, "best found by 1 chain "),
+        ({"method": "tempering"}, "best found by 4 chains with replica exchange"),
+        ({"interrupted": True}, "interrupted: best found so far by annealing and 4 chains"),
+        ({"diagnostics": {}, "leaf_counts": {}}, "nothing sampled: no R-hat, no posterior"),
+        ({"total_weight": 12.5}, "2,201 rows   weight 12.5"),
+        ({"n_rows": 1, "total_weight": 1.0}, "titanic.csv   1 row   14 distinct"),
+    ],
+)
+def test_what_was_done_is_said(changed: dict[str, Any], expected: str) -> None:
+    """A heuristic that was ended early must not look like a finished search."""
+    assert expected in model_text(model(**changed))
+
+
+def test_no_draws_no_posterior() -> None:
+    text = model_text(model(diagnostics={}, leaf_counts={}, first_split={}, column_use={}))
+    assert "posterior   leaves" not in text
+
+
+def test_data_without_a_name_begin_with_the_rows() -> None:
+    assert model_text(model(source="")).startswith("2,201 rows   14 distinct")
+
+
+def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
+    """R-hat of 2.6 means that the posterior below is not to be believed."""
+    unsettled = {"n_leaves": Diagnostic(11.0, 1.0, 2.5619, 4.8)}
+    lines = model_text(model(diagnostics=unsettled)).splitlines()
+    assert lines[3].startswith("R-hat: leaves 2.562   ESS: 5   ")
+    assert lines[4] == "warning: leaves: R-hat 2.562 (should be at most 1.01), ESS 5 (at least 400)"
+    few = {"n_leaves": Diagnostic(11.0, 1.0, float("nan"), float("nan"))}
+    assert "R-hat: leaves unknown   ESS: unknown" in model_text(model(diagnostics=few))
+
+
+@pytest.mark.parametrize(
+    ("cls", "parameters", "expected"),
+    [
+        (BranchCascade, {}, "branch cascade, expected_branches 2, concentration 2, any number of"),
+        (BranchCascade, {"feature_inclusion": 0.25}, "feature_inclusion 0.25"),
+        (LeafCascade, {"max_branches": None}, "any number of branches"),
+        (LeafCascade, {"predictive": "average"}, "predictive average"),
+        (LeafCascade, {"density": "empirical"}, "share: part of all rows"),
+    ],
+)
+def test_parameters_are_printed(cls: type, parameters: dict[str, Any], expected: str) -> None:
+    assert expected in " ".join(model_text(model(parameters=parameters, cls=cls)).split())
+
+
+def test_columns_are_printed_with_their_levels(rng: np.random.Generator) -> None:
+    """Which levels there are, in which order, and what is constant decides what a tree can say."""
+    schema = Schema(
+        (
+            Column("size", "ordinal", tuple(range(1, 301))),
+            Column("income", "continuous", (), (0.0, 10.0, 50.5)),
+            Column("cell", "nominal", ("x", "y"), (), True),
+            Column("only", "nominal", ("a",)),
+            Column("shade", "nominal", tuple(f"shade {i:02}" for i in range(64))),
+        )
+    )
+    text = model_text(model(random_density(rng, schema, 9)))
+    assert "size: 1 < 2 < ... < 300 (300 levels)" in text
+    assert "income: 2 bins in [0, 50.5]" in text
+    assert "cell: x, y or missing" in text
+    assert "only: a (constant)" in text
+    assert all(f"shade {i:02}" in text.replace("\n  ", " ") for i in range(64))
+    assert "density: share / volume" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_everything_fits_the_width(rng: np.random.Generator, width: int) -> None:
+    """Names and numbers of any length wrap."""
+    schema = Schema(
+        tuple(
+            Column(f"column {i} {'with a name ' * (i % 7)}", "nominal", tuple(range(2 + i % 60)))
+            for i in range(80)
+        )
+    )
+    fitted = model(
+        random_density(rng, schema, 70),
+        source="a-file-name-without-any-place-to-break-it-" * 4,
+        first_split={name: 1 / 80 for name in schema.names},
+        leaf_counts={i: 1 / 60 for i in range(10**6, 10**6 + 60)},
+        column_use={name: 1.0 for name in schema.names},
+        diagnostics={"log_posterior": Diagnostic(0.0, 1.0, 12345.6, 1e9)},
+    )
+    text = model_text(fitted, width=width)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert "and 70 more" in text
+
+
+def test_width_is_checked() -> None:
+    with pytest.raises(ParameterError, match="width must be an integer >= 60, got 40"):
+        model_text(model(), width=40)

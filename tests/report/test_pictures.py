@@ -1,0 +1,188 @@
+"""Pictures can be read: nothing overlaps, nothing is cut off, nothing global is touched."""
+
+import os
+import re
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from bayescascade.cascades.density import DensityTree
+from bayescascade.column import Column
+from bayescascade.errors import DataError
+from bayescascade.files import FileError
+from bayescascade.report.pictures import (
+    draw_tree,
+    plot_leaf_counts,
+    plot_ranks,
+    plot_traces,
+    tree_dot,
+)
+from bayescascade.report.trace import Trace
+from bayescascade.schema import Schema
+from tests.report.runs import toy_run
+from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
+
+LONG = Schema(
+    (
+        Column("kind", "nominal", tuple(f"level number {i:02}" for i in range(30))),
+        Column("$x_1$ & <b>", "ordinal", tuple(range(50))),
+        *TITANIC.columns,
+    )
+)
+
+
+def drawn_boxes(density: DensityTree) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the boxes and the text lines as drawn, (left, bottom, right, top) in pixels."""
+    figure = Figure(figsize=(60, 120), dpi=50)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    draw_tree(density, axes)
+    canvas.draw()
+    boxes = [patch.get_window_extent().extents for patch in axes.patches]
+    texts = [text.get_window_extent().extents for text in axes.texts]
+    return boxes, texts
+
+
+def overlap(first: np.ndarray, second: np.ndarray) -> bool:
+    return bool((first[:2] < second[2:]).all() and (second[:2] < first[2:]).all())
+
+
+@pytest.mark.parametrize("n_splits", [0, 4, 14, 30])
+def test_boxes_and_texts_do_not_overlap(rng: np.random.Generator, n_splits: int) -> None:
+    """Fifteen leaves with long labels must be readable."""
+    density = random_density(rng, LONG, n_splits, depth_bias=0.3)
+    boxes, texts = drawn_boxes(density)
+    assert len(boxes) == density.tree.n_nodes
+    assert not any(overlap(a, b) for a, b in combinations(boxes, 2))
+    slack = 1.5  # pixels of rounding
+    for text in texts:
+        assert any(
+            (text[:2] >= box[:2] - slack).all() and (text[2:] <= box[2:] + slack).all()
+            for box in boxes
+        )
+    shrunk = [text + np.array([0, 1, 0, -1]) for text in texts]
+    assert not any(overlap(a, b) for a, b in combinations(shrunk, 2))
+
+
+def test_every_leaf_is_in_the_picture() -> None:
+    figure = Figure(figsize=(8, 8))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    draw_tree(titanic_tree(), axes)
+    lines = [text.get_text() for text in axes.texts]
+    for line in ("class is 3rd, crew", "1,324 rows, 60.2 %", "4.81 x uniform", "everyone"):
+        assert line in lines
+    fills = {patch.get_facecolor() for patch in axes.patches}
+    assert len(fills) == 6  # white, and five leaves of different density
+
+
+def test_png_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tree.png"
+    draw_tree(titanic_tree(), path)
+    old = path.read_bytes()
+    assert old.startswith(b"\x89PNG")
+    draw_tree(titanic_tree(), str(path))
+    assert path.read_bytes() == old
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match=r"cannot write .*tree\.png: No space left on device"):
+        draw_tree(titanic_tree().condition({"sex": "male"}), path)
+    assert path.read_bytes() == old
+    assert [file.name for file in tmp_path.iterdir()] == ["tree.png"]
+
+
+def test_characters_that_the_font_lacks_are_no_failure(tmp_path: Path) -> None:
+    schema = Schema((Column("漢", "nominal", ("女", "男")),))
+    density = density_tree(schema, (0, [((0,), None), ((1,), None)]), [1, 2])
+    draw_tree(density, tmp_path / "tree.png")
+    assert (tmp_path / "tree.png").stat().st_size > 1000
+
+
+def test_dot_is_valid_and_complete() -> None:
+    """Quotes, backslashes and line breaks in levels would end a label early."""
+    schema = Schema((Column('say "x"', "nominal", ("a\\", 'b"];', "c\nd")),))
+    nested = (0, [((0,), None), ((1,), None), ((2,), None)])
+    text = tree_dot(density_tree(schema, nested, [1, 2, 3]))
+    assert text.startswith("digraph cascade {\n")
+    assert text.endswith("}\n")
+    string = r'"(?:[^"\\]|\\.)*"'
+    node = rf"  n\d+ \[label={string}(?:, fillcolor={string})?\];"
+    lines = text.splitlines()[3:-1]
+    assert len(lines) == 4 + 3
+    assert all(re.fullmatch(node, line) for line in lines[:4])
+    assert lines[4:] == ["  n0 -> n1;", "  n0 -> n2;", "  n0 -> n3;"]
+    assert r"say \"x\" is a\\" in lines[1]
+    assert r"say \"x\" is c\\nd" in lines[3]
+
+
+def test_plots_of_a_run_and_of_its_file_are_the_same() -> None:
+    run = toy_run()
+    for plot in (plot_traces, plot_leaf_counts, plot_ranks):
+        pictures = []
+        for data in (run, run.to_inference_data(), Trace.of(run)):
+            figure = plot(data)
+            figure.canvas.draw()
+            pictures.append(np.asarray(figure.canvas.buffer_rgba()).tobytes())
+        assert len(set(pictures)) == 1
+
+
+def test_plots_show_the_draws() -> None:
+    """A picture of other numbers than those drawn would mislead more than none."""
+    run = toy_run(n_chains=2)
+    trace = Trace.of(run)
+    panels = plot_traces(run).axes
+    for panel, name in zip(panels, ("log_posterior", "n_leaves"), strict=True):
+        for line, draws in zip(panel.lines, trace.quantities[name], strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), draws)
+    bars = plot_leaf_counts(run).axes[0].patches
+    heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in bars}
+    assert {n: h for n, h in heights.items() if h} == pytest.approx(trace.leaf_counts())
+
+
+def test_ranks_of_equal_chains_are_flat_and_of_others_not(rng: np.random.Generator) -> None:
+    """The plot must show a chain that stays elsewhere, and be calm when none does."""
+    run = toy_run(n_chains=2)
+    flat = Trace.of(run)
+
+    def heights(shift: float) -> np.ndarray:
+        draws = rng.normal(size=(2, 2000)) + np.array([[0.0], [shift]])
+        quantities = {name: draws for name in flat.quantities}
+        trace = Trace(quantities, flat.first_feature, flat.feature_used, (), {}, {})
+        return np.array([patch.get_data().values for patch in plot_ranks(trace).axes[0].patches])
+
+    # 20 bins of two chains: each height has variance (1 - 1/2) / 100 around 1
+    sd = np.sqrt(0.5 / 100)
+    assert np.abs(heights(0.0) - 1).max() < 5 * sd
+    assert np.abs(heights(1.0) - 1).max() > 5 * sd
+    assert heights(0.5).sum(axis=0) == pytest.approx(2.0)
+
+
+def test_no_draws_no_plot() -> None:
+    """An empty picture would look like a result."""
+    flat = Trace.of(toy_run())
+    empty = {name: np.empty((3, 0)) for name in flat.quantities}
+    trace = Trace(empty, flat.first_feature, flat.feature_used, (), {}, {})
+    for plot in (plot_traces, plot_leaf_counts, plot_ranks):
+        with pytest.raises(DataError, match="a trace must have draws to be plotted, got none"):
+            plot(trace)
+
+
+def test_nothing_global_is_touched(tmp_path: Path) -> None:
+    """A user's own figures and settings must stay as they are."""
+    before = dict(mpl.rcParams)
+    draw_tree(titanic_tree(), tmp_path / "tree.png")
+    plot_traces(toy_run())
+    assert dict(mpl.rcParams) == before
+    if "matplotlib.pyplot" in sys.modules:
+        assert sys.modules["matplotlib.pyplot"].get_fignums() == []

@@ -1,0 +1,139 @@
+"""A trace says the same whether it comes from a run, from ArviZ or from a file."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayescascade.errors import DataError
+from bayescascade.report.inference_data import diagnose_array
+from bayescascade.report.records import json_ready, trace_record
+from bayescascade.report.trace import Trace, read_trace
+from bayescascade.report.trace_text import trace_text
+from tests.report.runs import toy_run
+
+
+def interrupt(_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def assert_same(actual: Trace, expected: Trace) -> None:
+    assert actual.quantities.keys() == expected.quantities.keys()
+    for name, draws in expected.quantities.items():
+        np.testing.assert_array_equal(actual.quantities[name], draws)
+    np.testing.assert_array_equal(actual.feature_used, expected.feature_used)
+    np.testing.assert_array_equal(actual.first_feature, expected.first_feature)
+    assert (actual.columns, actual.acceptance) == (expected.columns, expected.acceptance)
+    assert actual.settings == expected.settings
+
+
+def test_a_trace_file_holds_the_run(tmp_path: Path) -> None:
+    """What is diagnosed later must be what was drawn."""
+    run = toy_run()
+    run.save_trace(tmp_path / "toy.nc")
+    expected = Trace.of(run)
+    assert_same(read_trace(tmp_path / "toy.nc"), expected)
+    assert_same(Trace.of(run.to_inference_data()), expected)
+    assert Trace.of(expected) is expected
+    assert (expected.n_chains, expected.n_draws, expected.is_sample) == (3, 600, True)
+
+
+def test_equal_runs_give_equal_files(tmp_path: Path) -> None:
+    """A file that changes with the clock cannot be compared."""
+    for name in ("a.nc", "b.nc"):
+        toy_run().save_trace(tmp_path / name)
+    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
+
+
+def test_shares_are_those_of_the_draws() -> None:
+    trace = Trace.of(toy_run())
+    leaves = trace.quantities["n_leaves"]
+    counts = trace.leaf_counts()
+    assert counts == {n: float(np.mean(leaves == n)) for n in counts}
+    assert sum(counts.values()) == pytest.approx(1.0)
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+    first = trace.first_splits()
+    assert first["none"] == counts[1]
+    use = trace.column_use()
+    assert use == {name: first.get(name, 0.0) for name in use}
+    assert set(use) == {"sex", "age"}
+
+
+def test_an_annealing_path_is_not_taken_for_draws(tmp_path: Path) -> None:
+    """R-hat of a path that cools says nothing."""
+    toy_run("anneal").save_trace(tmp_path / "path.nc")
+    trace = read_trace(tmp_path / "path.nc")
+    assert not trace.is_sample
+    assert "no draws from the posterior" in trace_text(trace)
+    assert "diagnostics" not in trace_record(trace)
+
+
+def test_a_run_interrupted_at_once_is_still_saved(tmp_path: Path) -> None:
+    """Ctrl-C in the first second must not end in a crash while saving."""
+    run = toy_run(progress=interrupt, n_steps=100_000)
+    assert run.interrupted
+    run.save_trace(tmp_path / "short.nc")
+    trace = read_trace(tmp_path / "short.nc")
+    text = trace_text(trace)
+    assert "interrupted: the search was ended early" in text
+    assert trace_record(trace)["n_draws"] == trace.n_draws
+
+
+def test_text_fits_and_warns() -> None:
+    trace = Trace.of(toy_run())
+    lines = trace_text(trace).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "toy.csv   leaf cascade   search anneal+metropolis   3 x 600 draws"
+    assert lines[1] == "expected_leaves 8, max_branches none"
+    assert lines[3].split() == ["mean", "sd", "R-hat", "ESS"]
+    assert len({len(line) for line in lines[3:9]}) == 1
+    found = trace.diagnostics()["n_leaves"]
+    row = next(line for line in lines if line.startswith("leaves"))
+    assert float(row.split()[3]) == pytest.approx(found.r_hat, abs=0.001)
+    assert any(line.startswith("warning: R-hat should be at most") for line in lines)
+    assert any(line.startswith("accepted    grow 0.") for line in lines)
+    assert "\x1b" in trace_text(trace, color=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\x89HDF\r\n\x1a\n" + b"x" * 100])
+def test_files_that_are_no_traces(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.nc"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"x\.nc is not a trace file, or is cut short: not netCDF"):
+        read_trace(path)
+
+
+def test_a_file_cut_short(tmp_path: Path) -> None:
+    toy_run().save_trace(tmp_path / "toy.nc")
+    whole = (tmp_path / "toy.nc").read_bytes()
+    (tmp_path / "half.nc").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"half\.nc is not"):
+        read_trace(tmp_path / "half.nc")
+
+
+def test_netcdf_of_something_else(tmp_path: Path) -> None:
+    import xarray
+
+    xarray.Dataset({"a": ("x", [1, 2])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match=r"other\.nc is not the trace of a cascade: it has no"):
+        read_trace(tmp_path / "other.nc")
+    with pytest.raises(DataError, match="no such file"):
+        read_trace(tmp_path / "none.nc")
+    with pytest.raises(DataError, match="not the trace of a cascade"):
+        Trace.of({"posterior": {}})
+
+
+def test_diagnostics_of_what_never_varies() -> None:
+    """A leaf count that stands still has converged, and is not divided by zero."""
+    found = diagnose_array(np.full((2, 10), 3.0))
+    assert (found.mean, found.sd, found.r_hat, found.ess) == (3.0, 0.0, 1.0, 20.0)
+    apart = diagnose_array(np.repeat([[1.0], [2.0]], 10, axis=1))
+    assert not apart.is_fine
+    assert not diagnose_array(np.zeros((2, 3))).is_fine
+
+
+def test_json_has_no_infinities() -> None:
+    """JSON that says NaN or Infinity is read by few programs."""
+    ready = json_ready({"a": [1.0, float("nan")], "b": (float("-inf"), 2), "c": "x", "d": True})
+    assert ready == {"a": [1.0, None], "b": [None, 2], "c": "x", "d": True}
