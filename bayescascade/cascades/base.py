@@ -136,8 +136,8 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         self.schema_ = table.schema
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)
-        self.log_posterior_ = run.best_log_density
         best = posterior.canonical(run.best_state)
+        self.log_posterior_ = posterior.log_density(best)
         self._counts = posterior.node_statistics(best)[0]
         self._structure = best
         self.summary_ = summarize(table, self.run_, self.search)

@@ -111,7 +111,7 @@ class Search:
 def default_steps(table: Table) -> int:
     """Return more steps for more rows, until steps themselves, which touch more rows, get dear."""
     n = table.n_distinct
-    return int(max(50_000, min(max(250_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
+    return int(max(50_000, min(max(200_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
 
 
 def _seed_sequence(random_state: Seed) -> np.random.SeedSequence:
