@@ -1,0 +1,304 @@
+"""Saved models: nothing is lost, and nothing that was tampered with is believed."""
+
+import copy
+import json
+import math
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import bayescascade
+from bayescascade import BranchCascade, LeafCascade
+from bayescascade.errors import ModelFileError
+from tests.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
+
+both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
+
+
+@pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda cls: cls.model_name)
+def saved(request, tmp_path_factory):
+    """Return a model and the record in its file."""
+    model = fitted(request.param)
+    path = tmp_path_factory.mktemp("saved") / "model.json"
+    model.save(path)
+    return model, json.loads(path.read_text())
+
+
+def write(tmp_path, record):
+    path = tmp_path / "forged.json"
+    path.write_text(record if isinstance(record, str) else json.dumps(record))
+    return path
+
+
+@both
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"predictive": "average"},
+        {"density": "empirical", "max_branches": 3},
+        {"search": "anneal"},
+    ],
+    ids=str,
+)
+def test_nothing_is_lost(estimator, parameters, tmp_path):
+    """A loaded model answers to the last bit as the one that was saved."""
+    model, frame = fitted(estimator, **parameters), people(60, seed=9)
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert type(loaded) is estimator
+    assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
+    assert loaded.tree_.to_dict() == model.tree_.to_dict()
+    assert loaded.log_posterior_ == model.log_posterior_
+    assert loaded.summary_ == model.summary_
+    assert loaded.schema_ == model.schema_
+    assert loaded.feature_names_in_.tolist() == model.feature_names_in_.tolist()
+    assert str(loaded) == str(model)
+    pd.testing.assert_frame_equal(
+        loaded.sample(50, random_state=1), model.sample(50, random_state=1)
+    )
+    assert loaded.explain(frame.iloc[0]) == model.explain(frame.iloc[0])
+    again = tmp_path / "again.json"
+    loaded.save(again)
+    assert again.read_bytes() == (tmp_path / "model.json").read_bytes()
+
+
+@both
+def test_a_loaded_model_says_that_it_has_no_data(estimator, tmp_path):
+    """The posterior needs the rows, which are not saved."""
+    fitted(estimator).save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    for name in ("posterior_", "run_"):
+        with pytest.raises(AttributeError, match=f"{name} is not in a model that was read"):
+            getattr(loaded, name)
+    with pytest.raises(AttributeError, match="has no attribute 'anything_'"):
+        _ = loaded.anything_
+    loaded.set_params(n_steps=200, random_state=0).fit(people(40)[["sex", "crew", "age", "fare"]])
+    assert loaded.posterior_ is not None
+
+
+def test_parameters_are_saved_whatever_their_type(tmp_path):
+    """NumPy's and pandas' containers are accepted by fit, so they must be by save."""
+    model = LeafCascade(
+        **QUICK,
+        expected_leaves=np.int64(6),
+        columns=pd.Index(["sex", "fare"]),
+        continuous={"fare": np.array([0.0, 5.0, 100.0])},
+    ).fit(people())
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert loaded.expected_leaves == 6
+    assert loaded.columns == ["sex", "fare"]
+    assert loaded.continuous == {"fare": [0.0, 5.0, 100.0]}
+    assert loaded.score(people()) == model.score(people())
+
+
+def test_files_hold_no_rows(saved):
+    """A model is passed on where the data must not be."""
+    _, record = saved
+    assert set(record) == {
+        "format", "version", "model", "parameters", "schema", "log_posterior", "tree", "summary",
+        "draws",
+    }  # fmt: skip
+    assert not {"random_state", "checkpoint", "progress"} & set(record["parameters"])
+
+
+def at(record, path):
+    for key in path:
+        record = record[key]
+    return record
+
+
+def places(record, path=()):
+    """Yield the path of every value in a record."""
+    items = record.items() if isinstance(record, dict) else enumerate(record)
+    for key, value in items:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+FORGERIES = [
+    (("format",), "another model"),
+    (("version",), 2),
+    (("version",), "1"),
+    (("model",), "forest"),
+    (("model",), ["leaf"]),
+    (("parameters",), None),
+    (("parameters",), {}),
+    (("parameters", "concentration"), -1.0),
+    (("parameters", "concentration"), "2"),
+    (("parameters", "concentration"), 3.0),
+    (("parameters", "max_branches"), 1),
+    (("parameters", "max_branches"), "many"),
+    (("parameters", "search"), "none"),
+    (("parameters", "n_chains"), 0),
+    (("parameters", "density"), {}),
+    (("schema",), None),
+    (("schema", "columns"), []),
+    (("schema", "columns", 0, "levels"), ["male", "male"]),
+    (("schema", "columns", 0, "kind"), "ordered"),
+    (("schema", "columns", 3, "edges"), [0.0, 20.0, 5.0]),
+    (("log_posterior",), 0.0),
+    (("log_posterior",), None),
+    (("log_posterior",), "high"),
+    (("tree",), []),
+    (("tree", "feature"), [-1]),
+    (("tree", "feature", 0), 99),
+    (("tree", "feature", 0), 0.5),
+    (("tree", "feature", 0), True),
+    (("tree", "parent", 1), -1),
+    (("tree", "parent", 1), 10**30),
+    (("tree", "block", 1), 0),
+    (("tree", "block", 1), -1),
+    (("tree", "block", 1), (2**32 - 1) << 32),
+    (("tree", "leaf_counts", 0), 10**6),
+    (("tree", "leaf_counts", 0), -1.0),
+    (("tree", "leaf_counts", 0), 1e308),
+    (("tree", "leaf_counts", 0), "many"),
+    (("tree", "leaf_counts"), []),
+    (("summary",), None),
+    (("summary", "n_rows"), "a few"),
+    (("summary", "total_weight"), 1e999),
+    (("summary", "diagnostics"), {"log_posterior": {"mean": 1}}),
+    (("draws",), None),
+    (("draws", 0), {}),
+    (("draws", 0, "times"), 0),
+    (("draws", 0, "times"), 1.5),
+    (("draws", 0, "times"), True),
+    (("draws", 0, "times"), 10**400),
+    (("draws", 0, "leaf_counts", 0), 10**6),
+    (("draws", 0, "block"), None),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), FORGERIES, ids=lambda value: str(value)[:40])
+def test_forged_fields_are_refused(saved, tmp_path, path, value):
+    """A figure that was edited must not be printed as if it had been computed."""
+    record = copy.deepcopy(saved[1])
+    at(record, path[:-1])[path[-1]] = value
+    text = json.dumps(record).replace("Infinity", "1e999")
+    with pytest.raises(ModelFileError, match=r"forged\.json"):
+        bayescascade.load(write(tmp_path, text))
+
+
+def test_missing_fields_are_named(saved, tmp_path):
+    """Older or damaged files lack some; say which."""
+    for name in saved[1]:
+        record = {key: value for key, value in saved[1].items() if key != name}
+        with pytest.raises(ModelFileError, match=r"must|version"):
+            bayescascade.load(write(tmp_path, record))
+    record = {key: value for key, value in saved[1].items() if key != "tree"}
+    with pytest.raises(ModelFileError, match="must have the field 'tree'"):
+        bayescascade.load(write(tmp_path, record))
+
+
+def test_unknown_parameters_are_refused(saved, tmp_path):
+    """They are what a later version would add, and mean something."""
+    record = copy.deepcopy(saved[1])
+    record["parameters"]["depth"] = 3
+    with pytest.raises(ModelFileError, match="parameters must be"):
+        bayescascade.load(write(tmp_path, record))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "null", '"bayescascade model"', "\ufeff{}", "sex,age\nmale,3\n",
+        '{"format": "bayescascade model", "version": 1}',
+        "[" * 100_000, '{"n": ' + "9" * 5000 + "}", "NaN", '{"a": NaN}',
+    ],
+    ids=lambda text: text[:20],
+)  # fmt: skip
+def test_other_files_are_refused(text, tmp_path):
+    """Someone will pass the CSV."""
+    with pytest.raises(ModelFileError, match=r"forged\.json"):
+        bayescascade.load(write(tmp_path, text))
+
+
+def test_unreadable_files_are_named(tmp_path):
+    """Wrong path, a folder, a binary file."""
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\xff\xfe")
+    for path in (tmp_path / "none.json", tmp_path, tmp_path / "image.png"):
+        with pytest.raises(ModelFileError, match=path.name):
+            bayescascade.load(path)
+
+
+def test_deeply_nested_values_are_refused(saved, tmp_path):
+    """Deep nesting exhausts the stack of careless readers."""
+    text = json.dumps(saved[1])
+    for depth in (50, 500, 900, 980, 990, 5000):
+        nested = "[" * depth + "]" * depth
+        forged = text.replace('"search": "anneal+metropolis"', f'"search": {nested}')
+        assert forged != text
+        with pytest.raises(ModelFileError):
+            bayescascade.load(write(tmp_path, forged))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+def test_truncated_files_are_refused(saved, tmp_path, share):
+    """A disk that was full, a download that broke."""
+    text = json.dumps(saved[1])
+    with pytest.raises(ModelFileError, match="cut short"):
+        bayescascade.load(write(tmp_path, text[: int(share * len(text))]))
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 3),
+    st.sampled_from([2**31, 2**63, 2**64, 10**30, 10**400, -(2**63)]),
+    st.floats(allow_nan=False),
+    st.text(max_size=3),
+    st.lists(st.integers(-1, 3), max_size=4),
+    st.dictionaries(st.text(max_size=2), st.integers(0, 2), max_size=2),
+)
+
+
+@settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_random_edits_are_refused_or_harmless(saved, tmp_path, data):
+    """Whatever is changed, the file is refused in our words or still is a whole model."""
+    record = copy.deepcopy(saved[1])
+    record["draws"] = record["draws"][:3]
+    all_places = list(places(record))
+    for _ in range(data.draw(st.integers(1, 3))):
+        path = data.draw(st.sampled_from(all_places))
+        try:
+            holder = at(record, path[:-1])
+            if data.draw(st.integers(0, 4)) == 0:
+                del holder[path[-1]]
+            else:
+                holder[path[-1]] = data.draw(JUNK)
+        except (KeyError, IndexError, TypeError):  # an earlier edit removed the place
+            continue
+    text = json.dumps(record).replace("-Infinity", "-1e999").replace("Infinity", "1e999")
+    model = None
+    with suppress(ModelFileError):
+        model = bayescascade.load(write(tmp_path, text))
+    if model is not None:
+        assert math.isfinite(model.log_posterior_)
+        model.tree_.to_dict()
+        model.sample(3, random_state=0)
+        model.save(tmp_path / "again.json")
+        bayescascade.load(tmp_path / "again.json")
+
+
+def test_the_class_of_a_file_is_kept(tmp_path):
+    """A leaf model's counts do not make a branch model."""
+    fitted(LeafCascade).save(tmp_path / "leaf.json")
+    record = json.loads((tmp_path / "leaf.json").read_text())
+    record["model"] = "branch"
+    with pytest.raises(ModelFileError, match="parameters must be"):
+        bayescascade.load(write(tmp_path, record))
+    branch = BranchCascade(**QUICK, **DECLARED)
+    assert branch.model_name == "branch"

@@ -1,0 +1,109 @@
+"""What a fit says of itself: data, convergence, and the posterior of leaves and columns."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bayescascade.cascades.summary import FitSummary
+from bayescascade.report.inference_data import Diagnostic
+from tests.cascades.fits import ESTIMATORS, fitted
+
+both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
+
+
+@both
+def test_summaries_are_read_off_the_draws(estimator):
+    """The shares printed under the tree are frequencies among the draws."""
+    model = fitted(estimator)
+    summary, draws = model.summary_, [tree for chain in model.run_.draws for tree in chain]
+    assert (summary.n_rows, summary.total_weight) == (150, 150.0)
+    assert summary.n_distinct == model.posterior_.table.n_distinct
+    assert (summary.n_chains, summary.n_draws) == (2, len(model.run_.draws[0]))
+    assert summary.method == "anneal+metropolis"
+    assert not summary.interrupted
+    sizes = [tree.n_leaves for tree in draws]
+    for size, share in summary.leaf_counts.items():
+        assert share == pytest.approx(sizes.count(size) / len(sizes))
+    assert sum(summary.leaf_counts.values()) == pytest.approx(1.0)
+    shares = list(summary.leaf_counts.values())
+    assert shares == sorted(shares, reverse=True)
+    for index, name in enumerate(model.schema_.names):
+        used = np.mean([index in tree.features_used for tree in draws])
+        assert summary.column_use[name] == pytest.approx(used)
+        first = np.mean([tree.feature[0] == index for tree in draws])
+        assert summary.first_split.get(name, 0.0) == pytest.approx(first)
+
+
+@both
+def test_diagnostics_stand_beside_the_estimates(estimator):
+    """R-hat and effective sample size of what is reported."""
+    summary = fitted(estimator).summary_
+    assert set(summary.diagnostics) == {"log_posterior", "n_leaves"}
+    for diagnostic in summary.diagnostics.values():
+        assert diagnostic.r_hat > 0
+        assert diagnostic.ess > 0
+    assert set(summary.acceptance) == set(fitted(estimator).posterior_.moves())
+
+
+def test_a_pure_search_claims_no_posterior():
+    """Annealing draws nothing, so nothing is said of uncertainty."""
+    summary = fitted(ESTIMATORS[0], search="anneal").summary_
+    assert summary.n_draws == 0
+    assert summary.diagnostics == summary.leaf_counts == summary.column_use == {}
+    assert summary.warnings == []
+
+
+def with_diagnostic(r_hat, ess):
+    summary = fitted(ESTIMATORS[0]).summary_
+    return replace(summary, diagnostics={"log_posterior": Diagnostic(0.0, 1.0, r_hat, ess)})
+
+
+@pytest.mark.parametrize(
+    ("r_hat", "ess", "is_fine"),
+    [(1.0, 400.0, True), (1.01, 4000.0, True), (1.02, 4000.0, False), (1.0, 399.0, False),
+     (float("nan"), float("nan"), False), (float("inf"), 2.0, False)],
+)  # fmt: skip
+def test_poor_convergence_is_a_warning(r_hat, ess, is_fine):
+    """Estimates from chains that disagree must not look like the others."""
+    warnings = with_diagnostic(r_hat, ess).warnings
+    assert (not warnings) == is_fine
+    if not is_fine:
+        assert "log posterior: R-hat" in warnings[0]
+
+
+@pytest.mark.parametrize("search", ["anneal+metropolis", "anneal"])
+def test_summaries_survive_json(search):
+    """A loaded model prints what the fitted one printed."""
+    summary = fitted(ESTIMATORS[0], search=search).summary_
+    again = FitSummary.from_dict(json.loads(json.dumps(summary.to_dict(), allow_nan=False)))
+    assert again == summary
+
+
+def test_undefined_diagnostics_survive_json():
+    """NaN is no JSON; it is written as null."""
+    summary = with_diagnostic(float("nan"), float("inf"))
+    text = json.dumps(summary.to_dict(), allow_nan=False)
+    again = FitSummary.from_dict(json.loads(text))
+    assert np.isnan(again.diagnostics["log_posterior"].r_hat)
+    assert again.warnings
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("n_rows", "many"),
+        ("total_weight", float("inf")),
+        ("total_weight", float("nan")),
+        ("leaf_counts", {"x": 0.5}),
+        ("leaf_counts", {"2": float("nan")}),
+        ("column_use", {"sex": None}),
+        ("diagnostics", {"log_posterior": {"mean": 1.0, "sd": 1.0}}),
+    ],
+)
+def test_odd_summaries_are_refused(field, value):
+    """Files are checked for everything that would be printed."""
+    record = {**fitted(ESTIMATORS[0]).summary_.to_dict(), field: value}
+    with pytest.raises((TypeError, ValueError)):
+        FitSummary.from_dict(record)
