@@ -1,0 +1,139 @@
+"""Files are replaced as a whole or not at all, and read with errors that say what is wrong."""
+
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+
+from bayescascade.errors import BayesCascadeError, ModelFileError
+from bayescascade.files import FileError, read_json, replaced_file, write_json
+
+
+def read(path):
+    return read_json(path, "thing", 3)
+
+
+def test_numbers_keep_every_digit(tmp_path):
+    """A loaded model must answer to the last bit."""
+    record = {"format": "thing", "version": 3, "n": [0.1, 1 / 3, 5e-324, 2**64 - 1, -0.0]}
+    write_json(tmp_path / "a.json", record)
+    assert read(tmp_path / "a.json") == record
+    assert (tmp_path / "a.json").read_text().endswith("}\n")
+
+
+def test_arrays_become_lists(tmp_path):
+    """Parameters may be NumPy's."""
+    record = {"format": "thing", "version": 3, "a": np.arange(3), "b": np.float32(0.5)}
+    write_json(tmp_path / "a.json", record)
+    assert read(tmp_path / "a.json")["a"] == [0, 1, 2]
+    assert read(tmp_path / "a.json")["b"] == 0.5
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), float("inf"), b"x"])
+def test_what_is_no_json_leaves_the_old_file(tmp_path, value):
+    """A failed save must not cost the model saved before."""
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    with pytest.raises((TypeError, ValueError)):
+        write_json(path, {"value": value})
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError])
+def test_a_failure_while_writing_leaves_the_old_file(tmp_path, error):
+    """Whatever happens in between, including Ctrl-C."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    expected = FileError if error is OSError else error
+
+    def write():
+        with replaced_file(path) as temporary:
+            temporary.write_text("new, but not al")
+            raise error("stop")
+
+    with pytest.raises(expected):
+        write()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_no_room_is_reported_as_such(tmp_path, monkeypatch):
+    """The message names the file and the reason; the old content stays."""
+    path = tmp_path / "a.json"
+    path.write_text("old")
+
+    def no_room(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_room)
+    with pytest.raises(FileError, match=r"cannot write .*a\.json: No space left on device"):
+        write_json(path, {})
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_unwritable_places_are_named(tmp_path):
+    """A folder that is not there, a folder in the file's place."""
+    with pytest.raises(FileError, match="none"):
+        write_json(tmp_path / "none" / "a.json", {})
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileError, match="it is a directory"):
+        write_json(tmp_path / "folder", {})
+    assert os.listdir(tmp_path) == ["folder"]
+    assert issubclass(FileError, BayesCascadeError)
+    assert issubclass(FileError, OSError)
+
+
+def test_permissions_are_those_of_any_file(tmp_path):
+    """Temporary files are private; the model that replaces one must not be."""
+    new, old, plain = tmp_path / "new.json", tmp_path / "old.json", tmp_path / "plain"
+    plain.write_text("")
+    write_json(new, {})
+    assert new.stat().st_mode == plain.stat().st_mode
+    old.write_text("")
+    old.chmod(0o640)
+    write_json(old, {})
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "cut short"),
+        ('{"format": "thing", "version": 3', "cut short"),
+        ("[1]", 'format must be "thing"'),
+        ("{}", 'format must be "thing"'),
+        ('{"format": "other", "version": 3}', 'format must be "thing"'),
+        ('{"format": "thing"}', "format version None, this program reads 3"),
+        ('{"format": "thing", "version": 4}', "format version 4, this program reads 3"),
+        ('{"format": "thing", "version": 3, "x": NaN}', "not JSON"),
+        ('{"format": "thing", "version": 3, "x": -Infinity}', "not JSON"),
+        ('{"format": "thing", "version": ' + "3" * 5000 + "}", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_other_content_is_refused(tmp_path, text, words):
+    """Each message names the file and what it is not."""
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(ModelFileError, match=words) as raised:
+        read(path)
+    assert str(path) in str(raised.value)
+
+
+def test_unreadable_files_are_named(tmp_path):
+    """No file, a folder, a picture."""
+    (tmp_path / "b.json").write_bytes(b"\x89PNG\xff")
+    for name, words in (("a.json", "No such file"), ("", "Is a directory"), ("b.json", "not text")):
+        with pytest.raises(ModelFileError, match=words):
+            read(tmp_path / name)
+
+
+def test_text_is_utf8(tmp_path):
+    """Column names of any language, whatever the locale."""
+    write_json(tmp_path / "a.json", {"format": "thing", "version": 3, "name": "größe"})
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["name"] == "größe"

@@ -1,0 +1,175 @@
+"""Every posterior keeps one contract, so that every sampler and report works with it."""
+
+import inspect
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade import GibbsPosterior, Posterior
+from bayescascade.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.errors import ParameterError
+from samplers.types import (
+    ProvidesAdvance,
+    ProvidesDescription,
+    ProvidesFingerprint,
+    ProvidesInitialState,
+    ProvidesMoves,
+    ProvidesMoveWeights,
+    ProvidesStateCodec,
+)
+from tests.cascades.problems import MULTIWAY
+
+
+class Step:
+    """One up or one down on 0 .. 9."""
+
+    def propose(self, rng, state):
+        return samplers.Proposal(state + int(rng.choice([-1, 1])), 0.0)
+
+
+def distance(state):
+    return abs(state - 3.0) if 0 <= state <= 9 else math.inf
+
+
+def gibbs():
+    return GibbsPosterior(
+        objective=distance,
+        start=lambda rng: int(rng.integers(10)),
+        proposals={"step": Step()},
+        temperature=0.5,
+        summary=lambda state: {"state": float(state)},
+    )
+
+
+POSTERIORS = {
+    "leaf": lambda: LeafPosterior(MULTIWAY.table, max_branches=3),
+    "branch": lambda: BranchPosterior(MULTIWAY.table),
+    "inclusion": lambda: BranchPosterior(MULTIWAY.table, feature_inclusion=0.4),
+    "gibbs": gibbs,
+}
+
+
+@pytest.fixture(params=POSTERIORS)
+def posterior(request):
+    return POSTERIORS[request.param]()
+
+
+def some_states(posterior, n=25):
+    rng = np.random.default_rng(0)
+    return [posterior.initial_state(rng) for _ in range(n)]
+
+
+def test_methods_are_those_of_the_protocol(posterior):
+    """Engines and reports call them by these names."""
+    members = [name for name, _ in inspect.getmembers(Posterior, inspect.isfunction)]
+    wanted = [name for name in members if not name.startswith("_")]
+    assert {"log_prior", "log_likelihood", "log_density", "moves", "describe"} <= set(wanted)
+    for name in wanted:
+        expected = list(inspect.signature(getattr(Posterior, name)).parameters)[1:]
+        assert list(inspect.signature(getattr(posterior, name)).parameters) == expected
+    for hook in (ProvidesMoves, ProvidesInitialState, ProvidesDescription):
+        assert isinstance(posterior, hook)
+
+
+def test_densities_are_sums_of_finite_parts(posterior):
+    """Reports show prior and likelihood apart."""
+    for state in some_states(posterior):
+        total = posterior.log_density(state)
+        assert isinstance(total, float)
+        assert math.isfinite(total)
+        assert posterior.log_prior(state) + posterior.log_likelihood(state) == total
+
+
+def test_descriptions_always_have_the_same_keys(posterior):
+    """Each becomes a trace."""
+    described = [posterior.describe(state) for state in some_states(posterior)]
+    assert len({tuple(one) for one in described}) == 1
+    assert all(isinstance(value, float) for one in described for value in one.values())
+
+
+def test_moves_propose_states_of_the_posterior(posterior):
+    """Whatever a move proposes must have a density, -inf included, and leave its argument alone."""
+    rng = np.random.default_rng(1)
+    for name, move in posterior.moves().items():
+        assert isinstance(name, str)
+        for state in some_states(posterior, 5):
+            before = posterior.describe(state)
+            proposal = move.propose(rng, state)
+            assert proposal.log_q_ratio < math.inf
+            assert not math.isnan(posterior.log_density(proposal.state))
+            assert posterior.describe(state) == before
+
+
+def test_generic_engines_run_on_the_moves(posterior):
+    """The plain engine is there for any of them."""
+    run = samplers.metropolis(
+        posterior, moves=posterior.moves(), n_steps=60, n_draws=10, n_chains=2, seed=1
+    )
+    assert set(run.proposed) == set(posterior.moves())
+    assert set(posterior.describe(run.best_state)) <= set(run.traces)
+    assert run.best_log_density == pytest.approx(posterior.log_density(run.best_state), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["leaf", "branch", "inclusion"])
+def test_cascades_offer_every_hook(name):
+    """Compiled steps, checkpoints of their states, and a fingerprint against other data."""
+    posterior = POSTERIORS[name]()
+    for hook in (ProvidesAdvance, ProvidesMoveWeights, ProvidesStateCodec, ProvidesFingerprint):
+        assert isinstance(posterior, hook)
+    assert set(posterior.move_weights()) == set(posterior.moves())
+    for state in some_states(posterior):
+        assert posterior.decode_state(posterior.encode_state(state)) == state
+    assert posterior.fingerprint() == POSTERIORS[name]().fingerprint()
+
+
+def test_gibbs_posterior_is_the_objective_over_the_temperature():
+    """It is called by its name and claims no prior."""
+    posterior = gibbs()
+    assert posterior.log_density(5) == -4.0
+    assert posterior.log_prior(5) == 0.0
+    assert posterior.log_density(12) == -math.inf
+    assert posterior.describe(5) == {"objective": 2.0, "state": 5.0}
+    run = samplers.anneal(posterior, n_steps=2000, n_chains=2, seed=0)
+    assert run.best_state == 3
+    assert GibbsPosterior(distance, lambda rng: 0, {}).describe(4) == {"objective": 1.0}  # noqa: ARG005
+
+
+@pytest.mark.parametrize("temperature", [0, -1.0, math.nan, math.inf, "1", None])
+def test_gibbs_posterior_refuses_bad_temperatures(temperature):
+    """A temperature of zero divides by zero at every step."""
+    with pytest.raises(ParameterError, match="temperature must be a finite number > 0"):
+        GibbsPosterior(distance, lambda rng: 0, {}, temperature)  # noqa: ARG005
+
+
+HEAVY = ("numba", "arviz", "arviz_stats", "matplotlib", "sklearn", "scipy", "pandas", "rich")
+
+
+def modules_after(statement):
+    code = f"import sys; {statement}; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    """`bayescascade --help` should not wait for a compiler."""
+    assert not modules_after("import bayescascade") & set(HEAVY)
+
+
+def test_everything_public_can_be_imported():
+    """Names are looked up when first used; each must be there."""
+    import bayescascade
+
+    for name in bayescascade.__all__:
+        assert getattr(bayescascade, name) is not None
+    assert set(bayescascade.__all__) <= set(dir(bayescascade))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = bayescascade.nonsense
+
+
+def test_reading_tables_needs_no_compiler():
+    """Nor does the contract itself."""
+    assert "numba" not in modules_after("from bayescascade import Table, Posterior, GibbsPosterior")
