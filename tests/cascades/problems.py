@@ -15,7 +15,7 @@ from bayescascade.table import Table
 from samplers import Proposal
 from tests import reference
 
-REVERSES = {"grow": "prune", "prune": "grow", "insert": "remove", "remove": "insert"}
+REVERSES = {"grow": "prune", "prune": "grow"}
 """Moves that are each other's reverse; all others are their own."""
 
 
@@ -159,6 +159,18 @@ def each(*problems: Problem, models: Sequence[Model] = MODELS) -> pytest.MarkDec
     return pytest.mark.parametrize(
         ("problem", "model"),
         [pytest.param(p, m, id=f"{p.name}-{m.name}") for p in problems for m in models],
+    )
+
+
+def slowly(*problems: Problem, model: Model) -> pytest.MarkDecorator:
+    """Parametrize over problems and all models; those with `model` are slow tests."""
+    return pytest.mark.parametrize(
+        ("problem", "model"),
+        [
+            pytest.param(p, m, id=f"{p.name}-{m.name}", marks=[pytest.mark.slow] * (m is model))
+            for p in problems
+            for m in MODELS
+        ],
     )
 
 

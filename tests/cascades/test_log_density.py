@@ -15,16 +15,18 @@ from bayescascade.table import Table
 from tests import reference
 from tests.cascades.problems import (
     BINS,
+    BRANCH,
     FRACTIONAL,
     LEAF,
     MULTIWAY,
     PROBLEMS,
     Problem,
     each,
+    slowly,
 )
 
 
-@each(*PROBLEMS)
+@slowly(*PROBLEMS, model=BRANCH)
 def test_every_tree_has_the_density_of_the_formula(problem, model):
     """Otherwise the tree printed as the most probable one is not."""
     posterior = model.on(problem)

@@ -20,6 +20,7 @@ from tests.cascades.problems import (
     each,
     groups,
     listed_moves,
+    slowly,
     weights_of,
     without_hastings,
 )
@@ -43,7 +44,7 @@ def imbalance(problem, model, names, broken=False, inverse_temperature=1.0):
     return np.abs(flow - flow.T).max()
 
 
-@each(*SMALL)
+@slowly(*SMALL, model=BRANCH)
 def test_moves_are_in_detailed_balance(problem, model):
     """With a wrong ratio the chain samples another posterior than the one printed."""
     for names in groups(model.on(problem)):

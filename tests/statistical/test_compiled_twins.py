@@ -1,0 +1,72 @@
+"""The compiled kernels are what their Python source says, draw for draw and within bounds."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import json
+import numpy as np
+from tests.cascades.problems import BINS, FRACTIONAL, MIXED_WAYS, MODELS, ORDINAL
+
+for problem in (ORDINAL, BINS, FRACTIONAL, MIXED_WAYS):
+    for model in MODELS:
+        posterior = model.on(problem)
+        state = posterior.initial_state(np.random.default_rng(11))
+        for step in range(300):
+            # a generator for each step: equally probable trees are accepted with or without a
+            # random number, by the rounding of the last bit
+            rng = np.random.default_rng([11, step])
+            state, counts = posterior.advance(rng, state, 1, (0.0, 0.5, 1.0)[step % 3])
+            print(json.dumps([
+                problem.name, model.name, state.to_flat(), round(counts.log_density, 8),
+                dict(counts.accepted),
+            ]))
+        schema = problem.table.schema
+        from bayescascade.cascades.density import DensityTree
+        weights, _ = posterior.node_statistics(state)
+        density = DensityTree(
+            schema, state, weights, posterior.model.probabilities(state, weights), {}
+        )
+        codes = schema.encode(problem.table)
+        codes[0, ::2] = -1
+        print(json.dumps([round(score, 8) for score in density.score_codes(codes)]))
+"""
+
+
+def answers(tmp_path, **environment):
+    """Return what the script prints in a process of its own, with its own kernels."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_kernels_equal_their_python_source(tmp_path):
+    """Same seed, same draws, compiled or not: the compiler changed nothing."""
+    compiled = answers(tmp_path)
+    interpreted = answers(tmp_path, NUMBA_DISABLE_JIT="1")
+    assert len(compiled) == 4 * 3 * 301
+    assert compiled == interpreted
+
+
+@pytest.mark.slow
+def test_kernels_stay_within_their_arrays(tmp_path):
+    """A read beyond the end of an array returns something, silently, unless it is checked."""
+    checked = answers(
+        tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
+    )
+    assert checked == answers(tmp_path)
