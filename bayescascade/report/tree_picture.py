@@ -140,16 +140,17 @@ class _Drawing:
         inches = box.width / figure.dpi, box.height / figure.dpi
         scale = min(1.0, inches[0] / self.width, inches[1] / self.height)
         axes.set_axis_off()
-        axes.set_xlim(0, inches[0] / scale)
-        axes.set_ylim(inches[1] / scale, 0)
+        aside, above = inches[0] / scale - self.width, inches[1] / scale - self.height
+        axes.set_xlim(-aside / 2, self.width + aside / 2)
+        axes.set_ylim(self.height + above / 2, -above / 2)
         rounded = f"round,pad=0,rounding_size={_PADDING}"
         for node, lines in enumerate(self.texts):
-            left, center, above = self.left[node], self.center[node], self.parent[node]
-            if above >= 0:
-                start, middle = self.left[above] + self.widths[above], left - _LEVEL_GAP / 2
+            left, center, parent = self.left[node], self.center[node], self.parent[node]
+            if parent >= 0:
+                start, middle = self.left[parent] + self.widths[parent], left - _LEVEL_GAP / 2
                 axes.plot(
                     [start, middle, middle, left],
-                    [self.center[above], self.center[above], center, center],
+                    [self.center[parent], self.center[parent], center, center],
                     color="0.6", linewidth=scale, zorder=1,
                 )  # fmt: skip
             top = center - self.heights[node] / 2
