@@ -1,0 +1,64 @@
+# make demo      install into .venv, fit the Titanic table, show what was found
+# make test      the tests
+# make slow      the heavier statistical tests
+# make lint      style, format and types
+# make bench     speed and memory, beside their targets
+# make examples  run README and notebooks and write what they print into them
+# make clean     remove whatever these made
+#
+# Needs Python 3.11 or newer, git and make; PYTHON=python3.12 chooses another interpreter.
+
+PYTHON ?= python3
+VENV ?= .venv
+
+bin := $(VENV)/bin
+demo := build/demo
+
+.PHONY: help demo test slow lint bench examples clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+demo: $(VENV)/.installed
+	mkdir -p $(demo)
+	$(bin)/bayescascade fit data/titanic.csv --drop survived --model leaf --expected-leaves 8 --seed 0 --out $(demo)/titanic.json --trace $(demo)/titanic.nc
+	$(bin)/bayescascade show $(demo)/titanic.json --given sex=male
+	$(bin)/bayescascade diagnose $(demo)/titanic.nc
+
+test: $(VENV)/.installed-test
+	$(bin)/python -m pytest -n 2
+
+slow: $(VENV)/.installed-test
+	$(bin)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/.installed-dev
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+	$(bin)/mypy
+
+# Benchmarks are kept out of the default run by options that must not apply here.
+bench: $(VENV)/.installed-dev
+	$(bin)/python -m pytest -o addopts= --import-mode=importlib tests/benchmarks
+
+examples: $(VENV)/.installed-test
+	$(bin)/python -m tests.documents
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The dot files say what was installed; a change of pyproject.toml installs again.
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.made
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.installed-%: pyproject.toml | $(VENV)/.made
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@ $(VENV)/.installed

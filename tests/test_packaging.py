@@ -1,0 +1,98 @@
+"""The package says of itself what is true: dependencies, version, files, commands."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import bayescascade
+import samplers
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGES = [Path(package.__file__).parent for package in (bayescascade, samplers)]
+OURS = {"bayescascade", "samplers"}
+# What a package is imported as, where that is not its name.
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "arviz_stats": "arviz-stats"}
+
+
+def imported(folder: Path) -> set[str]:
+    """Return the names of the packages that the sources in a folder import, anywhere."""
+    names = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").split(".")[0])
+    return names - set(sys.stdlib_module_names)
+
+
+def declared(requirements: list[str]) -> set[str]:
+    """Return the names of the distributions in a list of requirements."""
+    return {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in requirements}
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
+def test_every_import_is_a_declared_dependency(folder: Path) -> None:
+    """Else it works here and fails where the package is installed alone."""
+    needed = {DISTRIBUTIONS.get(name, name) for name in imported(folder) - OURS}
+    assert needed
+    assert needed <= declared(PROJECT["dependencies"])
+
+
+def test_samplers_needs_neither_bayescascade_nor_numba() -> None:
+    """The samplers are for anybody's targets."""
+    assert imported(PACKAGES[1]) <= {"samplers", "numpy", "joblib"}
+
+
+def test_installed_dependencies_meet_the_floors() -> None:
+    """A floor above what the tests run with was never tested."""
+    for requirement in PROJECT["dependencies"]:
+        name, floor = requirement.split(">=")
+        assert _numbers(version(name)) >= _numbers(floor), requirement
+
+
+def test_version_has_an_entry_in_the_changelog() -> None:
+    """A release whose changes nobody wrote down would say nothing to its users."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.search(r"^## (\S+) - (\d{4}-\d{2}-\d{2})$", changelog, re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == PROJECT["version"] == bayescascade.__version__
+
+
+def test_every_public_name_can_be_imported() -> None:
+    """Names are imported when first used, so a misspelled home would go unnoticed."""
+    for package in (bayescascade, samplers):
+        for name in package.__all__:
+            assert getattr(package, name) is not None
+
+
+def test_packages_tell_type_checkers_that_they_are_typed() -> None:
+    """Without the marker, annotations are ignored where the package is used."""
+    assert all((folder / "py.typed").exists() for folder in PACKAGES)
+
+
+def test_readme_names_commands_that_exist() -> None:
+    """The first thing that a reader types must work."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"\bmake ([a-z]+)", readme))
+    assert {"demo", "test"} <= named
+    assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def test_readme_links_to_files_that_exist() -> None:
+    """A broken link is found by readers only."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", readme)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
