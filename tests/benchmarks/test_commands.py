@@ -1,0 +1,68 @@
+"""What a user waits for, and what it costs in memory: whole processes, imports included."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from tests.benchmarks.figures import ROOT, Figure
+from tests.benchmarks.workloads import write_csv
+
+COMMAND = [sys.executable, "-m", "bayescascade"]
+FIT = [*COMMAND, "fit", "data/titanic.csv", "--drop", "survived", "--seed", "0"]
+
+
+def run(command: list[str], cache: Path | None = None) -> None:
+    """Run a command that must succeed, with numba's cache in its own directory if one is given."""
+    environment = (
+        dict(os.environ) if cache is None else {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    )
+    subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True)
+
+
+def test_cold_fit(
+    tmp_path: Path, benchmark: BenchmarkFixture, report: Callable[[Figure], None]
+) -> None:
+    """The first fit after installation, which compiles every kernel."""
+    benchmark.pedantic(run, args=(FIT, tmp_path / "numba"), rounds=1)
+    report(Figure("fit titanic.csv, nothing compiled", benchmark.stats.stats.min, "s", at_most=30))
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "target"),
+    [
+        ("fit titanic.csv, compiled before", FIT, 3.0),
+        ("bayescascade --help", [*COMMAND, "--help"], 0.5),
+        ("import bayescascade", [sys.executable, "-c", "import bayescascade"], 0.5),
+    ],
+    ids=["fit", "help", "import"],
+)
+def test_warm_command(
+    name: str,
+    command: list[str],
+    target: float,
+    benchmark: BenchmarkFixture,
+    report: Callable[[Figure], None],
+) -> None:
+    """Every later command."""
+    benchmark.pedantic(run, args=(command,), rounds=5, warmup_rounds=1)
+    report(Figure(name, benchmark.stats.stats.min, "s", at_most=target))
+
+
+def test_memory_of_a_long_file(tmp_path: Path, report: Callable[[Figure], None]) -> None:
+    """A million rows, nearly all distinct, of twenty columns."""
+    path = tmp_path / "rows.csv"
+    write_csv(path, n_rows=1_000_000, n_columns=20)
+    command = [*COMMAND, "fit", str(path), "--steps", "2000", "--chains", "1", "--seed", "0"]
+    process = subprocess.Popen(command, cwd=ROOT)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    size = path.stat().st_size / 1e6
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    name = f"peak memory, fit of 1,000,000 x 20 CSV ({size:.0f} MB)"
+    report(Figure(name, peak / 1e9, "GB", at_most=1.5))

@@ -1,0 +1,72 @@
+"""Proposals a second: the compiled sweep beside the plain engine on the same posterior.
+
+What a proposal costs depends on the tree: nodes of large trees hold few rows. So the speed is taken
+at the two ends of a fit, while sampling (inverse temperature 1) and when annealing is nearly done
+(10), and the leaves of the tree where the clock started stand beside it.
+"""
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+import samplers
+from bayescascade import LeafPosterior
+from bayescascade.cascades.tree import Tree
+from tests.benchmarks.figures import Figure
+from tests.benchmarks.workloads import distinct_table
+
+WARMUP_STEPS = 20_000  # compiles, and takes the chain to trees of typical size
+N_STEPS = {2_000: 200_000, 200_000: 20_000}
+N_PLAIN_STEPS = 100
+TARGETS = {2_000: 300_000, 200_000: 20_000}
+
+
+@pytest.mark.parametrize("inverse_temperature", [1.0, 10.0], ids=["sampling", "annealed"])
+@pytest.mark.parametrize("n_distinct", [2_000, 200_000])
+def test_proposals_a_second(
+    n_distinct: int,
+    inverse_temperature: float,
+    benchmark: BenchmarkFixture,
+    report: Callable[[Figure], None],
+) -> None:
+    """Ten four-level nominal columns, eight expected leaves, one core."""
+    posterior = LeafPosterior(distinct_table(n_distinct), expected_leaves=8.0)
+    assert posterior.table.n_distinct == n_distinct
+    rng = np.random.default_rng(0)
+    state, _ = posterior.advance(rng, Tree.root(), WARMUP_STEPS, inverse_temperature)
+    n_steps = N_STEPS[n_distinct]
+    benchmark.pedantic(
+        lambda: posterior.advance(rng, state, n_steps, inverse_temperature),
+        rounds=5,
+        warmup_rounds=1,
+    )
+    speed = n_steps / benchmark.stats.stats.min
+    phase = "sampling" if inverse_temperature == 1.0 else "annealed"
+    where = f"proposals, {n_distinct:,} rows, {phase} ({state.n_leaves} leaves)"
+    plain = _plain_speed(posterior, state) if phase == "sampling" else None
+    report(Figure(where, speed, "/s", at_least=TARGETS[n_distinct], baseline=plain))
+    if plain is not None:
+        report(Figure("  the baseline: samplers.metropolis with Python moves", plain, "/s"))
+
+
+def _plain_speed(posterior: LeafPosterior, state: Tree) -> float:
+    """Return the proposals a second of `samplers.metropolis` with the moves written in Python."""
+
+    def seconds() -> float:
+        started = perf_counter()
+        samplers.metropolis(
+            posterior,
+            moves=posterior.moves(),
+            n_steps=N_PLAIN_STEPS,
+            warmup=0.0,
+            n_draws=1,
+            n_chains=1,
+            initial_states=[state],
+            seed=0,
+        )
+        return perf_counter() - started
+
+    return N_PLAIN_STEPS / min(seconds() for _ in range(3))

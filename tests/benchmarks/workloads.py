@@ -1,0 +1,84 @@
+"""Data for the benchmarks: rows drawn from the density of a random tree.
+
+The tree is grown here, without the package, so that a benchmark measures the same data whatever
+becomes of the moves.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from bayescascade import Table
+
+__all__ = ["distinct_table", "write_csv"]
+
+N_LEVELS = 4
+N_LEAVES = 8
+_SPARSEST = 0.05  # density of the sparsest leaf, at worst, as a share of the densest
+
+
+def distinct_table(n_distinct: int, n_columns: int = 10, seed: int = 0) -> Table:
+    """Return a table of exactly `n_distinct` distinct rows of four-level nominal columns."""
+    rng = np.random.default_rng(seed)
+    leaves, densities = _random_density(rng, n_columns)
+    codes = np.empty((0, n_columns), np.uint8)
+    while len(codes) < n_distinct:
+        drawn = _draw(rng, leaves, densities, 2 * n_distinct)
+        codes = np.unique(np.concatenate([codes, drawn]), axis=0)
+    names = [f"c{j}" for j in range(n_columns)]
+    return Table.from_frame(
+        pd.DataFrame(rng.permutation(codes)[:n_distinct], columns=names),
+        nominal={name: list(range(N_LEVELS)) for name in names},
+    )
+
+
+def write_csv(path: Path, n_rows: int, n_columns: int = 20, seed: int = 0) -> None:
+    """Write `n_rows` rows of four-level text columns."""
+    rng = np.random.default_rng(seed)
+    leaves, densities = _random_density(rng, n_columns)
+    codes = _draw(rng, leaves, densities, n_rows)
+    levels = pa.array(["north", "east", "south", "west"])
+    columns = {f"c{j}": levels.take(pa.array(codes[:, j])) for j in range(n_columns)}
+    pyarrow.csv.write_csv(pa.table(columns), path)
+
+
+def _random_density(
+    rng: np.random.Generator, n_columns: int
+) -> tuple[list[NDArray[np.bool_]], NDArray[np.float64]]:
+    """Return boxes, (n_columns, n_levels) bool of the levels left, and their densities."""
+    leaves = [np.ones((n_columns, N_LEVELS), np.bool_)]
+    while len(leaves) < N_LEAVES:
+        box = leaves[rng.integers(len(leaves))]
+        column = rng.integers(n_columns)
+        left = np.flatnonzero(box[column])
+        if left.size < 2:
+            continue
+        moved = rng.permutation(left)[: rng.integers(1, left.size)]
+        other = box.copy()
+        other[column] = False
+        other[column, moved] = True
+        box[column, moved] = False
+        leaves.append(other)
+    return leaves, rng.uniform(_SPARSEST, 1.0, N_LEAVES)
+
+
+def _draw(
+    rng: np.random.Generator,
+    leaves: list[NDArray[np.bool_]],
+    densities: NDArray[np.float64],
+    n_rows: int,
+) -> NDArray[np.uint8]:
+    """Return (n_rows, n_columns) codes: a leaf by its probability, uniform within it."""
+    volumes = np.array([np.prod(box.sum(axis=1, dtype=np.float64)) for box in leaves])
+    shares = densities * volumes
+    chosen = rng.choice(len(leaves), size=n_rows, p=shares / shares.sum())
+    codes = np.empty((n_rows, leaves[0].shape[0]), np.uint8)
+    for index, box in enumerate(leaves):
+        inside = np.flatnonzero(chosen == index)
+        for column, allowed in enumerate(box):
+            codes[inside, column] = rng.choice(np.flatnonzero(allowed), size=inside.size)
+    return codes
