@@ -1,0 +1,135 @@
+"""README and notebooks as documents that run: what they print is checked, or written anew.
+
+``python -m tests.documents`` runs all of their code and writes its output into them.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+__all__ = [
+    "ENVIRONMENT",
+    "NOTEBOOKS",
+    "README",
+    "ROOT",
+    "Example",
+    "executed",
+    "printed",
+    "readme_examples",
+]
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+# The root is on the path because a checkout need not be installed; output is that of a terminal.
+ENVIRONMENT = {
+    **os.environ,
+    "COLUMNS": "80",
+    "PYTHONIOENCODING": "utf-8",
+    "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+}
+
+_PYTHON = re.compile(r"```python\n(?P<code>.*?)```\n+```text\n(?P<output>.*?)```", re.DOTALL)
+_CONSOLE = re.compile(r"```console\n(?P<session>.*?)```", re.DOTALL)
+_COMMAND = re.compile(r"^\$ (?P<code>.*\n)(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Code of the README, and what it prints according to the README.
+
+    Parameters
+    ----------
+    kind : str
+        "python", or "console" for one command of a session.
+    code, output : str
+    start, end : int
+        Where the output stands in the text, [start, end).
+    """
+
+    kind: str
+    code: str
+    output: str
+    start: int
+    end: int
+
+
+def readme_examples(text: str) -> Iterator[Example]:
+    """Yield the README's Python blocks and commands, in its order within each kind."""
+    for block in _PYTHON.finditer(text):
+        yield Example("python", block["code"], block["output"], *block.span("output"))
+    for session in _CONSOLE.finditer(text):
+        offset = session.start("session")
+        for command in _COMMAND.finditer(session["session"]):
+            start, end = command.span("output")
+            yield Example(
+                "console", command["code"], command["output"], offset + start, offset + end
+            )
+
+
+def printed(examples: list[Example]) -> list[str]:
+    """Return what the examples print, run one after the other in a directory with the data."""
+    outputs = []
+    with tempfile.TemporaryDirectory() as directory:
+        shutil.copytree(ROOT / "data", Path(directory) / "data")
+        for example in examples:
+            run = subprocess.run(
+                _arguments(example), cwd=directory, env=ENVIRONMENT, check=False,
+                capture_output=True, encoding="utf-8",
+            )  # fmt: skip
+            if run.returncode:
+                raise RuntimeError(f"{example.code}failed:\n{run.stderr}")
+            outputs.append(run.stdout)
+    return outputs
+
+
+def executed(path: Path) -> nbformat.NotebookNode:
+    """Return the notebook with the outputs of running it now, in its own folder."""
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=300,
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    client.execute(env=ENVIRONMENT)
+    notebook.metadata["language_info"] = {"name": "python"}  # not the version that happened to run
+    return notebook
+
+
+def _arguments(example: Example) -> list[str]:
+    if example.kind == "python":
+        return [sys.executable, "-c", example.code]
+    program, *arguments = shlex.split(example.code)
+    if program != "bayescascade":
+        raise ValueError(f"a console example must run bayescascade, got {program}")
+    return [sys.executable, "-m", "bayescascade", *arguments]
+
+
+def _refresh() -> None:
+    """Write what everything prints now into the README and the notebooks."""
+    text = README.read_text(encoding="utf-8")
+    examples = list(readme_examples(text))
+    outputs = printed(examples)
+    for example, output in sorted(
+        zip(examples, outputs, strict=True), key=lambda pair: -pair[0].start
+    ):
+        text = text[: example.start] + output + text[example.end :]
+    README.write_text(text, encoding="utf-8")
+    for path in NOTEBOOKS:
+        nbformat.write(executed(path), path)
+
+
+if __name__ == "__main__":
+    _refresh()

@@ -1,0 +1,77 @@
+"""Everything that the documentation shows runs, and prints what it says it prints."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.documents import (
+    ENVIRONMENT,
+    NOTEBOOKS,
+    README,
+    ROOT,
+    executed,
+    printed,
+    readme_examples,
+)
+
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+
+
+def test_readme_shows_real_output() -> None:
+    """A reader who types the examples must see what the README shows."""
+    examples = list(readme_examples(README.read_text(encoding="utf-8")))
+    assert {example.kind for example in examples} == {"python", "console"}
+    for example, output in zip(examples, printed(examples), strict=True):
+        assert output == example.output, f"`make examples` writes the README anew: {example.code}"
+
+
+def test_readme_output_fits_a_terminal() -> None:
+    """Wider output would wrap in a terminal of 80 columns, and no longer line up."""
+    for example in readme_examples(README.read_text(encoding="utf-8")):
+        assert max(map(len, example.output.splitlines()), default=0) <= 80
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_script_runs_anywhere(path: Path, tmp_path: Path) -> None:
+    """An example must not depend on the directory it is run from, nor warn."""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", path],
+        cwd=tmp_path, env=ENVIRONMENT, check=False,
+        capture_output=True, encoding="utf-8", timeout=120,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_shows_what_it_computes(path: Path) -> None:
+    """Stale outputs would describe another version than the one installed."""
+    committed = nbformat.read(path, as_version=4)
+    assert _texts(executed(path)) == _texts(committed), "`make examples` writes notebooks anew"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_committed_with_its_pictures(path: Path) -> None:
+    """The notebook is read on the web, where nothing runs."""
+    outputs = [
+        output
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 3
+    assert not any(output.output_type == "error" for output in outputs)
+    assert not any(output.get("name") == "stderr" for output in outputs)
+    assert path.stat().st_size < 500_000
+
+
+def _texts(notebook: nbformat.NotebookNode) -> list[str]:
+    """Return what each code cell prints; pictures differ with matplotlib's version."""
+    return [
+        "".join(output.text for output in cell.outputs if output.output_type == "stream")
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
