@@ -320,7 +320,8 @@ def _is_accepted(
     if proposed == -math.inf:
         return False  # also at inverse temperature 0, where the difference would be NaN
     log_ratio = inverse_temperature * (proposed - current) + proposal.log_q_ratio
-    return log_ratio >= 0.0 or bool(rng.random() < math.exp(log_ratio))
+    u = rng.random()  # drawn in any case: rounding near 0 must not shift what is drawn afterwards
+    return log_ratio >= 0.0 or u < math.exp(log_ratio)
 
 
 def _advance_compiled(

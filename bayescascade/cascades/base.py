@@ -126,7 +126,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
             If the checkpoint is of another model or data, is damaged, or cannot be written.
         """
         del y
-        search = self._check_parameters()
+        search = self.check_parameters()
         table = self._to_table(X, sample_weight)
         posterior = self._make_posterior(table)
         run = search.run(posterior)
@@ -144,7 +144,7 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         self.__dict__.pop("_draws", None)
         return self
 
-    def _check_parameters(self) -> Search:
+    def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
         search = Search(
             search=self.search,

@@ -82,7 +82,7 @@ def cascade_from_record(model: "Cascade", record: Mapping[str, Any]) -> "Cascade
 
 
 def _restored(model: "Cascade", record: Mapping[str, Any]) -> "Cascade":
-    model._check_parameters()
+    model.check_parameters()
     if model.max_branches is not None:
         check_integer("max_branches", model.max_branches, minimum=2)
     schema = Schema.from_dict(record["schema"])

@@ -92,16 +92,21 @@ class Search:
             starts = run.final_states
         if self.search != "anneal" and not (run and run.interrupted):
             engine = samplers.tempering if self.search == "tempering" else samplers.metropolis
-            sampled = engine(
-                posterior,
-                initial_states=starts,
-                seed=sampling_seed,
-                # the engine that runs first has the same section, so that a resumed run of another
-                # search is told apart
-                checkpoint=section("first" if run is None else "last"),
-                **common,
-            )
-            run = sampled if run is None else _best_of(run, sampled)
+            try:
+                sampled = engine(
+                    posterior,
+                    initial_states=starts,
+                    seed=sampling_seed,
+                    # the engine that runs first has the same section, so that a resumed run of
+                    # another search is told apart
+                    checkpoint=section("first" if run is None else "last"),
+                    **common,
+                )
+                run = sampled if run is None else _best_of(run, sampled)
+            except KeyboardInterrupt:
+                if run is None:
+                    raise
+                run = replace(run, interrupted=True)
         assert run is not None, "every search runs an engine"
         if checkpoint is not None and not run.interrupted:
             checkpoint.finish()

@@ -8,6 +8,7 @@ arrays: two trees differ exactly if some node's column or unordered partition di
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ Split = tuple[int, tuple[tuple[int, ...], ...]]
 """A column's index and the partition of its remaining codes, blocks by lowest code."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """An immutable cascade in flat arrays.
 
@@ -130,7 +131,14 @@ class Tree:
 
     def children(self, node: int) -> list[int]:
         """Return the indices of a node's children, by lowest code of their blocks."""
-        return [int(child) for child in np.flatnonzero(self.parent == node)]
+        return self._children[node]
+
+    @cached_property
+    def _children(self) -> list[list[int]]:
+        children: list[list[int]] = [[] for _ in range(self.n_nodes)]
+        for node in range(1, self.n_nodes):
+            children[self.parent[node]].append(node)
+        return children
 
     def boxes(self, root: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the (n_nodes, p) blocks of every column that remain at each node below `root`."""

@@ -112,7 +112,10 @@ _POSITIVE = Real(above=0.0)
 @click.option("--steps", "n_steps", type=Integer(1), help="Proposals per chain and phase.")
 @click.option("--chains", "n_chains", type=Integer(1), help="Independent chains (4).")
 @click.option(
-    "--jobs", "n_jobs", type=Integer(), help="Chains run at the same time; -1: one per core."
+    "--jobs",
+    "n_jobs",
+    type=Integer(),
+    help="Chains run at the same time; -1, the default: one per core.",
 )
 @click.option("--seed", "random_state", type=Integer(0), help="Same seed, same result.")
 @click.option("--checkpoint", metavar="FILE", help="Save the run here every few seconds.")
@@ -134,11 +137,12 @@ def fit(context: click.Context, /, data: str, as_json: bool, quiet: bool, **opti
     if options["resume"] and options["checkpoint"] is None:
         raise click.UsageError("--resume needs --checkpoint FILE")
     declared = _declarations(options)
-    parameters = _parameters(options)
+    model = _estimator(options["model"], _parameters(options))
+    model.check_parameters()  # before any data are read
     table = read_table(data, **declared)
     for text in table.notes:
         note(text)
-    model = _fitted(table, options["model"], parameters, has_bar=not quiet and sys.stderr.isatty())
+    _fit(model, table, has_bar=not quiet and sys.stderr.isatty())
     with ExitStack() as stack:  # from the last to the first, each whatever becomes of the others
         stack.callback(_print, model, as_json, quiet)
         if trace is not None:
@@ -178,18 +182,21 @@ def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-def _fitted(
-    table: "Table", model: str, parameters: Mapping[str, Any], *, has_bar: bool
-) -> "Cascade":
+def _estimator(model: str, parameters: Mapping[str, Any]) -> "Cascade":
     from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 
     make = LeafCascade if model == "leaf" else BranchCascade
+    return make(**{"n_jobs": -1, **parameters})
+
+
+def _fit(model: "Cascade", table: "Table", *, has_bar: bool) -> None:
     if not has_bar:
-        return make(**parameters).fit(table)
+        model.fit(table)
+        return
     from bayescascade.cli.progress import progress_bar
 
     with progress_bar() as show:
-        return make(**parameters, progress=show).fit(table)
+        model.set_params(progress=show).fit(table)
 
 
 def _print(model: "Cascade", as_json: bool, quiet: bool) -> None:

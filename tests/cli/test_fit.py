@@ -189,18 +189,16 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
     whole, checkpoint = tmp_path / "whole.json", tmp_path / "run.checkpoint"
     common = ("fit", TITANIC, "--steps", 300_000, "--chains", 1, "--seed", 5)
     assert run(*common, "--out", whole).exit_code == 0
-    fitted = fit_module._fitted
 
-    def interrupted(*args: object, **_: object) -> object:
+    def interrupted(model: LeafCascade, table: bayescascade.Table, **_: object) -> None:
         def stop(_: object) -> None:
             raise KeyboardInterrupt
 
-        parameters = {**args[2], "progress": stop}  # type: ignore[dict-item]
-        return fitted(args[0], args[1], parameters, has_bar=False)  # type: ignore[arg-type]
+        model.set_params(progress=stop).fit(table)
 
     first = tmp_path / "first.json"
     with monkeypatch.context() as patch:
-        patch.setattr(fit_module, "_fitted", interrupted)
+        patch.setattr(fit_module, "_fit", interrupted)
         found = run(*common, "--checkpoint", checkpoint, "--out", first)
     assert found.exit_code == 130
     assert "interrupted: best found so far" in found.stdout

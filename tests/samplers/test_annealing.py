@@ -57,7 +57,11 @@ def test_geometric_schedule_is_geometric():
 
 
 def test_adaptive_schedule_lingers_where_the_density_fluctuates():
-    """Time goes to the temperatures at which the log density varies most, here around the jump."""
+    """Time goes to the temperatures at which the log density varies most, here around the jump.
+
+    Over seeds the adaptive share is 0.18 with a standard deviation of 0.05, the geometric one
+    0.107: eight chains put their mean four standard errors above the latter, two above 1.3 times.
+    """
 
     class Switch:
         """4095 states of density 1 and one of exp(40): as likely where 40 beta = log 4095."""
@@ -71,14 +75,14 @@ def test_adaptive_schedule_lingers_where_the_density_fluctuates():
 
     def share_near_the_jump(schedule):
         run = samplers.anneal(
-            Switch(), n_steps=100_000, schedule=schedule, n_chains=1,
-            moves={"redraw": Redraw()}, initial_states=[1], seed=1,
+            Switch(), n_steps=100_000, schedule=schedule, n_chains=8,
+            moves={"redraw": Redraw()}, initial_states=[1] * 8, seed=1,
         )  # fmt: skip
         betas = run.traces["inverse_temperature"]
         return float(((betas > 0.17) & (betas < 0.3)).mean())
 
     adaptive = share_near_the_jump(samplers.AdaptiveSchedule(100.0, 0.5))
-    assert adaptive > 1.5 * share_near_the_jump(samplers.GeometricSchedule(100.0, 0.5))
+    assert adaptive > 1.3 * share_near_the_jump(samplers.GeometricSchedule(100.0, 0.5))
 
 
 def test_restarts_reheat_from_the_best_state():

@@ -71,7 +71,7 @@ def insert(rng, table, model, work, beta, node):
         link_child(work, node, child, previous)
         previous = child
     change = replace_below(table, model, work, node, saved_size)
-    change += shape_change(model, work, b - 1, work.uses[j] == 0)
+    change += shape_change(model, work, b - 1, np.int64(work.uses[j] == 0))
     if accept(rng, beta * change + log_q_ratio):
         sizes[N_LEAVES] += b - 1
         count_use(work, j, 1)
@@ -107,7 +107,7 @@ def remove(rng, table, model, work, beta, node):
     former = nodes[node, FIRST]
     take_over(work, node, inside)
     change = replace_below(table, model, work, node, saved_size)
-    change += shape_change(model, work, 1 - b, -(work.uses[j] == 1))
+    change += shape_change(model, work, 1 - b, -np.int64(work.uses[j] == 1))
     if accept(rng, beta * change + log_q_ratio):
         sizes[N_LEAVES] -= b - 1
         count_use(work, j, -1)

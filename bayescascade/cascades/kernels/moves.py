@@ -59,8 +59,13 @@ __all__ = ["accept", "change_above", "change_twig", "exchange", "grow", "prune"]
 
 @inner_kernel
 def accept(rng, log_ratio):
-    """Whether a proposal with this log acceptance ratio is accepted."""
-    return log_ratio >= 0.0 or rng.random() < exp(log_ratio)
+    """Whether a proposal with this log acceptance ratio is accepted.
+
+    A number is drawn in any case: many moves are exactly as probable as not moving, and whether
+    rounding leaves their ratio just below 0 must not shift what is drawn afterwards.
+    """
+    u = rng.random()
+    return log_ratio >= 0.0 or u < exp(log_ratio)
 
 
 @inner_kernel

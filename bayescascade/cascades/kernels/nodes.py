@@ -2,6 +2,8 @@
 
 from math import log
 
+import numpy as np
+
 from bayescascade._jit import inner_kernel
 from bayescascade.cascades.kernels.densities import branch_value, leaf_value
 from bayescascade.cascades.kernels.layout import (
@@ -127,9 +129,9 @@ def sync_lists(work, node):
 @inner_kernel
 def count_use(work, j, change):
     """Count a split on column `j` more or less, and the columns in use with it."""
-    before = work.uses[j] > 0
+    before = np.int64(work.uses[j] > 0)
     work.uses[j] += change
-    work.sizes[N_USED] += (work.uses[j] > 0) - before
+    work.sizes[N_USED] += np.int64(work.uses[j] > 0) - before
 
 
 @inner_kernel
