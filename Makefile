@@ -13,6 +13,7 @@ VENV ?= .venv
 
 bin := $(VENV)/bin
 demo := build/demo
+install := $(bin)/python -m pip install -qq --disable-pip-version-check
 
 .PHONY: help demo test slow lint bench examples clean
 .DELETE_ON_ERROR:
@@ -56,9 +57,11 @@ $(VENV)/.made:
 	touch $@
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/.made
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@echo "Installing into $(VENV), about a minute ..."
+	@$(install) --editable .
 	touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/.made
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@echo "Installing into $(VENV) with what [$*] needs, about a minute ..."
+	@$(install) --editable '.[$*]'
 	touch $@ $(VENV)/.installed
