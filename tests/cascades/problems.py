@@ -7,6 +7,7 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
+import samplers
 from bayescascade.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.cascades.splits import SplitProposals
 from bayescascade.cascades.tree import Tree
@@ -19,7 +20,7 @@ REVERSES = {"grow": "prune", "prune": "grow"}
 """Moves that are each other's reverse; all others are their own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A small domain and some rows on it.
 
@@ -98,7 +99,7 @@ def empty_table(schema: Schema) -> Table:
     return Table(schema=schema, codes=codes, weights=weights, n_rows=0, total_weight=0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """A posterior with chosen parameters, and its twin in `reference`."""
 
@@ -212,6 +213,30 @@ def listed_moves(posterior: CascadePosterior):
     for move in moves.values():
         move.splits_at = splits_at
     return moves
+
+
+@cache
+def _move_matrix(
+    problem: Problem, model: Model, name: str, inverse_temperature: float
+) -> np.ndarray:
+    posterior = model.on(problem)
+    return samplers.transition_matrix(
+        listed_moves(posterior)[name],
+        posterior,
+        problem.trees,
+        inverse_temperature=inverse_temperature,
+    )
+
+
+def step_matrix(
+    problem: Problem, model: Model, names: Sequence[str], inverse_temperature: float = 1.0
+) -> np.ndarray:
+    """Return the exact transition matrix of a step that selects one of these plain moves."""
+    weights = weights_of(model.on(problem), names)
+    matrices = [
+        w * _move_matrix(problem, model, n, inverse_temperature) for n, w in weights.items()
+    ]
+    return sum(matrices) / sum(weights.values())
 
 
 class WithoutHastings:

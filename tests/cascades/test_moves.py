@@ -21,23 +21,15 @@ from tests.cascades.problems import (
     groups,
     listed_moves,
     slowly,
-    weights_of,
+    step_matrix,
     without_hastings,
 )
 from tests.statistical.chi_square import fits
 
 
-def imbalance(problem, model, names, broken=False, inverse_temperature=1.0):
+def imbalance(problem, model, names, inverse_temperature=1.0):
     """Return the largest difference between a flow of probability and the flow back."""
-    posterior = model.on(problem)
-    moves = listed_moves(posterior)
-    matrix = samplers.transition_matrix(
-        {name: (without_hastings(moves) if broken else moves)[name] for name in names},
-        posterior,
-        problem.trees,
-        inverse_temperature=inverse_temperature,
-        weights=weights_of(posterior, names),
-    )
+    matrix = step_matrix(problem, model, names, inverse_temperature)
     log_densities = inverse_temperature * model.reference(problem)
     density = np.exp(log_densities - np.logaddexp.reduce(log_densities))
     flow = density[:, None] * matrix
@@ -61,7 +53,7 @@ def test_prune_without_its_reverse_is_out_of_balance():
 def test_moves_are_in_balance_at_other_temperatures(problem, model, inverse_temperature):
     """Annealing and replica exchange run the same moves hotter."""
     for names in groups(model.on(problem)):
-        found = imbalance(problem, model, names, inverse_temperature=inverse_temperature)
+        found = imbalance(problem, model, names, inverse_temperature)
         assert found < 1e-12, names
 
 
@@ -104,7 +96,7 @@ def test_moves_are_in_balance_around_larger_trees(problem, model, rng):
     for names in groups(posterior):
         if names != tuple(moves):
             chosen = {name: moves[name] for name in names}
-            for tree in some_trees(problem, rng, 6) + [TRADABLE] * (problem is MIXED_WAYS):
+            for tree in some_trees(problem, rng, 4) + [TRADABLE] * (problem is MIXED_WAYS):
                 assert relative_imbalance(posterior, chosen, tree) < 1e-9, names
 
 
@@ -143,12 +135,12 @@ def test_moves_reach_every_tree(problem, model):
     assert set(found) == set(problem.trees)
 
 
-@each(BINARY, MULTIWAY, BINS, models=[LEAF, INCLUSION])
+@each(BINARY, MULTIWAY, BINS, models=[LEAF])
 def test_proposals_are_what_propose_draws(problem, model, rng):
     """The exact tests list `proposals`; the generic engines draw with `propose`."""
     posterior = model.on(problem)
     for name, move in listed_moves(posterior).items():
-        for tree in rng.choice(np.array(problem.trees, object), size=3, replace=False):
+        for tree in rng.choice(np.array(problem.trees, object), size=2, replace=False):
             listed = [(p, q) for p, q in move.proposals(tree) if q > 0]
             probabilities = np.array([q for _, q in listed])
             assert probabilities.sum() == pytest.approx(1.0, abs=1e-9), name

@@ -25,7 +25,7 @@ from tests.cascades.problems import (
 )
 from tests.statistical.chi_square import fits
 
-N_DRAWS = 2500
+N_DRAWS = 1500
 
 
 @cache
@@ -84,7 +84,7 @@ def test_compiled_steps_are_the_plain_ones(problem, model, rng):
         assert is_plain_step(posterior, tree, rng), tree
 
 
-@each(MULTIWAY, BINS, models=[LEAF, INCLUSION])
+@each(MULTIWAY, models=[LEAF, INCLUSION])
 def test_each_move_alone_is_the_plain_one(problem, model, rng):
     """With all moves together a rare one could be wrong unnoticed."""
     for names in groups(model.on(problem)):

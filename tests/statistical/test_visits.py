@@ -1,7 +1,5 @@
 """Long runs visit every tree as often as it is probable; without data, as the prior has it."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from tests.cascades.problems import (
     BINS,
     BRANCH,
     FRACTIONAL,
-    INCLUSION,
     LEAF,
     MULTIWAY,
     Model,
@@ -21,11 +18,12 @@ from tests.cascades.problems import (
     each,
     listed_moves,
     slowly,
+    step_matrix,
     weights_of,
 )
 from tests.statistical.chi_square import fits, independent_steps
 
-N_DRAWS = 1000  # per chain, of four chains
+N_DRAWS = 600  # per chain, of four chains
 
 IRREDUCIBLE = [("grow", "prune"), ("grow", "prune", "change"), ("grow", "prune", "swap")]
 
@@ -40,28 +38,13 @@ def probabilities_of(problem, model):
     return np.exp(log_densities - np.logaddexp.reduce(log_densities))
 
 
-@cache
-def thinning(name, model_name, names):
-    """Return how many steps make draws independent, from the exact transition matrix."""
-    problem = {p.name: p for p in (BINARY, MULTIWAY, BINS, FRACTIONAL, *UNSEEN)}[name]
-    model = {m.name: m for m in (LEAF, BRANCH, INCLUSION)}[model_name]
-    posterior = model.on(problem)
-    moves = listed_moves(posterior)
-    matrix = samplers.transition_matrix(
-        {move: moves[move] for move in names},
-        posterior,
-        problem.trees,
-        weights=weights_of(posterior, names),
-    )
-    return independent_steps(matrix, probabilities_of(problem, model))
-
-
 def visits(problem, model, seed, engine=samplers.metropolis, names=None, **settings):
     """Return the indices of the trees drawn, as good as independent."""
     posterior = model.on(problem)
     if names is not None:
         posterior = model.on(problem, move_weights=weights_of(posterior, names))
-    thin = thinning(problem.name, model.name, tuple(posterior.moves()))
+    matrix = step_matrix(problem, model, tuple(posterior.moves()))
+    thin = independent_steps(matrix, probabilities_of(problem, model))
     run = engine(
         posterior,
         n_steps=thin * (N_DRAWS + 20),
@@ -126,7 +109,8 @@ def test_the_generic_engine_visits_them_as_often(problem, model, rng):
     """Given the moves, an engine uses these and not the compiled sweep."""
     posterior = model.on(problem)
     moves = listed_moves(posterior)
-    thin = thinning(problem.name, model.name, tuple(moves))
+    matrix = step_matrix(problem, model, tuple(moves))
+    thin = independent_steps(matrix, probabilities_of(problem, model))
     n_draws = 100
     run = samplers.metropolis(
         posterior, moves=moves, n_steps=thin * (n_draws + 5), warmup=5 / (n_draws + 5),
