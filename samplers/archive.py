@@ -153,7 +153,7 @@ class Archive(Generic[S]):
             raise self._error(f"is of {stored['engine']}, not of {ours['engine']}")
         if stored["fingerprint"] != ours["fingerprint"]:
             raise self._error(
-                f"is of another target: its fingerprint is {stored['fingerprint']!r}, "
+                f"is of another model or other data: its fingerprint is {stored['fingerprint']!r}, "
                 f"this target's is {ours['fingerprint']!r}"
             )
         for name, value in ours["settings"].items():

@@ -107,7 +107,7 @@ class Checkpoint:
             self._sections = {name: [json.dumps(content)] for name, content in sections.items()}
             return sections
         if not is_finished:
-            raise self.error("holds an unfinished run: resume=True goes on with it, or delete it")
+            raise self.error("holds an unfinished run: resume it, or delete it to start anew")
         return {}
 
     def _parse(self, text: str) -> tuple[bool, dict[str, object]]:

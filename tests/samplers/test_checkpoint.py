@@ -157,7 +157,9 @@ def test_unseeded_run_goes_on_with_its_own_generators(engine, path):
 def test_other_targets_are_refused(engine, path):
     """By their fingerprint, or without one by the density of the states in the file."""
     engine(FullRing(), checkpoint=path, progress=stop_at(5))
-    with pytest.raises(samplers.CheckpointError, match=r"is of another target: its fingerprint is"):
+    with pytest.raises(
+        samplers.CheckpointError, match=r"is of another model or other data: its fingerprint"
+    ):
         engine(FullRing([1, 2, 3, 4, 5, 6]), checkpoint=path, resume=True)
     path.unlink()
     plain = {"checkpoint": path, "moves": MOVES, "initial_states": [1, 2, 3, 4]}
