@@ -82,7 +82,9 @@ def leaves_of(tree, n_levels):
 
 def weight_in(box, rows, weights):
     return sum(
-        w for row, w in zip(rows, weights, strict=True) if all(c in b for c, b in zip(row, box, strict=True))
+        w
+        for row, w in zip(rows, weights, strict=True)
+        if all(c in b for c, b in zip(row, box, strict=True))
     )
 
 
