@@ -15,19 +15,19 @@ CORRELATION = 0.03  # of successive draws, at most: inflates a chi-square by 6 %
 def fits(indices: Sequence[int], probabilities: np.ndarray, p_value: float = P_VALUE) -> bool:
     """Whether independent draws pass a chi-square test against exact probabilities.
 
-    Values expected fewer than 5 times are taken together.
+    The rarest values are taken together, as many as it takes to expect them 5 times: below that
+    the statistic is not distributed as chi-square, and one draw of a rare value could decide.
     """
     n = len(indices)
     counts = np.bincount(np.asarray(indices, np.int64), minlength=probabilities.shape[0])
     if counts.shape[0] > probabilities.shape[0] or (counts[probabilities == 0] > 0).any():
         return False
     expected = n * probabilities / probabilities.sum()
-    is_rare = expected < 5
-    if is_rare.any():
-        counts = np.append(counts[~is_rare], counts[is_rare].sum())
-        expected = np.append(expected[~is_rare], expected[is_rare].sum())
-    if expected[-1] == 0:
-        counts, expected = counts[:-1], expected[:-1]
+    order = np.argsort(expected)
+    n_pooled = int(np.searchsorted(np.cumsum(expected[order]), 5.0)) + 1
+    pooled, alone = order[:n_pooled], order[n_pooled:]
+    counts = np.append(counts[alone], counts[pooled].sum())
+    expected = np.append(expected[alone], expected[pooled].sum())
     statistic = float(((counts - expected) ** 2 / expected).sum())
     return statistic < float(scipy.stats.chi2.isf(p_value, max(1, len(expected) - 1)))
 

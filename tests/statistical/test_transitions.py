@@ -20,6 +20,7 @@ from tests.cascades.problems import (
     each,
     groups,
     listed_moves,
+    slowly,
     weights_of,
     without_hastings,
 )
@@ -76,7 +77,7 @@ def some_trees(problem, rng):
     return [*chosen, by_size[int(rng.integers(third, len(by_size)))]]
 
 
-@each(BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, MIXED_WAYS, TERNARY_THREE_WAY)
+@slowly(BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, MIXED_WAYS, TERNARY_THREE_WAY, model=BRANCH)
 def test_compiled_steps_are_the_plain_ones(problem, model, rng):
     """The compiled sweep is a second program for the moves: it must be the same chain."""
     posterior = model.on(problem)
