@@ -104,6 +104,7 @@ def test_a_finished_checkpoint_gives_the_result_again(estimator, tmp_path):
         lambda: LeafCascade(**{**LONGER, "random_state": 4}),
         lambda: LeafCascade(**{**LONGER, "n_steps": 5000}),
         lambda: LeafCascade(**{**LONGER, "n_chains": 3}),
+        lambda: LeafCascade(**{**LONGER, "search": "tempering"}),
         lambda: LeafCascade(**LONGER, max_branches=3),
         lambda: BranchCascade(**LONGER),
     ],
