@@ -66,5 +66,5 @@ def _digest(folder: Path) -> str:
     """Digest of the sources in a folder, and of how this module compiles them."""
     contents = hashlib.sha256(Path(__file__).read_bytes())
     for path in sorted(folder.glob("*.py")):
-        contents.update(path.read_bytes())
+        contents.update(path.name.encode() + path.read_bytes())
     return contents.hexdigest()

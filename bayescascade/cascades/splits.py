@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from bayescascade.cascades.blocks import contiguous, set_partitions
 from bayescascade.cascades.kernels import EPS
@@ -73,15 +73,15 @@ class SplitProposals:
 
     def column_probability(self, j: int) -> float:
         """Return the probability that the split is on column `j`."""
-        scores = {k: float(logsumexp(self.cut_scores[k])) for k in self.ordered}
-        informed = np.exp(scores[j] - logsumexp(list(scores.values())))
+        scores = {k: float(np.logaddexp.reduce(self.cut_scores[k])) for k in self.ordered}
+        informed = np.exp(scores[j] - np.logaddexp.reduce(list(scores.values())))
         return float((1 - EPS) * informed + EPS / len(self.ordered))
 
     def branches(self, j: int) -> tuple[range, NDArray[np.float64]]:
         """Return the numbers of branches open to column `j` and their probabilities."""
         most = min(len(self.ordered[j]), self.posterior.max_proposed)
         weights = self.posterior.branch_log_weights[2 : most + 1]
-        return range(2, most + 1), np.exp(weights - logsumexp(weights))
+        return range(2, most + 1), np.exp(weights - np.logaddexp.reduce(weights))
 
     def partition_probability(self, split: Split) -> float:
         """Return the probability of the partition, given column and number of branches."""
@@ -95,7 +95,7 @@ class SplitProposals:
             informed = 0.0
         elif b == 2:
             scores = self.cut_scores[j]
-            informed = float(np.exp(scores[cuts[0]] - logsumexp(scores)))
+            informed = float(np.exp(scores[cuts[0]] - np.logaddexp.reduce(scores)))
         else:
             informed = 1 / n_cuts
         return (1 - EPS) * informed + EPS / n_partitions
@@ -158,7 +158,7 @@ class SplitProposals:
             return _random_partition(rng, tuple(sorted(order)), b)
         if b == 2 and (self.posterior.is_nominal[j] or rng.random() >= EPS):
             scores = self.cut_scores[j]
-            weights = np.exp(scores - logsumexp(scores))
+            weights = np.exp(scores - np.logaddexp.reduce(scores))
             cuts = [int(rng.choice(len(scores), p=weights / weights.sum())) + 1]
         else:
             cuts = sorted((rng.permutation(len(order) - 1)[: b - 1] + 1).tolist())
