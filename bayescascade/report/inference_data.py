@@ -173,6 +173,7 @@ def _to_arviz(
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         # a run that was ended early may have fewer draws than chains
         warnings.filterwarnings("ignore", "More chains", UserWarning)
+        warnings.filterwarnings("ignore", "Found chain dimension to be longer", UserWarning)  # 1.x
         if arviz.__version__.startswith("0."):
             data = arviz.from_dict(
                 posterior=dict(posterior), sample_stats=dict(sample_stats), **common
