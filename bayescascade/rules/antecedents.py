@@ -65,11 +65,14 @@ class Antecedents:
     def __getitem__(self, index: int) -> Antecedent:
         if not 0 <= index < len(self):
             raise IndexError(f"a candidate must be from 0 to {len(self) - 1}, got {index}")
-        chosen = self.items[[item for item in self.members[index].tolist() if item >= 0]]
-        return tuple(Condition(*condition) for condition in chosen.tolist())
+        return self.conditions([item for item in self.members[index].tolist() if item >= 0])
 
     def __iter__(self) -> Iterator[Antecedent]:
         return (self[index] for index in range(len(self)))
+
+    def conditions(self, items: Sequence[int]) -> Antecedent:
+        """Return the conditions that items stand for."""
+        return tuple(Condition(*condition) for condition in self.items[list(items)].tolist())
 
     @property
     def max_size(self) -> int:

@@ -37,6 +37,7 @@ def log_first_volumes(
     (len(rules) + 1,) float64
         Nats, the `else` last; -inf where nothing is captured.
     """
+    from bayescascade.rules.kernels.layout import new_space
     from bayescascade.rules.kernels.volumes import first_log_volumes
 
     widths = [column.widths for column in schema.columns]
@@ -45,9 +46,7 @@ def log_first_volumes(
         widths[index] = np.where(inside, widths[index], 0.0)
     arrays = candidate_arrays(schema, rules, np.concatenate(widths))
     out = np.empty(len(rules) + 1)
-    box = np.empty((schema.n_columns, 2), np.int64)
-    users = np.empty(schema.n_columns, np.int64)
-    first_log_volumes(arrays, np.arange(len(rules)), box, users, out)
+    first_log_volumes(arrays, np.arange(len(rules)), new_space(arrays), out)
     with np.errstate(divide="ignore"):
         out += sum(np.log(w.sum()) for w in widths)
     return out

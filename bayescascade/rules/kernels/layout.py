@@ -24,7 +24,9 @@ __all__ = [
     "CandidateArrays",
     "ModelArrays",
     "RowArrays",
+    "VolumeSpace",
     "Work",
+    "new_space",
     "new_work",
 ]
 
@@ -99,6 +101,15 @@ class ModelArrays(NamedTuple):
     log_gamma_all: Array
 
 
+class VolumeSpace(NamedTuple):
+    """Scratch for counting cells; see `volumes`."""
+
+    box: Array  # (p, 2) int64: the codes of each column that are left, [low, high)
+    users: Array  # (p,) int64: the rules that split a column, as bits
+    masks: Array  # (D, 7) int64: the stack of splits; each cuts another column
+    shares: Array  # (D, 4) float64
+
+
 class Work(NamedTuple):
     """A list being changed, of at most R rules, and the one proposed in its stead.
 
@@ -116,13 +127,23 @@ class Work(NamedTuple):
     sizes: Array  # (2,) int64: numbers of rules
     used: Array  # (H + 1,) int64
     members: Array  # (H,) int64: a candidate being looked up
-    box: Array  # (p, 2) int64: the codes of each column that are left, [low, high)
-    users: Array  # (p,) int64: the rules that split a column, as bits
+    space: VolumeSpace
+
+
+def new_space(candidates: CandidateArrays) -> VolumeSpace:
+    """Allocate scratch for counting cells."""
+    n_columns = candidates.offsets.shape[0] - 1
+    depth = min(n_columns, MAX_RULES * candidates.members.shape[1]) + 2
+    return VolumeSpace(
+        box=np.empty((n_columns, 2), np.int64),
+        users=np.empty(n_columns, np.int64),
+        masks=np.empty((depth, 7), np.int64),
+        shares=np.empty((depth, 4)),
+    )
 
 
 def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
     """Allocate a work space; `load` fills it."""
-    n_columns = candidates.offsets.shape[0] - 1
     most = candidates.members.shape[1]
     n_words = rows.everyone.shape[0]
     return Work(
@@ -137,6 +158,5 @@ def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
         sizes=np.zeros(2, np.int64),
         used=np.zeros(most + 1, np.int64),
         members=np.empty(most, np.int64),
-        box=np.empty((n_columns, 2), np.int64),
-        users=np.empty(n_columns, np.int64),
+        space=new_space(candidates),
     )

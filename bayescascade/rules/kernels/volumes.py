@@ -17,9 +17,22 @@ from math import log
 import numpy as np
 
 from bayescascade._jit import inner_kernel, kernel
-from bayescascade.rules.kernels.layout import COLUMN, HIGH, LOW, Array, CandidateArrays
+from bayescascade.rules.kernels.layout import (
+    COLUMN,
+    HIGH,
+    LOW,
+    Array,
+    CandidateArrays,
+    VolumeSpace,
+)
 
 __all__ = ["are_disjoint", "first_log_volume", "first_log_volumes", "reset_box", "width"]
+
+# what `uncovered` is about to do
+ENTER, NEXT_GROUP, NEXT_PIECE, RETURN = range(4)
+# columns of a space's `masks` and `shares`: the groups to come, the split, and where it has got
+TODO, SPLIT, FROM, TO, AT, ON_COLUMN, OTHERS = range(7)
+SHARE, SUM, REST, PIECE = range(4)
 
 
 @inner_kernel
@@ -106,19 +119,11 @@ def _uncovered_by_one(candidates, box, rule):
 
 
 @inner_kernel
-def uncovered(candidates, rules, active, box, users):
-    """Share of the box's volume, which is positive, that no active rule covers.
-
-    rules (m,) int64: candidates; active: bits of those that hold somewhere in the box; users (p,)
-    int64: scratch. The box is the same afterwards.
-    """
-    if active == 0:
-        return 1.0
-    last = 0
-    while active >> (last + 1) != 0:
-        last += 1
-    for r in range(last + 1):
-        if active >> r & 1:
+def _mark_users(candidates, rules, active, box, users):
+    """Write which active rules split each column; return False if a rule covers the box."""
+    mask, r = active, 0
+    while mask != 0:
+        if mask & 1:
             covers = True
             for k in range(candidates.sizes[rules[r]]):
                 item = candidates.members[rules[r], k]
@@ -126,98 +131,169 @@ def uncovered(candidates, rules, active, box, users):
                     covers = False
                     users[candidates.items[item, COLUMN]] = 0
             if covers:
-                return 0.0
-    for r in range(last + 1):
-        if active >> r & 1:
+                return False
+        mask >>= 1
+        r += 1
+    mask, r = active, 0
+    while mask != 0:
+        if mask & 1:
             for k in range(candidates.sizes[rules[r]]):
                 item = candidates.members[rules[r], k]
                 if _is_open(candidates, box, item):
                     users[candidates.items[item, COLUMN]] |= 1 << r
-    share = 1.0
-    todo = active
-    while todo != 0 and share > 0.0:
-        group = todo & -todo
-        frontier = group
-        column, most = -1, 0
-        n_rules = 0
-        while frontier != 0:
-            r = 0
-            while not frontier >> r & 1:
-                r += 1
-            frontier &= ~(1 << r)
-            n_rules += 1
-            for k in range(candidates.sizes[rules[r]]):
-                item = candidates.members[rules[r], k]
-                if _is_open(candidates, box, item):
-                    c = candidates.items[item, COLUMN]
-                    found = users[c] & ~group
-                    group |= found
-                    frontier |= found
-                    n_users = 0
-                    mask = users[c]
-                    while mask != 0:
-                        mask &= mask - 1
-                        n_users += 1
-                    if n_users > most or (n_users == most and c < column):
-                        column, most = c, n_users
-        todo &= ~group
-        if n_rules == 1:
-            r = 0
-            while not group >> r & 1:
-                r += 1
-            share *= _uncovered_by_one(candidates, box, rules[r])
-        else:
-            share *= _split(candidates, rules, group, column, box, users)
-    return share
+        mask >>= 1
+        r += 1
+    return True
 
 
 @inner_kernel
-def _split(candidates, rules, group, column, box, users):
-    """Share of the box that a group of rules leaves, by cutting one of the columns they share."""
-    low, high = box[column, 0], box[column, 1]
-    on_column = users[column]
-    others = group & ~on_column
-    share, rest = 0.0, 0.0
-    at = low
-    while at < high:
-        until = high
-        holding = 0
-        mask = on_column
+def _find_group(candidates, rules, todo, box, users):
+    """Return the lowest rule's group: the rules that it is connected to by shared open columns.
+
+    Also returned: the column that most of them use, and how many do; with one, the rule is alone.
+    """
+    group = todo & -todo
+    frontier = group
+    column, most = np.int64(-1), 0
+    while frontier != 0:
         r = 0
-        while mask >> r != 0:
-            if mask >> r & 1:
-                k = 0
-                while candidates.items[candidates.members[rules[r], k], COLUMN] != column:
-                    k += 1
-                item = candidates.members[rules[r], k]
-                if candidates.items[item, LOW] > at:
-                    until = min(until, np.int64(candidates.items[item, LOW]))
-                elif candidates.items[item, HIGH] > at:
-                    until = min(until, np.int64(candidates.items[item, HIGH]))
-                    holding |= 1 << r
+        while not frontier >> r & 1:
             r += 1
-        piece = width(candidates, column, at, until)
-        if piece > 0.0:
-            if holding == 0:
-                rest += piece  # no rule looks at the column any more: one piece in effect
-            else:
-                box[column, 0], box[column, 1] = at, until
-                share += piece * uncovered(candidates, rules, others | holding, box, users)
-        at = until
-    box[column, 0], box[column, 1] = low, high
-    total = width(candidates, column, low, high)
-    if rest > 0.0:
-        share += rest * uncovered(candidates, rules, others, box, users)
-    return share / total
+        frontier &= ~(1 << r)
+        for k in range(candidates.sizes[rules[r]]):
+            item = candidates.members[rules[r], k]
+            if _is_open(candidates, box, item):
+                c = np.int64(candidates.items[item, COLUMN])
+                found = users[c] & ~group
+                group |= found
+                frontier |= found
+                n_users = 0
+                mask = users[c]
+                while mask != 0:
+                    mask &= mask - 1
+                    n_users += 1
+                if n_users > most or (n_users == most and c < column):
+                    column, most = c, n_users
+    return group, column, most
 
 
 @inner_kernel
-def first_log_volume(candidates, rules, part, rule, box, users):
+def _next_piece(candidates, rules, on_column, column, at, high):
+    """Return where the piece of a column that starts at a code ends, and the rules that hold there.
+
+    A piece begins and ends where conditions of the rules `on_column` do.
+    """
+    until = high
+    holding = 0
+    mask, r = on_column, 0
+    while mask != 0:
+        if mask & 1:
+            k = 0
+            while candidates.items[candidates.members[rules[r], k], COLUMN] != column:
+                k += 1
+            item = candidates.members[rules[r], k]
+            if candidates.items[item, LOW] > at:
+                until = min(until, np.int64(candidates.items[item, LOW]))
+            elif candidates.items[item, HIGH] > at:
+                until = min(until, np.int64(candidates.items[item, HIGH]))
+                holding |= 1 << r
+        mask >>= 1
+        r += 1
+    return until, holding
+
+
+@inner_kernel
+def uncovered(candidates, rules, active, space):
+    """Share of the box's volume, which is positive, that no active rule covers.
+
+    rules (m,) int64: candidates; active: bits of those that hold somewhere in the box. The box is
+    the same afterwards. What would be recursion is a stack: numba's disk cache cannot hold
+    functions that call themselves.
+    """
+    box, users, masks, shares = space.box, space.users, space.masks, space.shares
+    depth = 0
+    pending = active
+    phase = ENTER
+    result = 1.0
+    while True:
+        if phase == ENTER:  # the share that `pending` leaves of the box as it is now
+            phase = RETURN
+            if pending == 0:
+                result = 1.0
+            elif not _mark_users(candidates, rules, pending, box, users):
+                result = 0.0
+            else:
+                masks[depth, TODO] = pending
+                shares[depth, SHARE] = 1.0
+                phase = NEXT_GROUP
+        elif phase == NEXT_GROUP:
+            if masks[depth, TODO] == 0 or shares[depth, SHARE] == 0.0:
+                result = shares[depth, SHARE]
+                phase = RETURN
+                continue
+            group, column, n_users = _find_group(candidates, rules, masks[depth, TODO], box, users)
+            masks[depth, TODO] &= ~group
+            if n_users == 1:
+                r = 0
+                while not group >> r & 1:
+                    r += 1
+                shares[depth, SHARE] *= _uncovered_by_one(candidates, box, rules[r])
+                continue
+            masks[depth, SPLIT] = column
+            masks[depth, FROM], masks[depth, TO] = box[column, 0], box[column, 1]
+            masks[depth, AT] = box[column, 0]
+            masks[depth, ON_COLUMN] = users[column]
+            masks[depth, OTHERS] = group & ~users[column]
+            shares[depth, SUM] = 0.0
+            shares[depth, REST] = 0.0
+            phase = NEXT_PIECE
+        elif phase == NEXT_PIECE:
+            column, high = masks[depth, SPLIT], masks[depth, TO]
+            at = masks[depth, AT]
+            piece, holding = 0.0, 0
+            while at < high and holding == 0:
+                until, holding = _next_piece(
+                    candidates, rules, masks[depth, ON_COLUMN], column, at, high
+                )
+                piece = width(candidates, column, at, until)
+                if holding == 0:
+                    # no rule looks at the column any more: all such pieces are one in effect
+                    shares[depth, REST] += piece
+                elif piece > 0.0:
+                    box[column, 0], box[column, 1] = at, until
+                else:
+                    holding = 0
+                at = until
+            masks[depth, AT] = at
+            if holding == 0:
+                box[column, 0], box[column, 1] = masks[depth, FROM], high
+                piece = shares[depth, REST]
+                shares[depth, REST] = 0.0
+            if piece > 0.0:
+                shares[depth, PIECE] = piece
+                pending = masks[depth, OTHERS] | holding
+                depth += 1
+                phase = ENTER
+            else:
+                whole = width(candidates, column, masks[depth, FROM], high)
+                shares[depth, SHARE] *= shares[depth, SUM] / whole
+                phase = NEXT_GROUP
+        else:
+            if depth == 0:
+                return result
+            depth -= 1
+            shares[depth, SUM] += shares[depth, PIECE] * result
+            phase = NEXT_PIECE
+
+
+@inner_kernel
+def first_log_volume(candidates, rules, part, rule, space):
     """Log share of the domain that `rule` (-1: anything) captures after the first `part` rules.
 
-    box (p, 2) int64: the domain, as `reset_box` leaves it; the same afterwards. -inf if it
-    captures nothing.
+    The space's box is the domain, as `reset_box` leaves it, and the same afterwards. -inf if
+    nothing is captured.
     """
+    box = space.box
     log_share = 0.0
     if rule >= 0:
         for k in range(candidates.sizes[rule]):
@@ -233,7 +309,7 @@ def first_log_volume(candidates, rules, part, rule, box, users):
         for r in range(part):
             if _overlaps(candidates, box, rules[r]):
                 active |= 1 << r
-        share = uncovered(candidates, rules, active, box, users)
+        share = uncovered(candidates, rules, active, space)
         log_share += log(share) if share > 0.0 else -np.inf
     if rule >= 0:
         for k in range(candidates.sizes[rule]):
@@ -245,14 +321,14 @@ def first_log_volume(candidates, rules, part, rule, box, users):
 
 @kernel
 def first_log_volumes(
-    candidates: CandidateArrays, rules: Array, box: Array, users: Array, out: Array
+    candidates: CandidateArrays, rules: Array, space: VolumeSpace, out: Array
 ) -> None:
     """Write the log share of the domain that each part captures first, -inf if none.
 
-    rules (m,) int64: candidates; box (p, 2) and users (p,) int64: scratch; out (m + 1,) float64.
+    rules (m,) int64: candidates; out (m + 1,) float64.
     """
-    reset_box(candidates, box)
+    reset_box(candidates, space.box)
     n_rules = rules.shape[0]
     for part in range(n_rules):
-        out[part] = first_log_volume(candidates, rules, part, rules[part], box, users)
-    out[n_rules] = first_log_volume(candidates, rules, n_rules, -1, box, users)
+        out[part] = first_log_volume(candidates, rules, part, rules[part], space)
+    out[n_rules] = first_log_volume(candidates, rules, n_rules, -1, space)
