@@ -207,6 +207,17 @@ class Column:
             words.insert(0, "in " + bins)
         return " or ".join(words)
 
+    def edge_texts(self) -> list[str]:
+        """Return the edges in words, with as few digits, six or more, as keep them apart."""
+        for digits in range(6, 18):
+            texts = [
+                str(int(edge)) if edge.is_integer() and abs(edge) < 1e15 else f"{edge:.{digits}g}"
+                for edge in self.edges
+            ]
+            if len({float(text) for text in texts}) == len(texts):
+                break
+        return texts
+
     def to_dict(self) -> dict[str, object]:
         """Return the column as plain JSON types."""
         return {
@@ -295,12 +306,12 @@ class Column:
     def _bins_between(self, pair: list[object]) -> tuple[int, ...]:
         # An edge may also be given as it is printed.
         position = {edge: i for i, edge in enumerate(self.edges)}
-        position |= {float(text): i for i, text in enumerate(self._edge_texts())} | position
+        position |= {float(text): i for i, text in enumerate(self.edge_texts())} | position
         ends = [position.get(end, -1) if isinstance(end, (int, float)) else -1 for end in pair]
         if len(ends) != 2 or min(ends) < 0 or ends[0] >= ends[1]:
             raise DataError(
                 f'evidence on column "{self.name}" must be a number or a pair of increasing edges '
-                f"out of {', '.join(self._edge_texts())}, got {pair}"
+                f"out of {', '.join(self.edge_texts())}, got {pair}"
             )
         return tuple(range(ends[0], ends[1]))
 
@@ -321,24 +332,13 @@ class Column:
         return ", ".join(texts[: 1 + last - first])
 
     def _describe_bins(self, first: int, last: int) -> str:
-        texts = self._edge_texts()
+        texts = self.edge_texts()
         closing = "]" if last == len(self.edges) - 2 else ")"
         return f"[{texts[first]}, {texts[last + 1]}{closing}"
 
-    def _edge_texts(self) -> list[str]:
-        """Return the edges with as few digits, six or more, as keep them apart."""
-        for digits in range(6, 18):
-            texts = [
-                str(int(edge)) if edge.is_integer() and abs(edge) < 1e15 else f"{edge:.{digits}g}"
-                for edge in self.edges
-            ]
-            if len({float(text) for text in texts}) == len(texts):
-                break
-        return texts
-
     def _unknown_message(self, value: object, where: str) -> str:
         if self.kind == "continuous":
-            texts = self._edge_texts()
+            texts = self.edge_texts()
             return (
                 f'column "{self.name}" has {value}{where}, outside [{texts[0]}, {texts[-1]}] '
                 "(a bin includes its lower edge, the last bin both)"
