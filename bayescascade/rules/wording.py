@@ -1,0 +1,70 @@
+"""Conditions as plain data, and in words where the outer bins are open.
+
+A density ends at the outer edges of a column's bins; labels do not: a classifier takes a value
+beyond the range that it learned from for one of the outer bin, and says so.
+"""
+
+from typing import Any
+
+from bayescascade.column import Column
+from bayescascade.rules.antecedents import Antecedent
+from bayescascade.schema import Schema
+
+__all__ = ["antecedent_dict", "open_antecedent_words"]
+
+
+def antecedent_dict(
+    schema: Schema, antecedent: Antecedent, *, is_open: bool = False
+) -> dict[str, Any]:
+    """Return an antecedent as plain data: what each column must be, by name.
+
+    A list of levels, neighbors if the column is ordinal; ``{"interval": [low, high]}`` if it is
+    continuous; ``[None]`` for the missing level of any. With `is_open` an end of an interval at the
+    range's end is None, for there is no end.
+    """
+    record: dict[str, Any] = {}
+    for index, low, high in antecedent:
+        column = schema.columns[index]
+        if _is_missing(column, low):
+            record[column.name] = [None]
+        elif column.kind == "continuous":
+            ends: list[float | None] = [column.edges[low], column.edges[high]]
+            if is_open and low == 0:
+                ends[0] = None
+            if is_open and high == len(column.edges) - 1:
+                ends[1] = None
+            record[column.name] = {"interval": ends}
+        else:
+            record[column.name] = list(column.levels[low:high])
+    return record
+
+
+def open_antecedent_words(schema: Schema, antecedent: Antecedent) -> str:
+    """Return an antecedent in words, such as "age is below 25 and sex is male"."""
+    words = []
+    for index, low, high in antecedent:
+        column = schema.columns[index]
+        is_open = column.kind == "continuous" and not _is_missing(column, low)
+        described = (
+            _describe_open_bins(column, low, high)
+            if is_open
+            else column.describe_codes(range(low, high))
+        )
+        words.append(f"{column.name} is {described}")
+    return " and ".join(words)
+
+
+def _describe_open_bins(column: Column, low: int, high: int) -> str:
+    n_bins = len(column.edges) - 1
+    texts = column.edge_texts()
+    if low == 0 and high == n_bins:
+        return "not missing"
+    if low == 0:
+        return f"below {texts[high]}"
+    if high == n_bins:
+        return f"{texts[low]} or more"
+    return f"in [{texts[low]}, {texts[high]})"
+
+
+def _is_missing(column: Column, low: int) -> bool:
+    return column.has_missing_level and low == column.n_levels - 1
