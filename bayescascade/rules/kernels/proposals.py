@@ -24,10 +24,10 @@ def draw_candidate(rng, candidates, model):
 @inner_kernel
 def is_listed(rules, n_rules, rule):
     """Whether a candidate is one of the rules."""
-    for position in range(n_rules):
-        if rules[position] == rule:
-            return True
-    return False
+    position = 0
+    while position < n_rules and rules[position] != rule:
+        position += 1
+    return position < n_rules
 
 
 @inner_kernel

@@ -16,7 +16,6 @@ from bayescascade.rules.kernels.layout import (
     DENSITY,
     EDIT,
     MAX_RULES,
-    RELOCATE,
     REMOVE,
     REPLACE,
     SWAP,
@@ -29,7 +28,7 @@ from bayescascade.rules.kernels.layout import (
 from bayescascade.rules.kernels.proposals import draw_candidate, edit, is_listed
 from bayescascade.rules.kernels.volumes import are_disjoint, first_log_volume, reset_box
 
-__all__ = ["evaluate", "load", "sweep"]
+__all__ = ["load", "sweep"]
 
 CURRENT, TRIAL = 0, 1  # rows of the work space's pairs
 
@@ -191,7 +190,7 @@ def propose(rng, candidates, model, work, move):
     work.sizes[TRIAL] = n_rules
     for part in range(n_rules):
         trial[part] = rules[part]
-    if move == REPLACE or move == EDIT:
+    if move in (REPLACE, EDIT):
         if move == REPLACE:
             new = draw_candidate(rng, candidates, model)
             log_ratio = model.log_proposal[candidates.sizes[gone]]

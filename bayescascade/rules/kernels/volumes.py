@@ -5,7 +5,8 @@ A part of a list holds the cells of a box (its rule's) that are in none of the b
 open column cover independently, so their shares multiply; within a group, the column that most
 rules use is cut wherever one of their conditions begins or ends, and the shares of the pieces add
 up. Everything added and multiplied is >= 0, so nothing cancels: the result is exact to rounding,
-and 0 exactly if no cell of positive volume is left.
+and 0 exactly if no cell of positive volume is left. (Only a share below 1e-308 of its box, which
+takes dozens of bins that are each a tiny part of their column, is lost to underflow.)
 
 Counting the cells of a union of boxes is #P-hard, so the worst case is exponential: at most
 ``prod (pieces of a column)`` over the columns that connected rules share, and never more than a
