@@ -29,7 +29,7 @@ __all__ = ["AdaptiveSchedule", "GeometricSchedule", "Schedule", "anneal"]
 
 S = TypeVar("S")
 
-MAX_TEMPERATURES = 1000  # per cycle; more would only cost calls of a compiled block
+N_TEMPERATURES = 1000  # per cycle; more would only cost calls of a compiled block
 
 
 def anneal(
@@ -38,6 +38,7 @@ def anneal(
     n_steps: int,
     schedule: Schedule = GeometricSchedule(),  # noqa: B008  # immutable
     n_restarts: int = 1,
+    n_temperatures: int = N_TEMPERATURES,
     n_chains: int = 4,
     n_jobs: int | None = 1,
     seed: Seed = None,
@@ -56,9 +57,11 @@ def anneal(
     n_steps : int >= 1
         Steps per chain, all cycles together.
     schedule : GeometricSchedule, AdaptiveSchedule or another Schedule
-        How a cycle cools; its temperature changes up to 1,000 times.
+        How a cycle cools.
     n_restarts : int >= 1, <= n_steps
         Number of cooling cycles per chain.
+    n_temperatures : int >= 1
+        Temperatures of a cycle; fewer when there are fewer steps.
     n_chains, n_jobs, seed, initial_states, moves, progress, checkpoint, resume
         As for `samplers.metropolis`.
 
@@ -81,7 +84,7 @@ def anneal(
         raise SamplerValueError(f"schedule must be one with a Schedule's methods, got {schedule!r}")
     program = _Annealing(
         target=target,
-        plan=_cycles(n_steps, n_restarts),
+        plan=_cycles(n_steps, n_restarts, n_temperatures),
         choice=choose_moves(target, moves),
         schedule=schedule,
     )
@@ -89,16 +92,17 @@ def anneal(
     return run_chains(program, options)
 
 
-def _cycles(n_steps: int, n_restarts: int) -> Plan:
+def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> Plan:
     n_steps = check_integer("n_steps", n_steps, 1)
     n_restarts = check_integer("n_restarts", n_restarts, 1)
+    n_temperatures = check_integer("n_temperatures", n_temperatures, 1)
     if n_restarts > n_steps:
         raise SamplerValueError(f"n_restarts must be <= n_steps, {n_steps}, got {n_restarts}")
     ends = [cycle * n_steps // n_restarts for cycle in range(n_restarts + 1)]
     lengths = [end - start for start, end in pairwise(ends)]
     return Plan(
         tuple(
-            Phase("annealing", length, min(length, MAX_TEMPERATURES), is_traced=True)
+            Phase("annealing", length, min(length, n_temperatures), is_traced=True)
             for length in lengths
         )
     )
@@ -133,6 +137,7 @@ class _Annealing(Generic[S]):
         return {
             "n_steps": self.plan.n_steps,
             "n_restarts": len(self.plan.phases),
+            "n_temperatures": self.plan.phases[0].n_blocks,
             "schedule": _schedule_settings(self.schedule),
             "moves": self.choice.settings(),
         }

@@ -17,12 +17,12 @@ import samplers
 from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.models import CascadeModel, empirical_probabilities
 from bayescascade.cascades.posterior import CascadePosterior
-from bayescascade.cascades.search import Search, Seed
-from bayescascade.cascades.summary import FitSummary, summarize
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ParameterError
 from bayescascade.report.inference_data import PosteriorRun
 from bayescascade.schema import Rows, Schema
+from bayescascade.search import Search, Seed, default_steps, most_blocks
+from bayescascade.summary import FitSummary, summarize
 from bayescascade.table import Table
 from bayescascade.validation import check_choice, check_integer, check_weights
 
@@ -129,7 +129,11 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         search = self.check_parameters()
         table = self._to_table(X, sample_weight)
         posterior = self._make_posterior(table)
-        run = search.run(posterior)
+        run = search.run(
+            posterior,
+            default_steps=default_steps(table.n_distinct),
+            n_blocks=most_blocks(table.n_distinct),
+        )
         columns = table.schema.names
         self.posterior_ = posterior
         self.run_ = PosteriorRun.of(run, columns, _columns_of, self._settings(table))

@@ -13,7 +13,7 @@ import samplers
 from bayescascade.cascades.base import Cascade, Continuous, Names, Ordinal
 from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
 from bayescascade.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
-from bayescascade.cascades.search import Seed
+from bayescascade.search import Seed
 from bayescascade.table import Table
 
 __all__ = ["BranchCascade", "LeafCascade"]

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.cascades.density import DensityTree
-from bayescascade.cascades.summary import FitSummary
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import BayesCascadeError, ModelFileError
 from bayescascade.files import write_json
 from bayescascade.schema import Schema
+from bayescascade.summary import FitSummary
 from bayescascade.validation import check_integer
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from bayescascade.validation import check_integer
 if TYPE_CHECKING:
     from bayescascade.cascades.base import Cascade
     from bayescascade.cascades.density import DensityTree
-    from bayescascade.cascades.summary import FitSummary
     from bayescascade.schema import Schema
+    from bayescascade.summary import FitSummary
 
 __all__ = ["LEAST_WIDTH", "model_text", "posterior_lines", "trace_words", "tree_text"]
 

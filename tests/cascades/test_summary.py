@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayescascade.cascades.summary import FitSummary
 from bayescascade.report.inference_data import Diagnostic
+from bayescascade.summary import FitSummary
 from tests.cascades.fits import ESTIMATORS, fitted
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)

@@ -10,12 +10,12 @@ from rich.cells import cell_len
 
 from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.cascades.summary import FitSummary
 from bayescascade.column import Column
 from bayescascade.errors import ParameterError
 from bayescascade.report.inference_data import Diagnostic
 from bayescascade.report.text import model_text
 from bayescascade.schema import Schema
+from bayescascade.summary import FitSummary
 from tests.report.trees import random_density, titanic_tree
 
 SUMMARY = FitSummary(

@@ -51,6 +51,15 @@ def test_cools_from_the_initial_to_the_final_temperature(schedule, n_steps):
     assert sum(run.proposed.values()).sum() == 4 * n_steps
 
 
+@pytest.mark.parametrize("n_restarts", [1, 3])
+def test_temperatures_are_as_many_as_asked_for(n_restarts):
+    """A target whose blocks are dear to begin has few of them, and takes every step."""
+    run = samplers.anneal(FullRing(), n_steps=300, n_temperatures=20, n_restarts=n_restarts, seed=3)
+    betas = run.traces["inverse_temperature"].reshape(4, n_restarts, 20)
+    assert_allclose(betas, np.broadcast_to(np.geomspace(0.1, 10.0, 20), betas.shape))
+    assert sum(run.proposed.values()).sum() == 4 * 300
+
+
 def test_geometric_schedule_is_geometric():
     run = samplers.anneal(FullRing(), n_steps=400, seed=3)
     assert_allclose(run.traces["inverse_temperature"][0], np.geomspace(0.1, 10.0, 400))

@@ -183,6 +183,7 @@ def test_a_target_without_density_is_named(engine):
         (samplers.metropolis, {"warmup": np.nan}, "warmup must be a number >= 0 and < 1, got nan"),
         (samplers.metropolis, {"n_draws": 0}, "n_draws must be an integer >= 1, got 0"),
         (samplers.anneal, {"n_restarts": 0}, "n_restarts must be an integer >= 1, got 0"),
+        (samplers.anneal, {"n_temperatures": 0}, "n_temperatures must be an integer >= 1, got 0"),
         (samplers.anneal, {"n_restarts": 9}, "n_restarts must be <= n_steps, 8, got 9"),
         (samplers.anneal, {"schedule": "fast"}, "schedule must be one with .* got 'fast'"),
         (samplers.tempering, {"n_temperatures": 1}, "n_temperatures must be an integer >= 2"),

@@ -4,30 +4,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 import samplers
-from bayescascade.cascades.posterior import CascadePosterior
-from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ParameterError
-from bayescascade.table import Table
+from bayescascade.posterior import Posterior
 from bayescascade.validation import check_choice, check_integer
 
-__all__ = ["SEARCHES", "Search", "Seed"]
+__all__ = ["SEARCHES", "Search", "Seed", "default_steps", "most_blocks"]
+
+S = TypeVar("S")
 
 SEARCHES = ("anneal+metropolis", "anneal", "metropolis", "tempering")
 
 SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
-"""Hotter starts find no better trees: they grow thousands of leaves first."""
+"""Hotter starts find no better states: they grow thousands of parts first."""
+
+_MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
+_MANY_ROWS = 40_000
 
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How to look for trees; the parameters are those of the estimators.
+    """How to look for states; the parameters are those of the estimators.
 
     Raises
     ------
@@ -62,15 +65,25 @@ class Search:
         if self.resume and self.checkpoint is None:
             raise ParameterError("resume must be False without a checkpoint, got True")
 
-    def run(self, posterior: CascadePosterior) -> samplers.Run[Tree]:
-        """Anneal, sample, or both; Ctrl-C ends it with what was found."""
+    def run(
+        self, posterior: Posterior[S], *, default_steps: int, n_blocks: int = _MOST_BLOCKS
+    ) -> samplers.Run[S]:
+        """Anneal, sample, or both; Ctrl-C ends it with what was found.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        default_steps : int >= 1
+            Steps per chain and phase if the user gave none.
+        n_blocks : int >= 1
+            Draws to keep of each chain, and temperatures of an annealing.
+        """
         annealing_seed, sampling_seed = _seed_sequence(self.random_state).spawn(2)
         checkpoint = None
         if self.checkpoint is not None:
             checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
-        n_steps = self.n_steps
         common: dict[str, Any] = {
-            "n_steps": default_steps(posterior.table) if n_steps is None else n_steps,
+            "n_steps": default_steps if self.n_steps is None else self.n_steps,
             "n_chains": self.n_chains,
             "n_jobs": self.n_jobs,
             "progress": self.progress,
@@ -79,12 +92,13 @@ class Search:
         def section(name: str) -> samplers.CheckpointSection | None:
             return None if checkpoint is None else checkpoint.section(name)
 
-        run: samplers.Run[Tree] | None = None
+        run: samplers.Run[S] | None = None
         starts = None
         if "anneal" in self.search:
             run = samplers.anneal(
                 posterior,
                 schedule=SCHEDULE,
+                n_temperatures=n_blocks,
                 seed=annealing_seed,
                 checkpoint=section("first"),
                 **common,
@@ -96,6 +110,7 @@ class Search:
                 sampled = engine(
                     posterior,
                     initial_states=starts,
+                    n_draws=n_blocks,
                     seed=sampling_seed,
                     # the engine that runs first has the same section, so that a resumed run of
                     # another search is told apart
@@ -113,10 +128,18 @@ class Search:
         return run
 
 
-def default_steps(table: Table) -> int:
+def default_steps(n_distinct: int) -> int:
     """Return more steps for more rows, until steps themselves, which touch more rows, get dear."""
-    n = table.n_distinct
+    n = n_distinct
     return int(max(50_000, min(max(200_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
+
+
+def most_blocks(n_distinct: int) -> int:
+    """Return fewer blocks for more rows, for each begins by sorting all rows into a state's parts.
+
+    That takes as long as a hundred steps or more, and of many rows there are few steps.
+    """
+    return max(_LEAST_BLOCKS, min(_MOST_BLOCKS, _MOST_BLOCKS * _MANY_ROWS // max(n_distinct, 1)))
 
 
 def _seed_sequence(random_state: Seed) -> np.random.SeedSequence:
@@ -131,7 +154,7 @@ def _seed_sequence(random_state: Seed) -> np.random.SeedSequence:
     return np.random.SeedSequence(random_state)
 
 
-def _best_of(first: samplers.Run[Tree], second: samplers.Run[Tree]) -> samplers.Run[Tree]:
+def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]:
     """Return the second run with the better of the two best states, and the time of both."""
     better = first if first.best_log_density >= second.best_log_density else second
     return replace(

@@ -1,0 +1,69 @@
+"""A search runs the engines that it names on any posterior, and no more blocks than pay."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade.posterior import GibbsPosterior
+from bayescascade.search import SEARCHES, Search, default_steps, most_blocks
+
+
+class Step:
+    """One up or one down."""
+
+    def propose(self, rng: np.random.Generator, state: int) -> samplers.Proposal[int]:
+        return samplers.Proposal(state + 2 * int(rng.integers(2)) - 1, 0.0)
+
+
+def posterior() -> GibbsPosterior[int]:
+    return GibbsPosterior(
+        objective=lambda state: abs(state - 3.0),
+        start=lambda rng: int(rng.integers(10)),
+        proposals={"step": Step()},
+        summary=lambda state: {"n_leaves": abs(state) + 1.0},
+    )
+
+
+def search(**changed: Any) -> Search:
+    parameters = {
+        "search": "anneal+metropolis", "n_steps": None, "n_chains": 2, "n_jobs": 1,
+        "random_state": 0, "checkpoint": None, "resume": False, "progress": None,
+    }  # fmt: skip
+    return Search(**(parameters | changed))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_any_posterior_is_searched(name: str) -> None:
+    """Families share the searches; none may ask what a state is."""
+    run = search(search=name).run(posterior(), default_steps=600)
+    assert run.best_state == 3
+    assert run.method == name.rpartition("+")[2]
+    assert sum(run.proposed["step"][0]) == (600 if name == "anneal" else 450)
+
+
+def test_the_users_steps_come_before_the_default() -> None:
+    run = search(search="anneal", n_steps=50).run(posterior(), default_steps=600)
+    assert run.proposed["step"].sum() == 2 * 50
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_blocks_are_as_many_as_asked_for(name: str) -> None:
+    """A block too many costs a pass over all rows."""
+    run = search(search=name).run(posterior(), default_steps=600, n_blocks=20)
+    assert run.traces["log_density"].shape == (2, 20)
+
+
+def test_small_tables_have_a_thousand_blocks_and_large_ones_enough() -> None:
+    """Up to 40,000 rows nothing changes; four chains still have the 400 draws that ESS asks for."""
+    assert {most_blocks(n) for n in (0, 1, 14, 2_000, 40_000)} == {1000}
+    blocks = [most_blocks(n) for n in (40_001, 80_000, 200_000, 10**6, 10**9)]
+    assert blocks == [999, 500, 200, 125, 125]
+    assert 4 * min(blocks) >= 400
+
+
+def test_steps_grow_with_the_rows_until_they_are_dear() -> None:
+    assert [default_steps(n) for n in (0, 14, 500, 40_000, 200_000, 10**6)] == [
+        200_000, 200_000, 500_000, 1_000_000, 200_000, 50_000,
+    ]  # fmt: skip
