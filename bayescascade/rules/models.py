@@ -28,12 +28,13 @@ Departures from the thesis: its last line (1023) drops ``1 / B(alpha, .., alpha)
 the `else` included, captures no cell has density zero, because a density cannot live there.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, gammaln, logsumexp
+from scipy.special import betaincinv, gammaln
 
 from bayescascade.rules.kernels.layout import MAX_RULES
 from bayescascade.validation import check_real
@@ -74,7 +75,7 @@ class ListPrior:
         """Return the log probability of 0, 1, .. rules, (min(n_candidates, 62) + 1,) float64."""
         lengths = np.arange(min(n_candidates, MAX_RULES) + 1)
         terms = lengths * np.log(self.expected_rules) - gammaln(lengths + 1)
-        log_probabilities: Floats = terms - logsumexp(terms)
+        log_probabilities: Floats = terms - np.logaddexp.reduce(terms)
         return log_probabilities
 
     def log_sizes(self, max_size: int) -> Floats:
@@ -100,9 +101,12 @@ class ListPrior:
         weights = self.log_sizes(n_of_size.size - 1)
         left = n_of_size.copy()
         value = float(lengths[len(sizes)])
+        log_norm = np.logaddexp.reduce(weights[left > 0])
         for size in sizes:
-            value += weights[size] - logsumexp(weights[left > 0]) - np.log(left[size])
+            value += weights[size] - log_norm - math.log(left[size])
             left[size] -= 1
+            if left[size] == 0:
+                log_norm = np.logaddexp.reduce(weights[left > 0], initial=-np.inf)
         return float(value)
 
 

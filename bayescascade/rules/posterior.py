@@ -113,6 +113,10 @@ class RuleListPosterior(ABC):
 
     def log_prior(self, state: RuleList) -> float:
         """Return the log prior of a list, nats."""
+        return self._log_list_prior(state)
+
+    def _log_list_prior(self, state: RuleList) -> float:
+        """Return the log prior, nats, of a list whose parts are known to capture cells."""
         sizes = self.antecedents.sizes[list(state.rules)].tolist()
         return self.prior.log_prior(sizes, self.antecedents.n_of_size)
 
@@ -147,7 +151,10 @@ class RuleListPosterior(ABC):
         return MOVE_WEIGHTS
 
     def describe(self, state: RuleList) -> Mapping[str, float]:
-        """Return rules, conditions, columns used, first candidate (-1: none), and log prior."""
+        """Return rules, conditions, columns used, first candidate (-1: none), and log prior.
+
+        The list must be one that a chain can be in: it is not looked for parts without a cell.
+        """
         members = self.antecedents.members[list(state.rules)]
         items = members[members >= 0]
         return {
@@ -155,7 +162,7 @@ class RuleListPosterior(ABC):
             "n_conditions": float(items.size),
             "n_features": float(len(self.columns_of(state))),
             "first_rule": float(state.rules[0]) if state.rules else -1.0,
-            "log_prior": self.log_prior(state),
+            "log_prior": self._log_list_prior(state),
         }
 
     def advance(
@@ -197,6 +204,8 @@ class RuleListPosterior(ABC):
         except (KeyError, TypeError) as error:
             raise ModelFileError(f"a stored rule list cannot be read: {error}") from error
         problem = state.problem(len(self.antecedents))
+        if problem is None and self.log_prior(state) == -np.inf:
+            problem = "its prior is zero"
         if problem is not None:
             raise ModelFileError(f"a stored rule list is not valid: {problem}")
         return state
