@@ -16,11 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from bayescascade.errors import DataError
 from bayescascade.evidence import Evidence, evidence_words, narrow_evidence
-from bayescascade.rules.antecedents import Antecedent, Condition, antecedent_words
+from bayescascade.rules.antecedents import (
+    Antecedent,
+    Condition,
+    antecedent_words,
+    candidate_arrays,
+)
 from bayescascade.rules.draws import draw_from_part
 from bayescascade.rules.parts import parts_of_codes
 from bayescascade.rules.volumes import log_first_volumes
@@ -91,13 +95,18 @@ class DensityList:
         return float(self._log_widths.sum())
 
     @cached_property
+    def _widths(self) -> list[NDArray[np.float64]]:
+        """Width of each column's codes, 0 where the evidence excludes them."""
+        widths = [column.widths for column in self.schema.columns]
+        for j, allowed in self.evidence.items():
+            widths[j][np.setdiff1d(np.arange(widths[j].size), allowed)] = 0.0
+        return widths
+
+    @cached_property
     def _log_widths(self) -> NDArray[np.float64]:
         """Log of the total width of each column's codes that the evidence leaves, (p,) float64."""
-        widths = [column.widths for column in self.schema.columns]
-        left = (
-            w[list(self.evidence[j])] if j in self.evidence else w for j, w in enumerate(widths)
-        )
-        return np.log([w.sum() for w in left])
+        log_widths: NDArray[np.float64] = np.log([widths.sum() for widths in self._widths])
+        return log_widths
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -148,8 +157,7 @@ class DensityList:
         is_open = (codes[columns] < 0).any(axis=0)
         if is_open.any():
             seen, position = np.unique(codes[columns][:, is_open], axis=1, return_inverse=True)
-            known = np.array([self._log_density_of_rule_columns(pattern) for pattern in seen.T])
-            scores[is_open] = known[position.reshape(-1)]
+            scores[is_open] = self._score_open(seen)[position.reshape(-1)]
         for j in np.setdiff1d(np.arange(self.schema.n_columns), columns):
             scores[codes[j] < 0] += self._log_widths[j]
         scores[~self._agrees(codes)] = -np.inf
@@ -160,16 +168,29 @@ class DensityList:
         """The columns that rules look at, ascending."""
         return sorted({condition.column for rule in self.rules for condition in rule})
 
-    def _log_density_of_rule_columns(self, pattern: NDArray[np.int32]) -> float:
-        """Return the log density of a row whose rule columns are `pattern` and others are there."""
-        codes = np.full(self.schema.n_columns, -1, np.int32)
-        codes[self._rule_columns] = pattern
-        log_volumes = self._log_volumes_given(codes)
-        log_seen = sum(
-            np.log(self.schema.columns[j].widths[code]) for j, code in enumerate(codes) if code >= 0
+    def _score_open(self, cells: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of rows of which all columns but the rules' are there.
+
+        `cells` (n_rule_columns, n_rows) are those of the rules' columns, -1 where missing.
+        """
+        from bayescascade.rules.kernels.layout import new_space
+        from bayescascade.rules.kernels.scoring import score_open_rows
+
+        widths = np.concatenate(self._widths)
+        arrays = candidate_arrays(self.schema, self.rules, widths.copy())
+        scores = np.empty(cells.shape[1])
+        score_open_rows(
+            arrays,
+            np.arange(self.n_rules),
+            new_space(arrays),
+            widths,
+            np.array(self._rule_columns, np.int64),
+            np.ascontiguousarray(cells),
+            self.log_densities,
+            np.empty(self.n_rules + 1),
+            scores,
         )
-        log_others = np.delete(self._log_widths, self._rule_columns).sum()
-        return float(logsumexp(self.log_densities + log_volumes) - log_seen - log_others)
+        return scores
 
     def _log_volumes_given(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log volume of each part's cells that agree with one row's cells."""

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from bayescascade.levels import level_text
 from bayescascade.rules.antecedents import Antecedent
 from bayescascade.rules.encoding import encode_for_labels
+from bayescascade.rules.models import label_intervals, label_probabilities
 from bayescascade.rules.parts import parts_of_codes
 from bayescascade.rules.wording import antecedent_dict, open_antecedent_words
 from bayescascade.schema import Schema
@@ -66,9 +66,7 @@ class LabelList:
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """Posterior mean probability of each class in each part, (n_rules + 1, n_classes)."""
-        weights = self.counts + self.concentration
-        probabilities: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
-        return probabilities
+        return label_probabilities(self.counts, self.concentration)
 
     def intervals(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return equal-tailed credible intervals, (n_rules + 1, n_classes, 2) float64.
@@ -79,18 +77,7 @@ class LabelList:
             Posterior probability that one class's probability is inside, for each class by itself.
         """
         level = check_probability("level", level, strict=True)
-        of_class, of_others = self.beta_parameters
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        intervals: NDArray[np.float64] = betaincinv(
-            of_class[..., None], of_others[..., None], tails
-        )
-        return intervals
-
-    @cached_property
-    def beta_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Both parameters of each class probability's marginal, (n_rules + 1, n_classes) each."""
-        of_class = self.counts + self.concentration
-        return of_class, of_class.sum(axis=1, keepdims=True) - of_class
+        return label_intervals(self.counts, self.concentration, level)
 
     # -- words -------------------------------------------------------------------------------------
 
