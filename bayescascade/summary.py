@@ -1,14 +1,14 @@
-"""What a fit says about itself: its data, its convergence, and how sure it is of the tree."""
+"""What a fit says about itself: its data, its convergence, and how sure it is of what it found."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from bayescascade.cascades.tree import Tree
 from bayescascade.report.inference_data import Diagnostic, PosteriorRun
+from bayescascade.report.trace import Trace
+from bayescascade.report.words import trace_words
 from bayescascade.table import Table
 
 __all__ = ["FitSummary", "summarize"]
@@ -37,13 +37,11 @@ class FitSummary:
     acceptance : mapping of str to float
         Share of each move's proposals that were accepted while sampling.
     diagnostics : mapping of str to Diagnostic
-        Of "log_posterior" and "n_leaves"; empty if nothing was sampled.
-    leaf_counts : mapping of int to float
-        Posterior share of each number of leaves among the draws, most probable first.
-    first_split : mapping of str to float
-        Share of draws whose root splits each column, most probable first.
-    column_use : mapping of str to float
-        Share of draws that split each column anywhere, most probable first.
+        Of "log_posterior" and the size, such as "n_leaves"; empty if nothing was sampled.
+    shares : mapping of str to mapping of str to float
+        Shares of the draws by title and label, most probable first, such as
+        ``{"leaves": {"9": 0.7, "8": 0.3}, "first split": {"sex": 1.0}, ...}``; empty if nothing was
+        sampled.
     """
 
     source: str
@@ -57,9 +55,7 @@ class FitSummary:
     interrupted: bool
     acceptance: Mapping[str, float]
     diagnostics: Mapping[str, Diagnostic]
-    leaf_counts: Mapping[int, float]
-    first_split: Mapping[str, float]
-    column_use: Mapping[str, float]
+    shares: Mapping[str, Mapping[str, float]]
 
     @property
     def warnings(self) -> list[str]:
@@ -67,9 +63,8 @@ class FitSummary:
         found = []
         for name, diagnostic in self.diagnostics.items():
             if not diagnostic.is_fine:
-                words = {"log_posterior": "log posterior", "n_leaves": "leaves"}.get(name, name)
                 found.append(
-                    f"{words}: R-hat {diagnostic.r_hat:.3f} (should be at most 1.01), "
+                    f"{trace_words(name)}: R-hat {diagnostic.r_hat:.3f} (should be at most 1.01), "
                     f"ESS {diagnostic.ess:,.0f} (at least 400)"
                 )
         return found
@@ -83,7 +78,6 @@ class FitSummary:
             name: {k: _plain(v) for k, v in asdict(d).items()}
             for name, d in self.diagnostics.items()
         }
-        record["leaf_counts"] = {str(k): v for k, v in self.leaf_counts.items()}
         return record
 
     @classmethod
@@ -110,18 +104,16 @@ class FitSummary:
                 for k, v in record["acceptance"].items()
             },
             diagnostics=diagnostics,
-            leaf_counts={int(k): _finite(v) for k, v in record["leaf_counts"].items()},
-            first_split={str(k): _finite(v) for k, v in record["first_split"].items()},
-            column_use={str(k): _finite(v) for k, v in record["column_use"].items()},
+            shares={
+                str(title): {str(label): _share(v) for label, v in shares.items()}
+                for title, shares in record["shares"].items()
+            },
         )
 
 
-def summarize(table: Table, run: PosteriorRun[Tree], search: str) -> FitSummary:
+def summarize(table: Table, run: PosteriorRun[Any], search: str) -> FitSummary:
     """Return the summary of a run on a table."""
-    draws = [tree for chain in run.draws for tree in chain]
-    names = table.schema.names
-    first = [names[tree.feature[0]] if tree.n_leaves > 1 else "none" for tree in draws]
-    used = run.column_use().mean(axis=(0, 1)) if draws else np.zeros(len(names))
+    is_sampled = any(run.draws)
     return FitSummary(
         source=table.source,
         n_rows=table.n_rows,
@@ -130,22 +122,12 @@ def summarize(table: Table, run: PosteriorRun[Tree], search: str) -> FitSummary:
         notes=table.notes,
         method=search,
         n_chains=len(run.final_states),
-        n_draws=run.traces["log_density"].shape[1] if draws else 0,
+        n_draws=run.traces["log_density"].shape[1] if is_sampled else 0,
         interrupted=run.interrupted,
         acceptance=run.acceptance,
-        diagnostics=run.diagnostics() if draws else {},
-        leaf_counts=_shares([tree.n_leaves for tree in draws]),
-        first_split=_shares(first),
-        column_use=dict(sorted(zip(names, used.tolist(), strict=True), key=lambda item: -item[1]))
-        if draws
-        else {},
+        diagnostics=run.diagnostics() if is_sampled else {},
+        shares=Trace.of(run).shares() if is_sampled else {},
     )
-
-
-def _shares(values: list[Any]) -> dict[Any, float]:
-    """Return the share of each value, largest first, ties by value."""
-    counted = sorted(Counter(values).items(), key=lambda item: (-item[1], item[0]))
-    return {value: count / len(values) for value, count in counted}
 
 
 def _plain(number: float) -> float | None:
@@ -157,3 +139,10 @@ def _finite(value: Any) -> float:
     if not np.isfinite(number):
         raise ValueError(f"a summary's numbers must be finite, got {number}")
     return number
+
+
+def _share(value: Any) -> float:
+    share = _finite(value)
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share must be from 0 to 1, got {share}")
+    return share

@@ -136,7 +136,14 @@ class Cascade(DensityMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-
         )
         columns = table.schema.names
         self.posterior_ = posterior
-        self.run_ = PosteriorRun.of(run, columns, _columns_of, self._settings(table))
+        self.run_ = PosteriorRun.of(
+            run,
+            size="n_leaves",
+            columns=columns,
+            columns_of=_columns_of,
+            labels={"first_feature": columns.__getitem__},
+            settings=self._settings(table),
+        )
         self.schema_ = table.schema
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)

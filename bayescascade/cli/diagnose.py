@@ -38,9 +38,11 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
 
 def _write_plots(trace: "Trace", folder: Path) -> None:
     from bayescascade.files import replaced_file
-    from bayescascade.report.pictures import plot_leaf_counts, plot_ranks, plot_traces
+    from bayescascade.report.pictures import plot_ranks, plot_sizes, plot_traces
+    from bayescascade.report.words import SIZES
 
-    plots = {"traces": plot_traces, "leaf_counts": plot_leaf_counts, "ranks": plot_ranks}
+    sizes = f"{SIZES[trace.size][0]}_counts"  # leaf_counts, rule_counts
+    plots = {"traces": plot_traces, sizes: plot_sizes, "ranks": plot_ranks}
     for name, plot in plots.items():
         with replaced_file(folder / f"{name}.png") as temporary:
             plot(trace).savefig(temporary, format="png", dpi=150)

@@ -6,7 +6,7 @@ ArviZ itself is imported only to make an ``InferenceData`` (ArviZ 0.x) or ``Data
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +21,15 @@ S = TypeVar("S")
 
 RHAT_CEILING = 1.01
 ESS_FLOOR = 400.0
+
+_NOT_PARAMETERS = (
+    "log_density",
+    "acceptance_rate",
+    "inverse_temperature",
+    "best_log_density",
+    "log_prior",
+)
+"""Traces that say how a chain fares, not what its states are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,40 +75,67 @@ def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PosteriorRun(Run[S]):
-    """A run that knows the names of its columns and speaks ArviZ.
+    """A run that knows what its traces mean, and speaks ArviZ.
 
     Attributes
     ----------
+    size : str
+        Name of the trace that says how large a state is, such as "n_leaves".
     columns : tuple of str
         Names of the table's columns.
     columns_of : callable
         State to the indices of the columns that it uses.
+    labels : mapping of str to callable
+        For each trace of codes, such as "first_feature", from a code >= 0 to what it stands for;
+        negative codes stand for none.
     settings : mapping of str to str, int, float or None
         What the trace file should say about the fit.
     """
 
+    size: str
     columns: tuple[str, ...]
-    columns_of: Callable[[S], Sequence[int]]
+    columns_of: Callable[[S], Sequence[int]] = field(compare=False, repr=False)
+    labels: Mapping[str, Callable[[int], str]] = field(compare=False, repr=False)
     settings: Mapping[str, Any]
 
     @classmethod
     def of(
         cls,
         run: Run[S],
+        *,
+        size: str,
         columns: tuple[str, ...],
         columns_of: Callable[[S], Sequence[int]],
+        labels: Mapping[str, Callable[[int], str]],
         settings: Mapping[str, Any],
     ) -> "PosteriorRun[S]":
         """Return the run with what reporting needs."""
         found = {part.name: getattr(run, part.name) for part in fields(run)}
-        return cls(**found, columns=columns, columns_of=columns_of, settings=settings)
+        return cls(
+            **found,
+            size=size,
+            columns=columns,
+            columns_of=columns_of,
+            labels=labels,
+            settings=settings,
+        )
 
     def diagnostics(self) -> dict[str, Diagnostic]:
-        """Return R-hat and effective sample size of log posterior and leaf count, by name."""
+        """Return R-hat and effective sample size of log posterior and size, by name."""
         return {
             "log_posterior": diagnose_array(self.traces["log_density"]),
-            **{k: diagnose_array(self.traces[k]) for k in ("n_leaves",) if k in self.traces},
+            self.size: diagnose_array(self.traces[self.size]),
         }
+
+    @property
+    def described(self) -> dict[str, NDArray[np.float64]]:
+        """The traces that describe states, in their order, (n_chains, n_draws) each."""
+        return {k: trace for k, trace in self.traces.items() if k not in _NOT_PARAMETERS}
+
+    def labels_of(self, name: str) -> dict[int, str]:
+        """Return what the codes in a trace stand for, ascending, without the negative ones."""
+        codes = np.unique(self.traces[name]).astype(np.int64).tolist()
+        return {code: self.labels[name](code) for code in codes if code >= 0}
 
     def column_use(self) -> NDArray[np.bool_]:
         """Return which columns each kept draw uses, (n_chains, n_draws, n_columns)."""
@@ -113,17 +149,17 @@ class PosteriorRun(Run[S]):
     def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
         """Return the run for ArviZ.
 
-        Group ``posterior`` has ``n_leaves``, ``depth``, ``n_features``, ``first_feature`` (index
-        of the column split first, -1 for none) and ``feature_used`` per column; group
-        ``sample_stats`` has ``lp`` (log posterior, nats), ``log_likelihood``, ``log_prior``,
-        ``acceptance_rate`` and, per move, ``proposed`` and ``accepted`` since the draw before.
+        Group ``posterior`` has what the posterior's `describe` says of a state (without its log
+        prior) and ``feature_used`` per column. A trace of codes, such as ``first_feature`` (the
+        column split first, -1 for none), is told by the coordinates ``first_feature_code`` and
+        ``first_feature_label``. Group ``sample_stats`` has ``lp`` (log posterior, nats),
+        ``log_likelihood``, ``log_prior``, ``acceptance_rate`` and, per move, ``proposed`` and
+        ``accepted`` since the draw before.
         """
         log_density = self.traces["log_density"]
         log_prior = self.traces["log_prior"]
         moves = list(self.proposed)
-        posterior = {
-            name: self.traces[name] for name in ("n_leaves", "depth", "n_features", "first_feature")
-        }
+        posterior: dict[str, NDArray[Any]] = dict(self.described)
         dims = {"proposed": ["move"], "accepted": ["move"]}
         coords: dict[str, Sequence[str]] = {"move": moves}
         used = self.column_use()
@@ -139,7 +175,16 @@ class PosteriorRun(Run[S]):
             "proposed": np.stack([self.proposed[name] for name in moves], axis=-1),
             "accepted": np.stack([self.accepted[name] for name in moves], axis=-1),
         }
-        return _to_arviz(posterior, sample_stats, coords, dims, self.told())
+        data = _to_arviz(posterior, sample_stats, coords, dims, self.told())
+        for name in self.labels:
+            labels = self.labels_of(name)
+            data["posterior"].coords.update(
+                {
+                    f"{name}_code": np.array(list(labels), np.int64),
+                    f"{name}_label": (f"{name}_code", np.array(list(labels.values()), np.str_)),
+                }
+            )
+        return data
 
     def told(self) -> dict[str, Any]:
         """Return what a trace says about its fit: settings, engine, whether it was interrupted.

@@ -12,24 +12,23 @@ from numpy.typing import NDArray
 from bayescascade.errors import DataError
 from bayescascade.report.inference_data import diagnose_array
 from bayescascade.report.numbers import diagnostic_text
-from bayescascade.report.text import trace_words
 from bayescascade.report.trace import Trace
 from bayescascade.report.tree_picture import draw_tree, tree_dot
+from bayescascade.report.words import trace_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_tree", "plot_leaf_counts", "plot_ranks", "plot_traces", "tree_dot"]
+__all__ = ["draw_tree", "plot_ranks", "plot_sizes", "plot_traces", "tree_dot"]
 
-_TRACED = ("log_posterior", "n_leaves")
 _MOST_POINTS = 2000  # per chain, of a trace
 _RANK_BINS = 20
 _WIDTH, _PANEL_HEIGHT = 8.0, 2.6  # inches
 
 
 def plot_traces(data: Any) -> "Figure":
-    """Plot log posterior and leaf count by draw, a line per chain.
+    """Plot log posterior and size by draw, a line per chain.
 
     Chains that have forgotten where they started look alike: no trend, no level of their own.
 
@@ -44,13 +43,14 @@ def plot_traces(data: Any) -> "Figure":
     Raises
     ------
     DataError
-        If there are no draws, or it is not the trace of a cascade.
+        If there are no draws, or it is not the trace of a fit.
     """
     trace = _drawn(data)
-    figure, panels = _figure(len(_TRACED), _WIDTH, _PANEL_HEIGHT * len(_TRACED))
+    traced = ("log_posterior", trace.size)
+    figure, panels = _figure(len(traced), _WIDTH, _PANEL_HEIGHT * len(traced))
     stride = -(-trace.n_draws // _MOST_POINTS)
     draws = np.arange(0, trace.n_draws, stride)
-    for panel, name in zip(panels, _TRACED, strict=True):
+    for panel, name in zip(panels, traced, strict=True):
         for chain, values in enumerate(trace.quantities[name]):
             panel.plot(
                 draws, values[draws], color=_color(chain), linewidth=0.6, alpha=0.8,
@@ -66,8 +66,8 @@ def plot_traces(data: Any) -> "Figure":
     return figure
 
 
-def plot_leaf_counts(data: Any) -> "Figure":
-    """Plot the posterior of the number of leaves: bars for all chains, a marker for each.
+def plot_sizes(data: Any) -> "Figure":
+    """Plot the posterior of the number of leaves or rules: bars for all chains, a marker for each.
 
     Parameters, returns and raises: see `plot_traces`.
     """
@@ -75,7 +75,7 @@ def plot_leaf_counts(data: Any) -> "Figure":
 
     trace = _drawn(data)
     figure, (panel,) = _figure(1, _WIDTH, 1.4 * _PANEL_HEIGHT)
-    counts = trace.quantities["n_leaves"].astype(np.int64)
+    counts = trace.quantities[trace.size].astype(np.int64)
     values = np.arange(counts.min(), counts.max() + 1)
     shares = np.array([[np.mean(chain == value) for value in values] for chain in counts])
     panel.bar(values, shares.mean(axis=0), color="0.82", width=0.8, label="all chains")
@@ -85,7 +85,7 @@ def plot_leaf_counts(data: Any) -> "Figure":
             values + offsets[chain], share, marker="o", markersize=4, linestyle="none",
             color=_color(chain), label=f"chain {chain + 1}",
         )  # fmt: skip
-    panel.set_xlabel("leaves")
+    panel.set_xlabel(trace_words(trace.size))
     panel.set_ylabel("share of the draws")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     _add_legend(panel, trace)
@@ -95,16 +95,17 @@ def plot_leaf_counts(data: Any) -> "Figure":
 def plot_ranks(data: Any) -> "Figure":
     """Plot how each chain's draws rank among all draws: flat if the chains agree.
 
-    Equal values are ranked among themselves at random (with a fixed seed): leaf counts have few
+    Equal values are ranked among themselves at random (with a fixed seed): sizes have few
     values, and would otherwise all stand in a few bins.
 
     Parameters, returns and raises: see `plot_traces`.
     """
     trace = _drawn(data)
-    figure, panels = _figure(len(_TRACED), _WIDTH, _PANEL_HEIGHT * len(_TRACED))
+    traced = ("log_posterior", trace.size)
+    figure, panels = _figure(len(traced), _WIDTH, _PANEL_HEIGHT * len(traced))
     n_bins = max(1, min(_RANK_BINS, trace.n_draws // 5))
     edges = np.linspace(0, trace.n_chains * trace.n_draws, n_bins + 1)
-    for panel, name in zip(panels, _TRACED, strict=True):
+    for panel, name in zip(panels, traced, strict=True):
         for chain, ranks in enumerate(_ranks(trace.quantities[name])):
             heights = np.histogram(ranks, edges)[0] * n_bins / trace.n_draws
             panel.stairs(heights, edges, color=_color(chain), label=f"chain {chain + 1}")

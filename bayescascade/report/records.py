@@ -42,7 +42,7 @@ def density_record(density: "DensityTree") -> dict[str, Any]:
 
 
 def trace_record(trace: "Trace") -> dict[str, Any]:
-    """Return what a trace says of convergence, moves, leaves and columns."""
+    """Return what a trace says of convergence, moves, sizes and columns."""
     record: dict[str, Any] = {
         "settings": dict(trace.settings),
         "n_chains": trace.n_chains,
@@ -52,9 +52,7 @@ def trace_record(trace: "Trace") -> dict[str, Any]:
     if trace.is_sample:
         record |= {
             "diagnostics": {name: asdict(d) for name, d in trace.diagnostics().items()},
-            "leaf_counts": {str(n): share for n, share in trace.leaf_counts().items()},
-            "first_split": trace.first_splits(),
-            "column_use": trace.column_use(),
+            "shares": trace.shares(),
         }
     return {name: json_ready(value) for name, value in record.items()}
 

@@ -5,7 +5,7 @@ The layout fits 80 columns and reads the same in a terminal, in a file and in a 
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayescascade.column import Column
 from bayescascade.levels import level_text
@@ -18,6 +18,7 @@ from bayescascade.report.numbers import (
     significant_text,
 )
 from bayescascade.report.tree_table import tree_table
+from bayescascade.report.words import PARAMETERS, model_words, trace_words
 from bayescascade.validation import check_integer
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from bayescascade.schema import Schema
     from bayescascade.summary import FitSummary
 
-__all__ = ["LEAST_WIDTH", "model_text", "posterior_lines", "trace_words", "tree_text"]
+__all__ = ["LEAST_WIDTH", "model_text", "posterior_lines", "tree_text"]
 
 LEAST_WIDTH = 60
 
@@ -37,20 +38,7 @@ _SEARCHES = {
     "tempering": "{chains} with replica exchange",
 }
 _DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
-_PARAMETERS = (
-    "expected_leaves",
-    "expected_branches",
-    "concentration",
-    "feature_inclusion",
-    "max_branches",
-)
 _MOST_ORDERED = 12  # levels of an ordinal column that are all listed
-_TRACES = {
-    "log_posterior": "log posterior",
-    "log_likelihood": "log likelihood",
-    "n_leaves": "leaves",
-    "n_features": "columns used",
-}
 _LEAST_SHARE = 0.005  # shares that would be printed as 0.00 are left out
 _MOST_SHARES = 10
 
@@ -113,42 +101,28 @@ def model_text(model: "Cascade", *, width: int = 80, color: bool = False) -> str
     size = "cells" if model.schema_.n_cells is not None else "volume"
     legend = [f"share: {_DENSITIES[model.density]}", f"density: share / {size}"]
     lines += [ink("dim", line) for line in flow(legend, width, 2)]
-    lines += posterior_lines(summary.leaf_counts, summary.first_split, summary.column_use, width)
+    lines += posterior_lines(summary.shares, width)
     return "\n".join(lines)
 
 
-def trace_words(name: str) -> str:
-    """Return what a traced quantity is called in text."""
-    return _TRACES.get(name, name)
-
-
-def posterior_lines(
-    leaf_counts: Mapping[int, float],
-    first_split: Mapping[str, float],
-    column_use: Mapping[str, float],
-    width: int,
-) -> list[str]:
-    """Return what the draws say of leaves, first split and columns; nothing without draws.
+def posterior_lines(shares: Mapping[str, Mapping[str, float]], width: int) -> list[str]:
+    """Return what the draws say of sizes, what comes first, and columns; nothing without draws.
 
     Parameters
     ----------
-    leaf_counts, first_split, column_use : mapping to float
-        Share of the draws with so many leaves, whose root splits the column, that use the column;
-        largest first.
+    shares : mapping of str to mapping of str to float
+        Shares of the draws by title and label, largest first.
     width : int
         Most columns of a line.
     """
-    if not leaf_counts:
-        return []
-    told = (("leaves", leaf_counts), ("first split", first_split), ("columns used", column_use))
     lines: list[str] = []
-    for title, shares in told:
+    for title, told in shares.items():
         start = ("posterior" if not lines else "").ljust(12) + title.ljust(14)
-        lines += flow(_share_pieces(shares), width, len(start), first=start, gap="  ")
+        lines += flow(_share_pieces(told), width, len(start), first=start, gap="  ")
     return lines
 
 
-def _share_pieces(shares: Mapping[Any, float]) -> list[str]:
+def _share_pieces(shares: Mapping[str, float]) -> list[str]:
     """Return shares, largest first, as "6 (0.71)", the negligible ones left out."""
     kept = [f"{name} ({share:.2f})" for name, share in shares.items() if share >= _LEAST_SHARE]
     left_out = len(kept) - _MOST_SHARES
@@ -172,8 +146,8 @@ def _data_pieces(schema: "Schema", summary: "FitSummary") -> Iterator[str]:
 def _parameters_words(model: "Cascade") -> str:
     """Return the model's name and parameters, such as "leaf cascade, expected_leaves 8"."""
     parameters = model.get_params()
-    words = [f"{model.model_name} cascade"]
-    for name in (name for name in _PARAMETERS if name in parameters):
+    words = [model_words(model.model_name)]
+    for name in (name for name in PARAMETERS if name in parameters):
         value = parameters[name]
         if name == "max_branches" and value is None:
             words.append("any number of branches")

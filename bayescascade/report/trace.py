@@ -15,10 +15,9 @@ from bayescascade.report.inference_data import (
     diagnose_array,
     import_arviz,
 )
+from bayescascade.report.words import COLUMNS_USED, FIRSTS, SIZES, TRACES, trace_words
 
 __all__ = ["Trace", "read_trace"]
-
-_QUANTITIES = ("n_leaves", "depth", "n_features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +27,15 @@ class Trace:
     Parameters
     ----------
     quantities : mapping of str to (n_chains, n_draws) float64
-        "log_posterior" and "log_likelihood", nats; "n_leaves"; "depth"; "n_features".
-    first_feature : (n_chains, n_draws) int64
-        Index of the column that the root splits, -1 for none.
+        "log_posterior" and "log_likelihood", nats, and the numbers that describe a state.
+    size : str
+        The quantity that says how large a state is: "n_leaves" or "n_rules".
+    codes : mapping of str to (n_chains, n_draws) int64
+        Traces of codes: "first_feature", the column that the root splits, or "first_rule".
+    labels : mapping of str to mapping of int to str
+        For each of them, what the codes >= 0 that occur stand for; others stand for none.
     feature_used : (n_chains, n_draws, n_columns) bool
-        Which columns each draw splits; no draws if none were kept.
+        Which columns each draw uses; no draws if none were kept.
     columns : tuple of str
         Names of the columns, as far as known.
     acceptance : mapping of str to float
@@ -42,7 +45,9 @@ class Trace:
     """
 
     quantities: Mapping[str, NDArray[np.float64]]
-    first_feature: NDArray[np.int64]
+    size: str
+    codes: Mapping[str, NDArray[np.int64]]
+    labels: Mapping[str, Mapping[int, str]]
     feature_used: NDArray[np.bool_]
     columns: tuple[str, ...]
     acceptance: Mapping[str, float]
@@ -72,20 +77,24 @@ class Trace:
             }
             return cls._of_groups(data["posterior"], data["sample_stats"], settings)
         except KeyError as error:
-            raise DataError(f"not the trace of a cascade: it has no {error}") from None
+            raise DataError(f"not the trace of a fit: it has no {error}") from None
         except (AttributeError, TypeError, ValueError, IndexError) as error:
-            raise DataError(f"not the trace of a cascade: {error}") from None
+            raise DataError(f"not the trace of a fit: {error}") from None
 
     @classmethod
     def _of_run(cls, run: PosteriorRun[Any]) -> "Trace":
         log_density = run.traces["log_density"]
         return cls(
-            quantities={
-                "log_posterior": log_density,
-                "log_likelihood": log_density - run.traces["log_prior"],
-                **{name: run.traces[name] for name in _QUANTITIES},
-            },
-            first_feature=run.traces["first_feature"].astype(np.int64),
+            quantities=_in_order(
+                {
+                    "log_posterior": log_density,
+                    "log_likelihood": log_density - run.traces["log_prior"],
+                    **{k: trace for k, trace in run.described.items() if k not in run.labels},
+                }
+            ),
+            size=run.size,
+            codes={name: run.traces[name].astype(np.int64) for name in run.labels},
+            labels={name: run.labels_of(name) for name in run.labels},
             feature_used=run.column_use(),
             columns=run.columns,
             acceptance=run.acceptance,
@@ -94,13 +103,17 @@ class Trace:
 
     @classmethod
     def _of_groups(cls, posterior: Any, stats: Any, settings: Mapping[str, Any]) -> "Trace":
+        coded = [name for name in FIRSTS if name in posterior]
+        numbers = [str(name) for name in posterior if name not in (*coded, "feature_used")]
         quantities = {
             "log_posterior": _draws(stats["lp"]),
             "log_likelihood": _draws(stats["log_likelihood"]),
-            **{name: _draws(posterior[name]) for name in _QUANTITIES},
+            **{name: _draws(posterior[name]) for name in numbers},
         }
+        codes = {name: _draws(posterior[name]).astype(np.int64) for name in coded}
         shape = quantities["log_posterior"].shape
-        if any(len(d.shape) != 2 or d.shape != shape for d in quantities.values()):
+        traces = [*quantities.values(), *codes.values()]
+        if any(len(d.shape) != 2 or d.shape != shape for d in traces):
             raise ValueError("traces must be of one shape, (n_chains, n_draws)")
         columns: tuple[str, ...] = ()
         used = np.zeros((shape[0], 0, 0), np.bool_)
@@ -113,8 +126,10 @@ class Trace:
         with np.errstate(invalid="ignore"):
             rates = kept / tried
         return cls(
-            quantities=quantities,
-            first_feature=np.asarray(posterior["first_feature"].values, np.int64),
+            quantities=_in_order(quantities),
+            size=_size_of(quantities),
+            codes=codes,
+            labels={name: _labels(posterior, name) for name in coded},
             feature_used=used,
             columns=columns,
             acceptance=dict(zip(moves, rates.tolist(), strict=True)),
@@ -140,30 +155,21 @@ class Trace:
         """Return mean, standard deviation, R-hat and effective sample size of each quantity."""
         return {name: diagnose_array(draws) for name, draws in self.quantities.items()}
 
-    def leaf_counts(self) -> dict[int, float]:
-        """Return the share of the draws with each number of leaves, largest first."""
-        values, times = np.unique(self.quantities["n_leaves"], return_counts=True)
-        return _by_share(
-            {int(v): float(n) for v, n in zip(values, times / times.sum(), strict=True)}
-        )
+    def shares(self) -> dict[str, dict[str, float]]:
+        """Return shares of the draws by title and label, largest first.
 
-    def first_splits(self) -> dict[str, float]:
-        """Return the share of the draws whose root splits each column, largest first."""
-        values, times = np.unique(self.first_feature, return_counts=True)
-        names = [self._column_name(int(value)) for value in values]
-        return _by_share(dict(zip(names, (times / times.sum()).tolist(), strict=True)))
-
-    def column_use(self) -> dict[str, float]:
-        """Return the share of the draws that split each column anywhere, largest first."""
-        if not self.feature_used.shape[1]:
-            return {}
-        shares = self.feature_used.mean(axis=(0, 1)).tolist()
-        return _by_share(dict(zip(self.columns, shares, strict=True)))
-
-    def _column_name(self, index: int) -> str:
-        if index < 0:
-            return "none"
-        return self.columns[index] if index < len(self.columns) else f"column {index}"
+        The titles are what the size counts ("leaves", "rules"), what the traces of codes are called
+        ("first split", "first rule"), and "columns used", equal ones of these in the table's order.
+        """
+        shares = {trace_words(self.size): _shares(self.quantities[self.size].astype(np.int64))}
+        for name, codes in self.codes.items():
+            labels = self.labels[name]
+            words = [labels[code] if code >= 0 else "none" for code in codes.ravel().tolist()]
+            shares[FIRSTS[name]] = _shares(np.array(words, np.str_))
+        if self.feature_used.shape[1]:
+            used = zip(self.columns, self.feature_used.mean(axis=(0, 1)).tolist(), strict=True)
+            shares[COLUMNS_USED] = dict(sorted(used, key=lambda item: -item[1]))
+        return shares
 
 
 def read_trace(path: str | Path) -> Trace:
@@ -172,7 +178,7 @@ def read_trace(path: str | Path) -> Trace:
     Raises
     ------
     DataError
-        If there is no such file, or it is not the trace of a cascade.
+        If there is no such file, or it is not the trace of a fit.
     """
     if not Path(path).is_file():
         raise DataError(f"no such file: {path}")
@@ -193,5 +199,26 @@ def _draws(variable: Any) -> NDArray[np.float64]:
     return np.asarray(variable.values, np.float64)
 
 
-def _by_share(shares: dict[Any, float]) -> dict[Any, float]:
-    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+def _labels(posterior: Any, name: str) -> dict[int, str]:
+    codes = np.asarray(posterior[f"{name}_code"].values, np.int64).tolist()
+    return dict(zip(codes, map(str, posterior[f"{name}_label"].values), strict=True))
+
+
+def _size_of(quantities: Mapping[str, Any]) -> str:
+    for name in SIZES:
+        if name in quantities:
+            return name
+    raise KeyError(" or ".join(SIZES))
+
+
+def _in_order(quantities: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    """Return the quantities that have words first, in the words' order, which files do not keep."""
+    known = {name: quantities[name] for name in TRACES if name in quantities}
+    return {**known, **{name: quantities[name] for name in sorted(quantities)}}
+
+
+def _shares(values: NDArray[Any]) -> dict[str, float]:
+    """Return the share of each value, largest first, equal ones ascending."""
+    found, times = np.unique(values, return_counts=True)
+    counted = zip(found.tolist(), (times / times.sum()).tolist(), strict=True)
+    return {str(value): share for value, share in sorted(counted, key=lambda item: -item[1])}

@@ -1,11 +1,12 @@
-"""Traces as text: convergence, acceptance of the moves, posterior of leaves and columns."""
+"""Traces as text: convergence, acceptance of the moves, posterior of sizes and columns."""
 
 import math
 from typing import TYPE_CHECKING
 
 from bayescascade.report.layout import Ink, flow, ljust, longest, rjust
 from bayescascade.report.numbers import diagnostic_text, nats_text
-from bayescascade.report.text import posterior_lines, trace_words
+from bayescascade.report.text import posterior_lines
+from bayescascade.report.words import COLUMNS_USED, model_words, trace_words
 
 if TYPE_CHECKING:
     from bayescascade.report.inference_data import Diagnostic
@@ -37,7 +38,7 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
     settings = trace.settings
     pieces = [
         *([str(settings["source"])] if settings.get("source") else []),
-        f"{settings.get('model', 'a')} cascade",
+        model_words(str(settings.get("model", "unknown model"))),
         f"search {settings.get('search', 'unknown')}",
         f"{trace.n_chains} x {trace.n_draws:,} {'draws' if trace.is_sample else 'temperatures'}",
     ]
@@ -58,8 +59,11 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
     rates = [f"{name} {_rate_text(rate)}" for name, rate in trace.acceptance.items()]
     lines += ["", *flow(rates, width, 12, first="accepted".ljust(12))]
     if trace.is_sample:
-        shares = trace.leaf_counts(), trace.first_splits(), trace.column_use()
-        lines += posterior_lines(*shares, width)
+        shares = trace.shares()
+        if COLUMNS_USED in shares:
+            by_name = sorted(shares[COLUMNS_USED].items())
+            shares[COLUMNS_USED] = dict(sorted(by_name, key=lambda item: -item[1]))
+        lines += posterior_lines(shares, width)
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ def test_text_and_json(fitted: Fitted) -> None:
     trace = read_trace(fitted.trace)
     found = trace.diagnostics()["log_posterior"]
     assert record["diagnostics"]["log_posterior"]["r_hat"] == found.r_hat
-    assert record["leaf_counts"] == {str(n): share for n, share in trace.leaf_counts().items()}
+    assert record["shares"] == trace.shares()
     assert record["acceptance"] == trace.acceptance
 
 

@@ -1,4 +1,4 @@
-"""Small runs of the real samplers on a toy target, described as a cascade's would be."""
+"""Small runs of the real samplers on a toy target, described as a cascade or a rule list is."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +15,9 @@ SETTINGS = {
     "expected_leaves": 8.0,
     "max_branches": None,
 }
+
+
+COLUMNS = ("sex", "age")
 
 
 class Step:
@@ -46,7 +49,44 @@ class Toy:
         }
 
 
+class ToyList(Toy):
+    """The same integers, described as rule lists are."""
+
+    def describe(self, state: int) -> Mapping[str, float]:
+        return {
+            "n_rules": float(abs(state)),
+            "n_conditions": 2.0 * abs(state),
+            "n_features": float(state != 0),
+            "first_rule": 1000.0 + state if state else -1.0,
+            "log_prior": -abs(state),
+        }
+
+
 def toy_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
     """Return a run of the toy target."""
     run = getattr(samplers, engine)(Toy(), **({"n_steps": 800, "n_chains": 3, "seed": 0} | options))
-    return PosteriorRun.of(run, ("sex", "age"), lambda s: [s % 2] if s else [], SETTINGS)
+    return PosteriorRun.of(
+        run,
+        size="n_leaves",
+        columns=COLUMNS,
+        columns_of=_columns_of,
+        labels={"first_feature": COLUMNS.__getitem__},
+        settings=SETTINGS,
+    )
+
+
+def toy_list_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
+    """Return a run of the toy target as one of rule lists."""
+    options = {"n_steps": 800, "n_chains": 3, "seed": 0} | options
+    return PosteriorRun.of(
+        getattr(samplers, engine)(ToyList(), **options),
+        size="n_rules",
+        columns=COLUMNS,
+        columns_of=_columns_of,
+        labels={"first_rule": lambda code: f"sex is {code - 1000}"},
+        settings={"model": "rules", "search": "metropolis", "source": "", "expected_rules": 3.0},
+    )
+
+
+def _columns_of(state: int) -> list[int]:
+    return [state % 2] if state else []

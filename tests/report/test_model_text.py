@@ -33,9 +33,11 @@ SUMMARY = FitSummary(
         "log_posterior": Diagnostic(-4146.8, 1.8, 1.0021, 1085.3),
         "n_leaves": Diagnostic(10.0, 0.7, 1.0, 1396.0),
     },
-    leaf_counts={6: 0.71, 7: 0.22, 5: 0.05, 12: 0.0001},
-    first_split={"sex": 0.98, "none": 0.02},
-    column_use={"class": 1.0, "sex": 1.0, "age": 0.5},
+    shares={
+        "leaves": {"6": 0.71, "7": 0.22, "5": 0.05, "12": 0.0001},
+        "first split": {"sex": 0.98, "none": 0.02},
+        "columns used": {"class": 1.0, "sex": 1.0, "age": 0.5},
+    },
 )
 
 
@@ -86,7 +88,7 @@ def test_printing_a_model_prints_this() -> None:
         ({"method": "metropolis", "n_chains": 1}, "best found by 1 chain "),
         ({"method": "tempering"}, "best found by 4 chains with replica exchange"),
         ({"interrupted": True}, "interrupted: best found so far by annealing and 4 chains"),
-        ({"diagnostics": {}, "leaf_counts": {}}, "nothing sampled: no R-hat, no posterior"),
+        ({"diagnostics": {}, "shares": {}}, "nothing sampled: no R-hat, no posterior"),
         ({"total_weight": 12.5}, "2,201 rows   weight 12.5"),
         ({"n_rows": 1, "total_weight": 1.0}, "titanic.csv   1 row   14 distinct"),
     ],
@@ -97,7 +99,7 @@ def test_what_was_done_is_said(changed: dict[str, Any], expected: str) -> None:
 
 
 def test_no_draws_no_posterior() -> None:
-    text = model_text(model(diagnostics={}, leaf_counts={}, first_split={}, column_use={}))
+    text = model_text(model(diagnostics={}, shares={}))
     assert "posterior   leaves" not in text
 
 
@@ -161,9 +163,11 @@ def test_everything_fits_the_width(rng: np.random.Generator, width: int) -> None
     fitted = model(
         random_density(rng, schema, 70),
         source="a-file-name-without-any-place-to-break-it-" * 4,
-        first_split={name: 1 / 80 for name in schema.names},
-        leaf_counts={i: 1 / 60 for i in range(10**6, 10**6 + 60)},
-        column_use={name: 1.0 for name in schema.names},
+        shares={
+            "leaves": {str(i): 1 / 60 for i in range(10**6, 10**6 + 60)},
+            "first split": {name: 1 / 80 for name in schema.names},
+            "columns used": {name: 1.0 for name in schema.names},
+        },
         diagnostics={"log_posterior": Diagnostic(0.0, 1.0, 12345.6, 1e9)},
     )
     text = model_text(fitted, width=width)

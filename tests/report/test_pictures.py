@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -18,14 +19,14 @@ from bayescascade.errors import DataError
 from bayescascade.files import FileError
 from bayescascade.report.pictures import (
     draw_tree,
-    plot_leaf_counts,
     plot_ranks,
+    plot_sizes,
     plot_traces,
     tree_dot,
 )
 from bayescascade.report.trace import Trace
 from bayescascade.schema import Schema
-from tests.report.runs import toy_run
+from tests.report.runs import toy_list_run, toy_run
 from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
 
 LONG = Schema(
@@ -128,7 +129,7 @@ def test_dot_is_valid_and_complete() -> None:
 
 def test_plots_of_a_run_and_of_its_file_are_the_same() -> None:
     run = toy_run()
-    for plot in (plot_traces, plot_leaf_counts, plot_ranks):
+    for plot in (plot_traces, plot_sizes, plot_ranks):
         pictures = []
         for data in (run, run.to_inference_data(), Trace.of(run)):
             figure = plot(data)
@@ -145,9 +146,22 @@ def test_plots_show_the_draws() -> None:
     for panel, name in zip(panels, ("log_posterior", "n_leaves"), strict=True):
         for line, draws in zip(panel.lines, trace.quantities[name], strict=True):
             np.testing.assert_array_equal(line.get_ydata(), draws)
-    bars = plot_leaf_counts(run).axes[0].patches
+    bars = plot_sizes(run).axes[0].patches
     heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in bars}
-    assert {n: h for n, h in heights.items() if h} == pytest.approx(trace.leaf_counts())
+    assert {n: h for n, h in heights.items() if h} == pytest.approx(
+        {int(n): share for n, share in trace.shares()["leaves"].items()}
+    )
+
+
+def test_plots_of_a_list_count_rules() -> None:
+    """Whoever fitted rules must not be shown leaves."""
+    run = toy_list_run()
+    assert [panel.get_ylabel() for panel in plot_traces(run).axes] == [
+        "log posterior, nats",
+        "rules",
+    ]
+    assert plot_sizes(run).axes[0].get_xlabel() == "rules"
+    assert plot_ranks(run).axes[1].get_title("left") == "rules"
 
 
 def test_ranks_of_equal_chains_are_flat_and_of_others_not(rng: np.random.Generator) -> None:
@@ -158,7 +172,7 @@ def test_ranks_of_equal_chains_are_flat_and_of_others_not(rng: np.random.Generat
     def heights(shift: float) -> np.ndarray:
         draws = rng.normal(size=(2, 2000)) + np.array([[0.0], [shift]])
         quantities = {name: draws for name in flat.quantities}
-        trace = Trace(quantities, flat.first_feature, flat.feature_used, (), {}, {})
+        trace = replace(flat, quantities=quantities)
         return np.array([patch.get_data().values for patch in plot_ranks(trace).axes[0].patches])
 
     # 20 bins of two chains: each height has variance (1 - 1/2) / 100 around 1
@@ -172,8 +186,8 @@ def test_no_draws_no_plot() -> None:
     """An empty picture would look like a result."""
     flat = Trace.of(toy_run())
     empty = {name: np.empty((3, 0)) for name in flat.quantities}
-    trace = Trace(empty, flat.first_feature, flat.feature_used, (), {}, {})
-    for plot in (plot_traces, plot_leaf_counts, plot_ranks):
+    trace = replace(flat, quantities=empty)
+    for plot in (plot_traces, plot_sizes, plot_ranks):
         with pytest.raises(DataError, match="a trace must have draws to be plotted, got none"):
             plot(trace)
 

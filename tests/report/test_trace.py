@@ -1,5 +1,7 @@
 """A trace says the same whether it comes from a run, from ArviZ or from a file."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +9,11 @@ import numpy as np
 import pytest
 
 from bayescascade.errors import DataError
-from bayescascade.report.inference_data import diagnose_array
+from bayescascade.report.inference_data import PosteriorRun, diagnose_array
 from bayescascade.report.records import json_ready, trace_record
 from bayescascade.report.trace import Trace, read_trace
 from bayescascade.report.trace_text import trace_text
-from tests.report.runs import toy_run
+from tests.report.runs import toy_list_run, toy_run
 
 
 def interrupt(_: Any) -> None:
@@ -23,14 +25,22 @@ def assert_same(actual: Trace, expected: Trace) -> None:
     for name, draws in expected.quantities.items():
         np.testing.assert_array_equal(actual.quantities[name], draws)
     np.testing.assert_array_equal(actual.feature_used, expected.feature_used)
-    np.testing.assert_array_equal(actual.first_feature, expected.first_feature)
+    assert list(actual.quantities) == list(expected.quantities)
+    assert (actual.size, actual.labels) == (expected.size, expected.labels)
+    assert actual.codes.keys() == expected.codes.keys()
+    for name, codes in expected.codes.items():
+        np.testing.assert_array_equal(actual.codes[name], codes)
     assert (actual.columns, actual.acceptance) == (expected.columns, expected.acceptance)
     assert actual.settings == expected.settings
 
 
-def test_a_trace_file_holds_the_run(tmp_path: Path) -> None:
+both = pytest.mark.parametrize("make", [toy_run, toy_list_run], ids=["cascade", "list"])
+
+
+@both
+def test_a_trace_file_holds_the_run(make: Callable[..., PosteriorRun[int]], tmp_path: Path) -> None:
     """What is diagnosed later must be what was drawn."""
-    run = toy_run()
+    run = make()
     run.save_trace(tmp_path / "toy.nc")
     expected = Trace.of(run)
     assert_same(read_trace(tmp_path / "toy.nc"), expected)
@@ -49,15 +59,75 @@ def test_equal_runs_give_equal_files(tmp_path: Path) -> None:
 def test_shares_are_those_of_the_draws() -> None:
     trace = Trace.of(toy_run())
     leaves = trace.quantities["n_leaves"]
-    counts = trace.leaf_counts()
-    assert counts == {n: float(np.mean(leaves == n)) for n in counts}
+    shares = trace.shares()
+    assert list(shares) == ["leaves", "first split", "columns used"]
+    counts = shares["leaves"]
+    assert counts == {n: float(np.mean(leaves == int(n))) for n in counts}
     assert sum(counts.values()) == pytest.approx(1.0)
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
-    first = trace.first_splits()
-    assert first["none"] == counts[1]
-    use = trace.column_use()
+    first = shares["first split"]
+    assert first["none"] == counts["1"]
+    use = shares["columns used"]
     assert use == {name: first.get(name, 0.0) for name in use}
     assert set(use) == {"sex", "age"}
+
+
+def test_equal_shares_are_in_order() -> None:
+    """Ten leaves after nine, not before, and columns as in the table."""
+    trace = Trace.of(toy_run(n_chains=1))
+    leaves = np.array([[10.0, 9.0, 10.0, 9.0]])
+    equal = replace(
+        trace,
+        quantities={**trace.quantities, "n_leaves": leaves},
+        codes={"first_feature": np.array([[1, 0, 1, 0]])},
+        feature_used=np.ones((1, 4, 2), np.bool_),
+    )
+    assert {title: list(told) for title, told in equal.shares().items()} == {
+        "leaves": ["9", "10"],
+        "first split": ["age", "sex"],
+        "columns used": ["sex", "age"],
+    }
+
+
+def test_lists_are_told_in_their_own_words(tmp_path: Path) -> None:
+    """A reader of a rule list's trace must not wonder what its leaves are."""
+    run = toy_list_run()
+    run.save_trace(tmp_path / "list.nc")
+    trace = read_trace(tmp_path / "list.nc")
+    shares = trace.shares()
+    assert list(shares) == ["rules", "first rule", "columns used"]
+    draws = [state for chain in run.draws for state in chain]
+    for label, share in shares["first rule"].items():
+        states = [0 if label == "none" else int(label.removeprefix("sex is "))]
+        assert share == np.mean(np.isin(draws, states))
+    text = trace_text(trace)
+    assert text.startswith(
+        "density rule list   search metropolis   3 x 600 draws\nexpected_rules 3"
+    )
+    rows = [line.split("  ")[0] for line in text.splitlines()[3:9]]
+    assert rows[1:] == ["log posterior", "log likelihood", "rules", "conditions", "columns used"]
+    assert "\nposterior   rules         " in text
+    assert "\n            first rule    " in text
+    assert not any(word in text for word in ("leaf", "leaves", "cascade", "split"))
+    assert trace_record(trace)["shares"] == shares
+
+
+def test_many_long_labels_survive_the_file(tmp_path: Path) -> None:
+    """Thousands of first rules of a hundred letters are more than an attribute may hold."""
+    run = toy_list_run()
+    codes = np.arange(1800.0).reshape(3, 600)
+    words = {"first_rule": lambda code: f"{code} " + "crew and adult " * 10}
+    many = replace(run, traces={**run.traces, "first_rule": codes}, labels=words)
+    many.save_trace(tmp_path / "many.nc")
+    labels = read_trace(tmp_path / "many.nc").labels["first_rule"]
+    assert labels == {code: words["first_rule"](code) for code in range(1800)}
+
+
+def test_a_trace_without_a_size_is_refused() -> None:
+    data = toy_run().to_inference_data()
+    del data["posterior"]["n_leaves"]
+    with pytest.raises(DataError, match="not the trace of a fit: it has no 'n_leaves or n_rules'"):
+        Trace.of(data)
 
 
 def test_an_annealing_path_is_not_taken_for_draws(tmp_path: Path) -> None:
@@ -116,11 +186,11 @@ def test_netcdf_of_something_else(tmp_path: Path) -> None:
     import xarray
 
     xarray.Dataset({"a": ("x", [1, 2])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
-    with pytest.raises(DataError, match=r"other\.nc is not the trace of a cascade: it has no"):
+    with pytest.raises(DataError, match=r"other\.nc is not the trace of a fit: it has no"):
         read_trace(tmp_path / "other.nc")
     with pytest.raises(DataError, match="no such file"):
         read_trace(tmp_path / "none.nc")
-    with pytest.raises(DataError, match="not the trace of a cascade"):
+    with pytest.raises(DataError, match="not the trace of a fit"):
         Trace.of({"posterior": {}})
 
 

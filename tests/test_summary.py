@@ -24,16 +24,17 @@ def test_summaries_are_read_off_the_draws(estimator):
     assert summary.method == "anneal+metropolis"
     assert not summary.interrupted
     sizes = [tree.n_leaves for tree in draws]
-    for size, share in summary.leaf_counts.items():
-        assert share == pytest.approx(sizes.count(size) / len(sizes))
-    assert sum(summary.leaf_counts.values()) == pytest.approx(1.0)
-    shares = list(summary.leaf_counts.values())
-    assert shares == sorted(shares, reverse=True)
+    leaves, first_splits, used = summary.shares.values()
+    assert list(summary.shares) == ["leaves", "first split", "columns used"]
+    for size, share in leaves.items():
+        assert share == pytest.approx(sizes.count(int(size)) / len(sizes))
+    assert sum(leaves.values()) == pytest.approx(1.0)
+    assert list(leaves.values()) == sorted(leaves.values(), reverse=True)
     for index, name in enumerate(model.schema_.names):
-        used = np.mean([index in tree.features_used for tree in draws])
-        assert summary.column_use[name] == pytest.approx(used)
+        share = np.mean([index in tree.features_used for tree in draws])
+        assert used[name] == pytest.approx(share)
         first = np.mean([tree.feature[0] == index for tree in draws])
-        assert summary.first_split.get(name, 0.0) == pytest.approx(first)
+        assert first_splits.get(name, 0.0) == pytest.approx(first)
 
 
 @both
@@ -51,7 +52,7 @@ def test_a_pure_search_claims_no_posterior():
     """Annealing draws nothing, so nothing is said of uncertainty."""
     summary = fitted(ESTIMATORS[0], search="anneal").summary_
     assert summary.n_draws == 0
-    assert summary.diagnostics == summary.leaf_counts == summary.column_use == {}
+    assert summary.diagnostics == summary.shares == {}
     assert summary.warnings == []
 
 
@@ -96,9 +97,9 @@ def test_undefined_diagnostics_survive_json():
         ("n_rows", "many"),
         ("total_weight", float("inf")),
         ("total_weight", float("nan")),
-        ("leaf_counts", {"x": 0.5}),
-        ("leaf_counts", {"2": float("nan")}),
-        ("column_use", {"sex": None}),
+        ("shares", {"leaves": {"2": 1.5}}),
+        ("shares", {"leaves": {"2": float("nan")}}),
+        ("shares", {"columns used": {"sex": None}}),
         ("diagnostics", {"log_posterior": {"mean": 1.0, "sd": 1.0}}),
     ],
 )
