@@ -79,6 +79,12 @@ class LabelList:
         level = check_probability("level", level, strict=True)
         return label_intervals(self.counts, self.concentration, level)
 
+    @cached_property
+    def beta_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both parameters of each class probability's marginal, (n_rules + 1, n_classes) each."""
+        of_class = self.counts + self.concentration
+        return of_class, of_class.sum(axis=1, keepdims=True) - of_class
+
     # -- words -------------------------------------------------------------------------------------
 
     def part_words(self, part: int) -> str:
