@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bayescascade.cascades.blocks import block_codes, full_block, pack_block
 from bayescascade.cascades.tree import LEAF, Tree
 from bayescascade.errors import DataError
+from bayescascade.evidence import Evidence, evidence_words, narrow_evidence
 from bayescascade.schema import Schema
 
 __all__ = ["DensityTree"]
@@ -47,7 +48,7 @@ class DensityTree:
     tree: Tree
     counts: NDArray[np.float64]
     probabilities: NDArray[np.float64]
-    evidence: Mapping[int, tuple[int, ...]]
+    evidence: Evidence
     evidence_probability: float = 1.0
 
     # -- what is where -----------------------------------------------------------------------------
@@ -130,11 +131,7 @@ class DensityTree:
 
     def evidence_words(self) -> str:
         """Return what the density was conditioned on; empty if on nothing."""
-        columns = self.schema.columns
-        return " and ".join(
-            f"{columns[j].name} is {columns[j].describe_codes(codes)}"
-            for j, codes in self.evidence.items()
-        )
+        return evidence_words(self.schema, self.evidence)
 
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
         """Return the rule of the leaf that holds a row and what is known of that leaf, in words.
@@ -223,21 +220,7 @@ class DensityTree:
             If a column or level is unknown, contradicts earlier evidence, has probability zero, or
             if levels of an ordered column are not neighbors.
         """
-        known = dict(self.evidence)
-        for j, codes in self.schema.encode_evidence(evidence).items():
-            left = tuple(code for code in self.boxes[0][j] if code in codes)
-            column = self.schema.columns[j]
-            if not left:
-                raise DataError(
-                    f'evidence on "{column.name}" must agree with the evidence given before, '
-                    f"{self.evidence_words()}"
-                )
-            if column.kind != "nominal" and left[-1] - left[0] >= len(left):
-                raise DataError(
-                    f'evidence on {column.kind} column "{column.name}" must be neighboring levels, '
-                    f"got {column.describe_codes(left)}"
-                )
-            known[j] = left
+        known = narrow_evidence(self.schema, self.evidence, evidence)
         kept = self._restricted(known)
         if not kept.probability > 0:
             raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
@@ -304,7 +287,7 @@ class DensityTree:
             if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
                 yield int(leaf)
 
-    def _restricted(self, evidence: Mapping[int, tuple[int, ...]], node: int = 0) -> "_Kept":
+    def _restricted(self, evidence: Evidence, node: int = 0) -> "_Kept":
         """Return what is left below a node, decided splits dropped."""
         children = self.tree.children(node)
         if not children:
