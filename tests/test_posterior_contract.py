@@ -22,6 +22,7 @@ from samplers.types import (
     ProvidesStateCodec,
 )
 from tests.cascades.problems import MULTIWAY
+from tests.rules.problems import PAIR, SUPPORTED
 
 
 class Step:
@@ -49,6 +50,8 @@ POSTERIORS = {
     "leaf": lambda: LeafPosterior(MULTIWAY.table, max_branches=3),
     "branch": lambda: BranchPosterior(MULTIWAY.table),
     "inclusion": lambda: BranchPosterior(MULTIWAY.table, feature_inclusion=0.4),
+    "density-list": PAIR.posterior,
+    "label-list": SUPPORTED.posterior,
     "gibbs": gibbs,
 }
 
@@ -114,8 +117,8 @@ def test_generic_engines_run_on_the_moves(posterior):
     assert run.best_log_density == pytest.approx(posterior.log_density(run.best_state), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["leaf", "branch", "inclusion"])
-def test_cascades_offer_every_hook(name):
+@pytest.mark.parametrize("name", [name for name in POSTERIORS if name != "gibbs"])
+def test_compiled_posteriors_offer_every_hook(name):
     """Compiled steps, checkpoints of their states, and a fingerprint against other data."""
     posterior = POSTERIORS[name]()
     for hook in (ProvidesAdvance, ProvidesMoveWeights, ProvidesStateCodec, ProvidesFingerprint):

@@ -1,0 +1,107 @@
+"""The rule lists' kernels are what their Python source says, draw for draw and within bounds."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import json
+import numpy as np
+from tests.rules.problems import BINS, FEW, GAPS, KINDS, MISSING, Problem
+from bayescascade.rules.volumes import log_first_volumes
+
+LARGER = Problem("larger", KINDS, (4, 5, 4), 3, (1,), n_rows=150, fractional=True)
+LABELED = Problem("labeled", KINDS, (4, 5, 4), 2, (1,), n_classes=3, n_rows=300)
+
+for problem in (*FEW, MISSING, GAPS, LARGER, LABELED):
+    posterior = problem.posterior(expected_rules=6.0)
+    rng = np.random.default_rng(11)
+    state = posterior.initial_state(rng)
+    print(json.dumps([problem.name, [list(map(list, one)) for one in posterior.antecedents]]))
+    for inverse_temperature in (0.0, 0.5, 1.0):
+        state, counts = posterior.advance(rng, state, 150, inverse_temperature)
+        print(json.dumps([
+            problem.name, state.rules, round(counts.log_density, 8), counts.best_state.rules,
+            dict(counts.accepted), int(rng.integers(2**60)),
+        ]))
+        volumes = log_first_volumes(
+            posterior.schema, [posterior.antecedents[rule] for rule in state.rules]
+        )
+        print(json.dumps([round(volume, 8) for volume in volumes.tolist()]))
+        print(json.dumps(np.round(posterior.counts(state), 8).tolist()))
+"""
+
+LINES = 9 * (1 + 3 * 3)
+
+
+def answers(tmp_path, **environment):
+    """Return what the script prints in a process of its own, with its own kernels."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_kernels_equal_their_python_source(tmp_path):
+    """Same seed, same draws, compiled or not: the compiler changed nothing."""
+    compiled = answers(tmp_path)
+    interpreted = answers(tmp_path, NUMBA_DISABLE_JIT="1")
+    assert len(compiled) == LINES
+    assert compiled == interpreted
+    assert any(len(json.loads(line)[1]) > 3 for line in compiled[1::10])
+
+
+@pytest.mark.slow
+def test_kernels_stay_within_their_arrays(tmp_path):
+    """A read beyond the end of an array returns something, silently, unless it is checked."""
+    checked = answers(
+        tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
+    )
+    assert checked == answers(tmp_path)
+
+
+VOLUMES = """
+from bayescascade.rules.antecedents import Condition
+from bayescascade.rules.volumes import log_first_volumes
+from bayescascade.schema import Column, Schema
+
+schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(6)))
+rules = [tuple(Condition(j, 0, 1) for j in pair) for pair in ((0, 1), (1, 2), (2, 3), (4, 5))]
+print(log_first_volumes(schema, rules))
+"""
+
+
+@pytest.mark.slow
+def test_kernels_can_be_loaded_from_the_cache(tmp_path):
+    """Numba's cache cannot hold all that it compiles: some of it crashes whoever loads it."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    printed = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", VOLUMES],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        printed.append(done.stdout)
+    assert printed[0] == printed[1]
