@@ -1,16 +1,20 @@
-"""Reading saved models back: which class a file is of, and the format all of them share."""
+"""Reading saved models back: which class a file is of."""
 
-from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from bayescascade.errors import ModelFileError
 from bayescascade.files import read_json
+from bayescascade.model_record import FORMAT, VERSION
 
-__all__ = ["FORMAT", "VERSION", "load"]
+__all__ = ["load"]
 
-FORMAT = "bayescascade model"
-VERSION = 1
+_HOMES = {
+    "leaf": "bayescascade.cascades.estimators:LeafCascade",
+    "branch": "bayescascade.cascades.estimators:BranchCascade",
+}
+"""Module and class by `model_name`; the class is imported when a file is of it."""
 
 
 def load(path: str | Path) -> Any:  # Any: each family has its own estimators
@@ -34,16 +38,10 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
     """
     record = read_json(path, FORMAT, VERSION)
     name = record.get("model")
-    readers = _readers()
-    if not isinstance(name, str) or name not in readers:
-        raise ModelFileError(f"{path}: model must be one of {', '.join(readers)}, got {name!r}")
+    if not isinstance(name, str) or name not in _HOMES:
+        raise ModelFileError(f"{path}: model must be one of {', '.join(_HOMES)}, got {name!r}")
+    module, _, estimator = _HOMES[name].partition(":")
     try:
-        return readers[name](record)
+        return getattr(import_module(module), estimator).from_record(record)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-
-
-def _readers() -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-    from bayescascade.cascades.estimators import BranchCascade, LeafCascade
-
-    return {cls.model_name: cls.from_record for cls in (LeafCascade, BranchCascade)}

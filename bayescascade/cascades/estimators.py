@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import samplers
-from bayescascade.cascades.base import Cascade, Continuous, Names, Ordinal
+from bayescascade.cascades.base import Cascade
 from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
 from bayescascade.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.estimator import Continuous, Names, Ordinal
 from bayescascade.search import Seed
 from bayescascade.table import Table
 
@@ -112,10 +113,10 @@ class LeafCascade(Cascade):
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
         self.expected_leaves = expected_leaves
+        self.max_branches = max_branches
+        self.density = density
         super().__init__(
             concentration=concentration,
-            max_branches=max_branches,
-            density=density,
             predictive=predictive,
             search=search,
             n_steps=n_steps,
@@ -191,10 +192,10 @@ ordinal, continuous, missing, checkpoint, resume, progress
     ) -> None:
         self.expected_branches = expected_branches
         self.feature_inclusion = feature_inclusion
+        self.max_branches = max_branches
+        self.density = density
         super().__init__(
             concentration=concentration,
-            max_branches=max_branches,
-            density=density,
             predictive=predictive,
             search=search,
             n_steps=n_steps,

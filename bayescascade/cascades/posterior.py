@@ -22,6 +22,7 @@ from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
 from bayescascade.cascades.moves import Change, Graft, Grow, Prune, Regroup, Swap
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ModelFileError
+from bayescascade.schema import Schema
 from bayescascade.validation import check_integer
 from samplers.types import Move, StepCounts
 
@@ -202,6 +203,11 @@ class CascadePosterior:
         """Return a digest of model, parameters and data."""
         told = json.dumps([type(self).__name__, self.parameters(), self.table.fingerprint()])
         return hashlib.sha256(told.encode()).hexdigest()
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns."""
+        return self.table.schema
 
     def parameters(self) -> dict[str, float | int | None]:
         """Return the model's parameters by name."""

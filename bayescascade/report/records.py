@@ -8,26 +8,26 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bayescascade.model_record import NOT_SAVED
+
 if TYPE_CHECKING:
-    from bayescascade.cascades.base import Cascade
     from bayescascade.cascades.density import DensityTree
+    from bayescascade.estimator import PosteriorEstimator
     from bayescascade.report.trace import Trace
 
 __all__ = ["density_record", "json_ready", "model_record", "trace_record"]
 
-_RUNNING = ("checkpoint", "resume", "progress", "n_jobs", "random_state")
 
-
-def model_record(model: "Cascade") -> dict[str, Any]:
+def model_record(model: "PosteriorEstimator[Any, Any, Any]") -> dict[str, Any]:
     """Return parameters, data, convergence, posterior and tree of a fitted model."""
     parameters = model.get_params()
     record = {
         "model": model.model_name,
-        "parameters": {k: v for k, v in parameters.items() if k not in _RUNNING},
+        "parameters": {k: v for k, v in parameters.items() if k not in NOT_SAVED},
         "summary": {**model.summary_.to_dict(), "warnings": model.summary_.warnings},
         **model.schema_.to_dict(),
         "log_posterior": model.log_posterior_,
-        **density_record(model.tree_),
+        **density_record(model.learned_),
     }
     return {name: json_ready(value) for name, value in record.items()}
 

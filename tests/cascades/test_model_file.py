@@ -4,6 +4,7 @@ import copy
 import json
 import math
 from contextlib import suppress
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from numpy.testing import assert_array_equal
 import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.errors import ModelFileError
+from bayescascade.models import _HOMES
+from bayescascade.report.words import MODELS
 from tests.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
@@ -291,6 +294,14 @@ def test_random_edits_are_refused_or_harmless(saved, tmp_path, data):
         model.sample(3, random_state=0)
         model.save(tmp_path / "again.json")
         bayescascade.load(tmp_path / "again.json")
+
+
+@pytest.mark.parametrize("name", list(_HOMES))
+def test_every_model_is_found_by_its_name(name):
+    """A file whose class is registered under another name could not be read back."""
+    module, _, estimator = _HOMES[name].partition(":")
+    assert getattr(import_module(module), estimator).model_name == name
+    assert name in MODELS
 
 
 def test_the_class_of_a_file_is_kept(tmp_path):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.cascades import base, search
+from bayescascade import estimator, search
 from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.cli import fit as fit_module
 from bayescascade.cli.fit import fit
@@ -162,8 +162,8 @@ def test_options_are_the_estimators_parameters() -> None:
         assert name not in inspect.signature(other).parameters
     for name, known in (
         ("search", search.SEARCHES),
-        ("density", base.DENSITIES),
-        ("predictive", base.PREDICTIVES),
+        ("density", estimator.DENSITIES),
+        ("predictive", estimator.PREDICTIVES),
     ):
         choice = options[name].type
         assert isinstance(choice, click.Choice)

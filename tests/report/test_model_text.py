@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
+from bayescascade.cascades.counted_tree import CountedTree
 from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.column import Column
@@ -50,9 +51,9 @@ def model(
     """Return a fitted model that nothing was fitted for."""
     density = titanic_tree() if density is None else density
     fitted = cls(**(parameters or {}))
-    fitted._restore(
-        density.schema, density.tree, density.counts, [], -4913.27, replace(SUMMARY, **changed)
-    )
+    fitted._set_features(density.schema)
+    counted = CountedTree(density.tree, density.counts)
+    fitted._restore(counted, [], -4913.27, replace(SUMMARY, **changed))
     return fitted
 
 

@@ -1,0 +1,507 @@
+"""What any estimator does: search, sample, average over draws, print, save and load.
+
+A family of models subclasses `PosteriorEstimator`, or `DensityEstimator` if what it learns is a
+density, and fills in the hooks: the abstract methods, which say how a posterior is made of a table,
+what of a state is kept without the data, and what a user sees of it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.errors import ParameterError
+from bayescascade.posterior import Posterior
+from bayescascade.report.inference_data import PosteriorRun
+from bayescascade.schema import Rows, Schema
+from bayescascade.search import Search, Seed, default_steps, most_blocks
+from bayescascade.summary import FitSummary, summarize
+from bayescascade.table import Table
+from bayescascade.validation import check_choice, check_integer, check_weights
+
+__all__ = [
+    "Continuous",
+    "Counted",
+    "Density",
+    "DensityEstimator",
+    "Draw",
+    "Names",
+    "Ordinal",
+    "PosteriorEstimator",
+    "TablePosterior",
+]
+
+DENSITIES = ("posterior_mean", "empirical")
+PREDICTIVES = ("map", "average")
+
+MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
+
+Names: TypeAlias = Sequence[str | int] | None
+Ordinal: TypeAlias = Mapping[Any, Sequence[Any] | None] | Sequence[str | int] | None
+Continuous: TypeAlias = Mapping[Any, int | Sequence[float]] | None
+"""Declarations of columns; Any stands for names or, with arrays, indices, and for levels."""
+
+S = TypeVar("S")
+
+
+class TablePosterior(Posterior[S], Protocol[S]):
+    """A posterior given a table."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that states are about."""
+        ...
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the model's parameters by name; plain data."""
+        ...
+
+
+class Counted(Protocol):
+    """A state with the weights of the rows in its parts: what is kept of it without the data."""
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        ...
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types, without the key "times"."""
+        ...
+
+
+class Density(Protocol):
+    """A density over a schema's rows that a person can read."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        ...
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; -1 is integrated out."""
+        ...
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (n_columns, n) codes."""
+        ...
+
+    def condition(self, evidence: Mapping[str, object]) -> Self:
+        """Return the density given evidence."""
+        ...
+
+    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
+        """Return in words why a row has the density that it has."""
+        ...
+
+
+C = TypeVar("C", bound=Counted)
+L = TypeVar("L")
+D = TypeVar("D", bound=Density)
+
+
+class Draw(NamedTuple, Generic[C]):
+    """A state drawn from the posterior, and how often it was drawn."""
+
+    counted: C
+    times: int
+
+
+class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[misc] # untyped base
+    """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
+
+    Subclasses document the parameters; those here are how to search and how to read columns.
+
+    Attributes
+    ----------
+    model_name : str
+        Name of the class in files and traces; `report.words.MODELS` says what it is called.
+    learned_name : str
+        Name of what is learned: the field of a saved file, and with a "_" the attribute.
+    size_name : str
+        Name of the trace that says how large a state is, and of that attribute of what is learned.
+    """
+
+    model_name: ClassVar[str]
+    learned_name: ClassVar[str]
+    size_name: ClassVar[str]
+
+    posterior_: TablePosterior[S]
+    run_: PosteriorRun[S]
+
+    def __init__(
+        self,
+        *,
+        concentration: float,
+        predictive: str,
+        search: str,
+        n_steps: int | None,
+        n_chains: int,
+        n_jobs: int | None,
+        random_state: Seed,
+        columns: Names,
+        drop: Names,
+        nominal: Names,
+        ordinal: Ordinal,
+        continuous: Continuous,
+        missing: str,
+        checkpoint: str | Path | None,
+        resume: bool,
+        progress: Callable[[samplers.Progress], object] | None,
+    ) -> None:
+        self.concentration = concentration
+        self.predictive = predictive
+        self.search = search
+        self.n_steps = n_steps
+        self.n_chains = n_chains
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.columns = columns
+        self.drop = drop
+        self.nominal = nominal
+        self.ordinal = ordinal
+        self.continuous = continuous
+        self.missing = missing
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.progress = progress
+
+    # -- hooks that every estimator fills in -------------------------------------------------------
+
+    @abstractmethod
+    def _check_model(self) -> None:
+        """Raise ParameterError if a parameter of the model itself is out of its range."""
+
+    @abstractmethod
+    def _make_posterior(self, table: Table) -> TablePosterior[S]:
+        """Return the model's posterior given a table."""
+
+    @abstractmethod
+    def _describe_run(self, run: samplers.Run[S], settings: Mapping[str, Any]) -> PosteriorRun[S]:
+        """Return a run of `posterior_` with what reports need, by `PosteriorRun.of`.
+
+        Its functions can be pickled and must not ask the estimator, which may be fitted again.
+        """
+
+    @abstractmethod
+    def _count(self, state: S) -> C:
+        """Return a state with its weights, by `posterior_`."""
+
+    @abstractmethod
+    def _readable(self, counted: C) -> L:
+        """Return what a user sees of a state, by `schema_` and the parameters."""
+
+    @abstractmethod
+    def _read_counted(self, record: Mapping[str, Any]) -> C:
+        """Return what `Counted.to_record` wrote, checked against `schema_`.
+
+        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
+        """
+
+    @abstractmethod
+    def _log_density(self, counted: C) -> float:
+        """Return the log posterior density of a state, nats, without the data: by its weights."""
+
+    # -- hooks with an answer that may do ----------------------------------------------------------
+
+    def _default_steps(self, table: Table) -> int:
+        """Return the steps per chain and phase where `n_steps` is None."""
+        return default_steps(table.n_distinct)
+
+    def _canonical(self, state: S) -> S:
+        """Return the state that is shown for all that are equivalent to `state`."""
+        return state
+
+    def _set_features(self, schema: Schema) -> None:
+        """Set the attributes that say which columns the model is about."""
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_columns
+        self.feature_names_in_ = np.array(schema.names, dtype=object)
+
+    def _own_record(self) -> dict[str, Any]:
+        """Return fields of a saved file that only this estimator has."""
+        return {}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        """Become what `_own_record` told, before any state is read; checks as `_read_counted`."""
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def check_parameters(self) -> Search:
+        """Return how to search; raises ParameterError if any parameter is out of its range."""
+        search = Search(
+            search=self.search,
+            n_steps=self.n_steps,
+            n_chains=self.n_chains,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            checkpoint=self.checkpoint,
+            resume=self.resume,
+            progress=self.progress,
+        )
+        self._check_model()
+        check_choice("predictive", self.predictive, PREDICTIVES)
+        check_choice("missing", self.missing, ("error", "level"))
+        if self.predictive == "average" and self.search == "anneal":
+            raise ParameterError(
+                'predictive must be "map" with search "anneal", which draws nothing to average '
+                'over, got "average"'
+            )
+        return search
+
+    def _fit_table(self, table: Table, search: Search) -> None:
+        """Search the posterior given a table, and become what was found."""
+        posterior = self._make_posterior(table)
+        run = search.run(
+            posterior,
+            default_steps=self._default_steps(table),
+            n_blocks=most_blocks(table.n_distinct),
+        )
+        self.posterior_ = posterior
+        self.run_ = self._describe_run(
+            run,
+            {
+                "model": self.model_name,
+                "search": self.search,
+                "source": table.source,
+                **posterior.parameters(),
+            },
+        )
+        self._set_features(posterior.schema)
+        best = self._canonical(run.best_state)
+        self.log_posterior_ = posterior.log_density(best)
+        self._best = self._count(best)
+        self.summary_ = summarize(table, self.run_, self.search)
+        self.__dict__.pop("_draws", None)
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def learned_(self) -> L:
+        """The most probable state found, as the attribute of the model's own name has it."""
+        check_is_fitted(self, "_best")
+        return self._readable(self._best)
+
+    @cached_property
+    def _draws(self) -> list[Draw[C]]:
+        """Distinct posterior draws with their weights and how often each was drawn."""
+        drawn = [state for chain in self.run_.draws for state in chain]
+        if len(drawn) > MAX_KEPT_DRAWS:
+            chosen = np.linspace(0, len(drawn) - 1, MAX_KEPT_DRAWS).round().astype(int)
+            drawn = [drawn[i] for i in chosen]
+        times: dict[S, int] = {}
+        for state in drawn:
+            times[state] = times.get(state, 0) + 1
+        return [Draw(self._count(state), n) for state, n in times.items()]
+
+    def _drawn(self) -> tuple[list[L], NDArray[np.float64]]:
+        """Return what a user sees of each distinct draw, and its share of the draws.
+
+        Raises
+        ------
+        ParameterError
+            If there are no draws to average over.
+        """
+        if not self._draws:
+            raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
+        times = np.array([draw.times for draw in self._draws], np.float64)
+        return [self._readable(draw.counted) for draw in self._draws], times / times.sum()
+
+    def __str__(self) -> str:
+        if not hasattr(self, "_best"):
+            return repr(self)
+        from bayescascade.report.text import model_text
+
+        return model_text(self)
+
+    def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
+        if name in ("posterior_", "run_") and "_best" in self.__dict__:
+            raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
+        return self.__getattribute__(name)  # raises again what led here
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_best")
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; `bayescascade.load` reads it back.
+
+        The file holds the schema, states and counts, never rows. Writing is atomic: on any error
+        the old file stays as it was.
+        """
+        from bayescascade.model_record import save_model
+
+        check_is_fitted(self, "_best")
+        save_model(self, path)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the model that a saved file's record describes; see `bayescascade.load`.
+
+        Raises
+        ------
+        ModelFileError
+            If the record is incomplete or contradicts itself.
+        """
+        from bayescascade.model_record import model_from_record
+
+        return model_from_record(cls, record)
+
+    def _restore(
+        self, best: C, draws: list[Draw[C]], log_posterior: float, summary: FitSummary
+    ) -> None:
+        """Become fitted without data, as a saved file says."""
+        self._best = best
+        self._draws = draws
+        self.log_posterior_ = log_posterior
+        self.summary_ = summary
+
+
+class DensityEstimator(DensityMixin, PosteriorEstimator[S, C, D]):  # type: ignore[misc] # untyped base
+    """An estimator whose readable state is a density D over rows.
+
+    Subclasses take a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
+    """
+
+    density: str
+
+    def check_parameters(self) -> Search:
+        """Return how to search; raises ParameterError if any parameter is out of its range."""
+        search = super().check_parameters()
+        check_choice("density", self.density, DENSITIES)
+        return search
+
+    def fit(
+        self,
+        X: pd.DataFrame | ArrayLike | Table,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Search for the most probable state, and sample the posterior.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array or Table
+            Rows to learn from. A Table brings its own columns and weights, so the estimator's
+            `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not apply to it.
+        y : ignored
+            There are no labels; the parameter is scikit-learn's convention.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            How many rows each row stands for.
+
+        Returns
+        -------
+        self
+            Ctrl-C ends the search early: the model is then what had been found, and
+            ``run_.interrupted`` says so.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If the data cannot be used; the message names column, value and row.
+        samplers.CheckpointError
+            If the checkpoint is of another model or data, is damaged, or cannot be written.
+        """
+        del y
+        search = self.check_parameters()
+        self._fit_table(self._to_table(X, sample_weight), search)
+        return self
+
+    def _to_table(
+        self, X: pd.DataFrame | ArrayLike | Table, sample_weight: ArrayLike | None
+    ) -> Table:
+        if isinstance(X, Table):
+            if sample_weight is not None:
+                raise ParameterError("sample_weight must be None with a Table, which has weights")
+            return X
+        return Table.from_arrays(
+            X,
+            sample_weight=sample_weight,
+            columns=self.columns,
+            drop=self.drop,
+            nominal=self.nominal,
+            ordinal=self.ordinal,
+            continuous=self.continuous,
+            missing=self.missing,
+        )
+
+    def score_samples(self, X: Rows) -> NDArray[np.float64]:
+        """Return the log density of each row, (n_rows,) float64, nats.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series or Table
+            DataFrames are matched by column name. Missing cells are integrated out exactly: a row
+            gets the density of the cells that it has.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a value is outside its column's domain; the message names
+            column, value and row.
+        """
+        check_is_fitted(self, "_best")
+        return self.score_codes(self.schema_.encode(X))
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
+        check_choice("predictive", self.predictive, PREDICTIVES)
+        if self.predictive == "map":
+            return self.learned_.score_codes(codes)
+        densities, shares = self._drawn()
+        scores = np.array([density.score_codes(codes) for density in densities])
+        averaged: NDArray[np.float64] = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
+        return averaged
+
+    def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the (weighted) sum of the rows' log densities, nats."""
+        del y
+        scores = self.score_samples(X)
+        if isinstance(X, Table) and sample_weight is None:
+            sample_weight = X.weights
+        if sample_weight is None:
+            return float(scores.sum())
+        weights = check_weights("sample_weight", sample_weight, scores.shape[0])
+        return float(np.dot(weights[weights > 0], scores[weights > 0]))
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
+    ) -> pd.DataFrame:
+        """Draw rows from the density, as a DataFrame with the levels' original types."""
+        check_is_fitted(self, "_best")
+        n_samples = check_integer("n_samples", n_samples, minimum=1)
+        rng = np.random.default_rng(random_state)
+        if self.predictive == "map":
+            return self.schema_.decode(self.learned_.sample_codes(n_samples, rng), rng)
+        densities, shares = self._drawn()
+        drawn = [
+            density.sample_codes(int(n), rng)
+            for density, n in zip(densities, rng.multinomial(n_samples, shares), strict=True)
+            if n > 0
+        ]
+        codes = rng.permutation(np.concatenate(drawn, axis=1), axis=1)
+        return self.schema_.decode(codes, rng)
+
+    def condition(self, evidence: Mapping[str, object]) -> D:
+        """Return the most probable density given evidence; see its own `condition`."""
+        return self.learned_.condition(evidence)
+
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
+        """Return in words the rule that holds for a row, by the most probable density."""
+        if isinstance(row, pd.DataFrame):
+            if len(row) != 1:
+                raise ParameterError(f"row must be a single row, got {len(row)}")
+            row = row.iloc[0]
+        return self.learned_.explain(row)
