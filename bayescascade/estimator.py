@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.errors import ParameterError
-from bayescascade.posterior import Posterior
+from bayescascade.learned import Counted, Density, Draw
+from bayescascade.posterior import TablePosterior
 from bayescascade.report.inference_data import PosteriorRun
 from bayescascade.schema import Rows, Schema
 from bayescascade.search import Search, Seed, default_steps, most_blocks
@@ -30,14 +31,10 @@ from bayescascade.validation import check_choice, check_integer, check_weights
 
 __all__ = [
     "Continuous",
-    "Counted",
-    "Density",
     "DensityEstimator",
-    "Draw",
     "Names",
     "Ordinal",
     "PosteriorEstimator",
-    "TablePosterior",
 ]
 
 DENSITIES = ("posterior_mean", "empirical")
@@ -51,69 +48,9 @@ Continuous: TypeAlias = Mapping[Any, int | Sequence[float]] | None
 """Declarations of columns; Any stands for names or, with arrays, indices, and for levels."""
 
 S = TypeVar("S")
-
-
-class TablePosterior(Posterior[S], Protocol[S]):
-    """A posterior given a table."""
-
-    @property
-    def schema(self) -> Schema:
-        """The columns that states are about."""
-        ...
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Return the model's parameters by name; plain data."""
-        ...
-
-
-class Counted(Protocol):
-    """A state with the weights of the rows in its parts: what is kept of it without the data."""
-
-    @property
-    def total(self) -> float:
-        """Weight of all rows."""
-        ...
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types, without the key "times"."""
-        ...
-
-
-class Density(Protocol):
-    """A density over a schema's rows that a person can read."""
-
-    @property
-    def schema(self) -> Schema:
-        """The columns."""
-        ...
-
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log density of (n_columns, n_rows) coded rows, nats; -1 is integrated out."""
-        ...
-
-    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw (n_columns, n) codes."""
-        ...
-
-    def condition(self, evidence: Mapping[str, object]) -> Self:
-        """Return the density given evidence."""
-        ...
-
-    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
-        """Return in words why a row has the density that it has."""
-        ...
-
-
 C = TypeVar("C", bound=Counted)
 L = TypeVar("L")
 D = TypeVar("D", bound=Density)
-
-
-class Draw(NamedTuple, Generic[C]):
-    """A state drawn from the posterior, and how often it was drawn."""
-
-    counted: C
-    times: int
 
 
 class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[misc] # untyped base

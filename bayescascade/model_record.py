@@ -12,11 +12,12 @@ import numpy as np
 
 from bayescascade.errors import BayesCascadeError, ModelFileError
 from bayescascade.files import write_json
+from bayescascade.learned import Draw
 from bayescascade.schema import Schema
 from bayescascade.summary import FitSummary
 
 if TYPE_CHECKING:
-    from bayescascade.estimator import Draw, PosteriorEstimator
+    from bayescascade.estimator import PosteriorEstimator
 
 __all__ = ["FORMAT", "NOT_SAVED", "VERSION", "model_from_record", "save_model"]
 
@@ -110,9 +111,7 @@ def _restored(model: E, record: Mapping[str, Any]) -> E:
 
 def _read_draw(
     model: "PosteriorEstimator[Any, Any, Any]", record: Mapping[str, Any], total: float
-) -> "Draw[Any]":
-    from bayescascade.estimator import Draw
-
+) -> Draw[Any]:
     times = record["times"]
     if type(times) is not int or not 1 <= times <= _MAX_TIMES:
         raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")

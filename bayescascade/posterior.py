@@ -7,14 +7,17 @@ that its paper states as an objective to minimize enters by `GibbsPosterior`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from bayescascade.validation import check_real
 from samplers.types import Move
 
-__all__ = ["GibbsPosterior", "Posterior"]
+if TYPE_CHECKING:
+    from bayescascade.schema import Schema
+
+__all__ = ["GibbsPosterior", "Posterior", "TablePosterior"]
 
 S = TypeVar("S")
 
@@ -44,6 +47,19 @@ class Posterior(Protocol[S]):
 
     def describe(self, state: S) -> Mapping[str, float]:
         """Return the scalars traced per draw; the same keys for every state."""
+        ...
+
+
+class TablePosterior(Posterior[S], Protocol[S]):
+    """A posterior given a table, as estimators make it."""
+
+    @property
+    def schema(self) -> "Schema":
+        """The columns that states are about."""
+        ...
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the model's parameters by name; plain data."""
         ...
 
 
