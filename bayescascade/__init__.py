@@ -1,7 +1,8 @@
 """Probabilistic models that a person can read, with a Bayesian posterior.
 
-`LeafCascade` and `BranchCascade` learn density trees; `Table` reads data; `load` reads saved
-models. Everything is imported when first used, so that ``import bayescascade`` is quick.
+`LeafCascade` and `BranchCascade` learn density trees, `DensityRuleList` lists of rules, and
+`RuleListClassifier` lists with labels; `Table` reads data; `load` reads saved models. Everything is
+imported when first used, so that ``import bayescascade`` is quick.
 """
 
 from importlib import import_module
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from bayescascade.cascades.posterior import BranchPosterior, LeafPosterior
     from bayescascade.models import load
     from bayescascade.posterior import GibbsPosterior, Posterior
+    from bayescascade.rules.classifier import RuleListClassifier
+    from bayescascade.rules.density_list import DensityList
+    from bayescascade.rules.estimators import DensityRuleList
+    from bayescascade.rules.label_list import LabelList
+    from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
     from bayescascade.schema import Schema
     from bayescascade.table import Table
 
@@ -21,11 +27,17 @@ __version__ = "0.1.0"
 __all__ = [
     "BranchCascade",
     "BranchPosterior",
+    "DensityList",
+    "DensityListPosterior",
+    "DensityRuleList",
     "DensityTree",
     "GibbsPosterior",
+    "LabelList",
+    "LabelListPosterior",
     "LeafCascade",
     "LeafPosterior",
     "Posterior",
+    "RuleListClassifier",
     "Schema",
     "Table",
     "load",
@@ -34,11 +46,17 @@ __all__ = [
 _HOMES = {
     "BranchCascade": "bayescascade.cascades.estimators",
     "BranchPosterior": "bayescascade.cascades.posterior",
+    "DensityList": "bayescascade.rules.density_list",
+    "DensityListPosterior": "bayescascade.rules.posterior",
+    "DensityRuleList": "bayescascade.rules.estimators",
     "DensityTree": "bayescascade.cascades.density",
     "GibbsPosterior": "bayescascade.posterior",
+    "LabelList": "bayescascade.rules.label_list",
+    "LabelListPosterior": "bayescascade.rules.posterior",
     "LeafCascade": "bayescascade.cascades.estimators",
     "LeafPosterior": "bayescascade.cascades.posterior",
     "Posterior": "bayescascade.posterior",
+    "RuleListClassifier": "bayescascade.rules.classifier",
     "Schema": "bayescascade.schema",
     "Table": "bayescascade.table",
     "load": "bayescascade.models",

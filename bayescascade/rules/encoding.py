@@ -54,8 +54,6 @@ def encode_for_labels(
     codes = np.empty((schema.n_columns, len(frame)), np.int32)
     for column, column_codes in zip(schema.columns, codes, strict=True):
         cells = frame.iloc[:, names.index(column.name)]
-        encode = _encode_numbers if column.kind == "continuous" else _ENCODERS[unknown]
-        column_codes[:] = encode(column, cells)
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
         if is_missing.any() and _is_refused(column, missing, unknown):
             row = 1 + int(np.argmax(is_missing))
@@ -63,6 +61,8 @@ def encode_for_labels(
                 f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
                 + (': fill it, or let it pass with unknown="none"' if missing == "level" else "")
             )
+        encode = _encode_numbers if column.kind == "continuous" else _ENCODERS[unknown]
+        column_codes[:] = encode(column, cells)
     return codes
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -118,7 +119,7 @@ class LabeledRows:
         return cls(table, target, classes)
 
 
-def rows_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
+def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:
     """Return rows as a DataFrame whose columns have text for names.
 
     Parameters
@@ -127,15 +128,18 @@ def rows_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
         A Series, or a mapping of single values, is one row.
     names : sequence of str, optional
         Of an array's columns; x0, x1, ... by default.
+    owner : str
+        The estimator that has these names, for messages.
 
     Raises
     ------
     ValueError
-        In scikit-learn's words if an array is sparse, complex, empty or not two-dimensional.
+        In scikit-learn's words if an array is sparse, complex, empty, not two-dimensional, or of
+        another width than there are names.
     """
     if isinstance(X, pd.Series):
         X = X.to_dict()
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not issparse(X):
         is_row = all(pd.api.types.is_scalar(value) for value in X.values())
         X = pd.DataFrame([X], dtype=object) if is_row else pd.DataFrame(dict(X))
     if isinstance(X, pd.DataFrame):
@@ -146,20 +150,28 @@ def rows_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
         return X.set_axis(columns, axis=1)
     if isinstance(X, list | tuple):  # NumPy would turn all cells into text if some are
         X = np.array(X, dtype=object)
-    return frame_from_array(check_array(X, dtype=None, ensure_all_finite=False), names)
+    array = check_array(X, dtype=None, ensure_all_finite=False)
+    if names is not None and array.shape[1] != len(names):
+        raise DataError(
+            f"X has {array.shape[1]} features, but {owner} is expecting {len(names)} features as "
+            "input"
+        )
+    return frame_from_array(array, names)
 
 
 def _check_labels(y: Any) -> NDArray[Any]:
     if y is None:
-        raise ParameterError(
-            "RuleListClassifier requires y to be passed, but the target y is None"
-        )
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+        raise ParameterError("RuleListClassifier requires y to be passed, but the target y is None")
+    # scikit-learn would turn nullable integers and truth values into floats
+    labels: NDArray[Any] = column_or_1d(y.to_numpy() if isinstance(y, pd.Series) else y, warn=True)
     is_missing = pd.isna(labels)
     if is_missing.any():
         row = 1 + int(np.argmax(is_missing))
         raise DataError(f"y must not have missing labels, got NaN in row {row}")
-    if labels.dtype == object:  # of nullable types, say
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        row = 1 + int(np.argmax(np.isinf(labels)))
+        raise DataError(f"y must hold labels, got {labels[row - 1]} in row {row}")
+    if labels.dtype == object:
         labels = pd.Series(labels).infer_objects().to_numpy()
     if labels.dtype == object and len({type(label) for label in labels}) > 1:
         kinds = sorted({type(label).__name__ for label in labels})

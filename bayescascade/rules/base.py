@@ -1,0 +1,111 @@
+"""What both estimators of rule lists do: rules, candidates and their prior."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.estimator import PosteriorEstimator
+from bayescascade.report.inference_data import PosteriorRun
+from bayescascade.rules.antecedents import Antecedent, Antecedents
+from bayescascade.rules.counted_rules import CountedRules, read_numbers_of_candidates
+from bayescascade.rules.models import ListPrior
+from bayescascade.rules.posterior import RuleListPosterior
+from bayescascade.rules.rule_list import RuleList
+from bayescascade.schema import Schema
+from bayescascade.table import Table
+from bayescascade.validation import check_integer, check_real
+
+__all__ = ["RuleListEstimator"]
+
+L = TypeVar("L")
+
+
+class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
+    """What both estimators of rule lists do; the subclasses document the parameters."""
+
+    learned_name: ClassVar[str] = "rules"
+    size_name: ClassVar[str] = "n_rules"
+
+    expected_rules: float
+    expected_size: float
+    max_size: int
+    memory_limit: float
+    posterior_: RuleListPosterior
+    _n_candidates: NDArray[np.int64]  # of a model read from a file, which has no posterior
+
+    @property
+    def rules_(self) -> L:
+        """The most probable list found."""
+        return self.learned_
+
+    @property
+    def n_candidates_(self) -> NDArray[np.int64]:
+        """Number of candidates of 0 (none), 1, .. max_size conditions, (max_size + 1,) int64."""
+        check_is_fitted(self, "_best")
+        if "posterior_" in self.__dict__:
+            return self.posterior_.antecedents.n_of_size
+        return self._n_candidates
+
+    @abstractmethod
+    def _make_posterior(self, table: Table) -> RuleListPosterior:
+        """Return the model's posterior given a table."""
+
+    @abstractmethod
+    def _words(self) -> Callable[[Schema, Antecedent], str]:
+        """Return the function that puts an antecedent in words."""
+
+    def _check_model(self) -> None:
+        self._prior()
+        check_real("concentration", self.concentration, above=0.0)
+        check_integer("max_size", self.max_size, minimum=1)
+        check_real("memory_limit", self.memory_limit, above=0.0)
+
+    def _prior(self) -> ListPrior:
+        return ListPrior(self.expected_rules, self.expected_size)
+
+    def _describe_run(
+        self, run: samplers.Run[RuleList], settings: Mapping[str, Any]
+    ) -> PosteriorRun[RuleList]:
+        posterior = self.posterior_
+        words = partial(_candidate_words, self._words(), posterior.schema, posterior.antecedents)
+        return PosteriorRun.of(
+            run,
+            size=self.size_name,
+            columns=posterior.schema.names,
+            columns_of=posterior.columns_of,
+            labels={"first_rule": words},
+            settings=settings,
+        )
+
+    def _rules_of(self, state: RuleList) -> tuple[Antecedent, ...]:
+        """Return the conditions of a list's rules, by `posterior_`."""
+        return tuple(self.posterior_.antecedents[rule] for rule in state.rules)
+
+    def _log_density(self, counted: CountedRules) -> float:
+        log_prior = self._prior().log_prior(counted.sizes, self._n_candidates)
+        return log_prior + self._log_likelihood(counted)
+
+    @abstractmethod
+    def _log_likelihood(self, counted: CountedRules) -> float:
+        """Return the log likelihood of a list, nats, by its weights."""
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"n_candidates": self.n_candidates_.tolist()}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        self._n_candidates = read_numbers_of_candidates(record["n_candidates"], self.max_size)
+
+
+def _candidate_words(
+    words: Callable[[Schema, Antecedent], str],
+    schema: Schema,
+    antecedents: Antecedents,
+    index: int,
+) -> str:
+    return words(schema, antecedents[index])

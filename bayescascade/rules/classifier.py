@@ -1,0 +1,369 @@
+"""The rule-list classifier: labels at the ends of a list (Letham, Rudin, McCormick, Madigan 2015).
+
+`models` has the formulas. Candidates for rules are mined from the rows with a minimum support; then
+it is fitted like every model of the package.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.column import MAX_LEVELS
+from bayescascade.errors import DataError, ModelFileError, ParameterError
+from bayescascade.estimator import PREDICTIVES, Continuous, Names, Ordinal
+from bayescascade.rules.antecedents import Antecedent
+from bayescascade.rules.averages import average_intervals, average_probabilities
+from bayescascade.rules.base import RuleListEstimator
+from bayescascade.rules.counted_rules import CountedRules
+from bayescascade.rules.encoding import UNKNOWNS, encode_for_labels
+from bayescascade.rules.label_list import LabelList
+from bayescascade.rules.labeled_rows import LabeledRows, rows_frame
+from bayescascade.rules.models import label_log_likelihood
+from bayescascade.rules.posterior import LabelListPosterior
+from bayescascade.rules.rule_list import RuleList
+from bayescascade.rules.wording import open_antecedent_words
+from bayescascade.schema import Rows, Schema
+from bayescascade.search import Seed
+from bayescascade.table import Table
+from bayescascade.validation import check_choice, check_integer, check_real
+
+__all__ = ["RuleListClassifier"]
+
+_KINDS_OF_LABELS = "biufUO"  # NumPy's letters for truth values, numbers and text
+
+
+class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type: ignore[misc] # untyped base
+    """Classifier that is a list of rules, "if ..., else if ..., else", with probabilities.
+
+    Parameters
+    ----------
+    expected_rules : float > 0
+        Mean of the Poisson on the number of rules.
+    expected_size : float > 0
+        Mean of the Poisson on the number of conditions of a rule.
+    concentration : float > 0
+        Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
+    max_size : int >= 1
+        Most conditions of a rule, at most the number of columns.
+    min_support : float in [0, 1)
+        Share of the rows, by weight, that a candidate for a rule captures at least.
+    n_bins : int >= 2
+        Quantiles that columns of numbers are cut at, unless declared otherwise; columns of no more
+        different numbers than that are ordinal. The outer bins are open: a value beyond the range
+        seen in fit belongs to them.
+    predictive : {"map", "average"}
+        Probabilities of the most probable list, or averaged over posterior draws.
+    search, n_steps, n_chains, n_jobs, random_state
+        As in `DensityRuleList`.
+    nominal, ordinal, continuous
+        How to read columns, by name or, of an array, by number; see `bayescascade.table.Table`.
+        Truth values, text and categories are nominal by default. The outer bins of declared edges
+        are open as well.
+    missing : {"error", "level"}
+        What a missing cell is: an error, or a level of its own in the columns that have some.
+    unknown : {"error", "none"}
+        What a level is that fit has not seen: an error, or a cell that satisfies no condition. The
+        latter is useful in cross-validation where a rare level may be in a test fold only.
+    memory_limit, checkpoint, resume, progress
+        As in `DensityRuleList`.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+        The labels, sorted.
+    rules_ : LabelList
+        The most probable list found.
+    n_candidates_, log_posterior_, run_, summary_, schema_, n_features_in_, feature_names_in_
+        As in `DensityRuleList`; the schema is that of the features.
+    posterior_ : LabelListPosterior
+        The posterior; not there in a model read from a file, which holds no data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayescascade import RuleListClassifier
+    >>> frame = pd.DataFrame({"sky": ["grey"] * 20 + ["blue"] * 20, "wind": ["yes", "no"] * 20})
+    >>> model = RuleListClassifier(n_steps=2000, random_state=0).fit(frame, frame["sky"] == "grey")
+    >>> model.predict(pd.DataFrame({"sky": ["blue"], "wind": ["no"]}))
+    array([False])
+    >>> model.explain({"sky": "grey", "wind": "no"})
+    'sky is grey: P(True) = 0.95 (95% 0.84-1.00), n = 20'
+    """
+
+    model_name: ClassVar[str] = "rule_classifier"
+
+    classes_: NDArray[Any]
+    posterior_: LabelListPosterior
+    _target: str
+
+    def __init__(
+        self,
+        expected_rules: float = 3.0,
+        expected_size: float = 1.0,
+        concentration: float = 1.0,
+        max_size: int = 2,
+        min_support: float = 0.05,
+        *,
+        n_bins: int = 4,
+        predictive: str = "map",
+        search: str = "anneal+metropolis",
+        n_steps: int | None = None,
+        n_chains: int = 4,
+        n_jobs: int | None = 1,
+        random_state: Seed = None,
+        nominal: Names = None,
+        ordinal: Ordinal = None,
+        continuous: Continuous = None,
+        missing: str = "error",
+        unknown: str = "error",
+        memory_limit: float = 2.0,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Callable[[samplers.Progress], object] | None = None,
+    ) -> None:
+        # not by the base class, whose `columns` and `drop` are no parameters here
+        self.expected_rules = expected_rules
+        self.expected_size = expected_size
+        self.concentration = concentration
+        self.max_size = max_size
+        self.min_support = min_support
+        self.n_bins = n_bins
+        self.predictive = predictive
+        self.search = search
+        self.n_steps = n_steps
+        self.n_chains = n_chains
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.nominal = nominal
+        self.ordinal = ordinal
+        self.continuous = continuous
+        self.missing = missing
+        self.unknown = unknown
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.progress = progress
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: pd.DataFrame | ArrayLike | Table,
+        y: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Search for the most probable list, and sample the posterior.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array or Table
+            Rows to learn from. A Table brings its own columns and weights, so `n_bins`, `nominal`,
+            `ordinal`, `continuous` and `missing` do not apply to it.
+        y : (n_rows,) array, or str
+            Labels: text, whole numbers or truth values. With a Table, the name of the column that
+            holds them; its levels are the classes.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            How many rows each row stands for; nothing is learned from those of weight zero.
+
+        Returns
+        -------
+        self
+            Ctrl-C ends the search early: the model is then what had been found, and
+            ``run_.interrupted`` says so.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, no candidate has the support, or the candidates
+            would take more memory than `memory_limit`.
+        DataError
+            If the data cannot be used; the message names column, value and row.
+        samplers.CheckpointError
+            If the checkpoint is of another model or data, is damaged, or cannot be written.
+        """
+        search = self.check_parameters()
+        rows = self._labeled_rows(X, y, sample_weight)
+        self._target = rows.target
+        self._fit_table(rows.table, search)
+        self.classes_ = rows.classes
+        if self.predictive == "average":
+            self._draws  # noqa: B018 - counted now, for predicting must change nothing
+        return self
+
+    def _labeled_rows(
+        self,
+        X: pd.DataFrame | ArrayLike | Table,
+        y: ArrayLike | str | None,
+        sample_weight: ArrayLike | None,
+    ) -> LabeledRows:
+        if isinstance(X, Table):
+            if sample_weight is not None:
+                raise ParameterError("sample_weight must be None with a Table, which has weights")
+            return LabeledRows.of_table(X, y)
+        return LabeledRows.of(
+            X,
+            y,
+            sample_weight,
+            n_bins=self.n_bins,
+            nominal=self.nominal,
+            ordinal=self.ordinal,
+            continuous=self.continuous,
+            missing=self.missing,
+        )
+
+    def _check_model(self) -> None:
+        super()._check_model()
+        check_real("min_support", self.min_support, minimum=0.0, below=1.0)
+        check_integer("n_bins", self.n_bins, minimum=2, maximum=MAX_LEVELS - 1)
+        check_choice("unknown", self.unknown, UNKNOWNS)
+
+    def _make_posterior(self, table: Table) -> LabelListPosterior:
+        return LabelListPosterior(
+            table,
+            self._target,
+            self.expected_rules,
+            self.expected_size,
+            self.concentration,
+            self.max_size,
+            self.min_support,
+            self.memory_limit,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.missing == "level"
+        return tags
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    def predict(self, X: Rows) -> NDArray[Any]:
+        """Return the most probable class of each row, (n_rows,); of equals the first.
+
+        Parameters
+        ----------
+        X : DataFrame, array, list of rows, mapping, Series or Table
+            DataFrames are matched by column name, in any order, and may have more columns; a Series
+            or a mapping of single values is one row; a Table gives its distinct rows.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a cell cannot be read; names column, value and row.
+        """
+        probabilities = self.predict_proba(X)
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: Rows) -> NDArray[np.float64]:
+        """Return the probability of each class for each row, (n_rows, n_classes) float64.
+
+        Parameters and errors: see `predict`.
+        """
+        codes = self._encode(X)
+        if self._is_map():
+            labels = self.learned_
+            probabilities: NDArray[np.float64] = labels.probabilities[labels.part_of_codes(codes)]
+            return probabilities
+        return average_probabilities(*self._drawn(), codes)
+
+    def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
+        """Return how sure the probabilities are: (n_rows, n_classes, 2) float64, low and high.
+
+        Parameters
+        ----------
+        X : DataFrame, array, list of rows, mapping, Series or Table
+            See `predict`.
+        level : float in (0, 1)
+            Posterior probability that one class's probability is inside, each class by itself. With
+            ``predictive="average"`` over lists as well, else given the most probable list.
+        """
+        codes = self._encode(X)
+        if self._is_map():
+            labels = self.learned_
+            intervals: NDArray[np.float64] = labels.intervals(level)[labels.part_of_codes(codes)]
+            return intervals
+        return average_intervals(*self._drawn(), codes, level)
+
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
+        """Return in words the rule of the most probable list that fires for a row.
+
+        See `LabelList.explain`; of a DataFrame, which must have one row, `predict` for the rest.
+        """
+        codes = self._encode(row)
+        if codes.shape[1] != 1:
+            raise ParameterError(f"row must be a single row, got {codes.shape[1]}")
+        return self.learned_.explain_codes(codes[:, 0])
+
+    def _is_map(self) -> bool:
+        return check_choice("predictive", self.predictive, PREDICTIVES) == "map"
+
+    def _encode(self, X: Rows) -> NDArray[np.int32]:
+        """Return the features' codes, -1 where a cell satisfies no condition."""
+        check_is_fitted(self, "_best")
+        if isinstance(X, Table):
+            return self._codes_of_table(X)
+        frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
+        missing = check_choice("missing", self.missing, ("error", "level"))
+        unknown = check_choice("unknown", self.unknown, UNKNOWNS)
+        return encode_for_labels(self.schema_, frame, missing=missing, unknown=unknown)
+
+    def _codes_of_table(self, table: Table) -> NDArray[np.int32]:
+        columns = table.schema.columns
+        try:
+            chosen = [columns.index(column) for column in self.schema_.columns]
+        except ValueError:
+            raise DataError(
+                "the table must have the model's columns and levels, got others"
+            ) from None
+        return table.codes[chosen].astype(np.int32)
+
+    # -- what is kept of a list --------------------------------------------------------------------
+
+    def _words(self) -> Callable[[Schema, Antecedent], str]:
+        return open_antecedent_words
+
+    def _count(self, state: RuleList) -> CountedRules:
+        return CountedRules(self._rules_of(state), self.posterior_.counts(state))
+
+    def _readable(self, counted: CountedRules) -> LabelList:
+        return LabelList(
+            self.schema_, self.classes_, counted.rules, counted.counts, self.concentration
+        )
+
+    def _log_likelihood(self, counted: CountedRules) -> float:
+        return label_log_likelihood(counted.counts, self.concentration)
+
+    def _read_counted(self, record: Mapping[str, Any]) -> CountedRules:
+        return CountedRules.from_record(
+            record, self.schema_, self._n_candidates, len(self.classes_)
+        )
+
+    def _own_record(self) -> dict[str, Any]:
+        classes = {"values": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+        return {**super()._own_record(), "classes": classes}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        super()._read_own(record)
+        values, dtype = record["classes"]["values"], np.dtype(str(record["classes"]["dtype"]))
+        if dtype.kind not in _KINDS_OF_LABELS or not isinstance(values, list):
+            raise ModelFileError(
+                "a saved classifier's classes must be text, numbers or truth values"
+            )
+        if len({type(value) for value in values}) != 1 or len(set(values)) != len(values) >= 2:
+            raise ModelFileError(
+                f"a saved classifier's classes must be different and of one type, got {values}"
+            )
+        classes = np.array(values, dtype)
+        if classes.tolist() != values:
+            raise ModelFileError(f"a saved classifier's classes must be of type {dtype}")
+        self.classes_ = classes

@@ -1,0 +1,195 @@
+"""The estimator of densities by rule lists, Goh's Model III; `classifier` has that of labels.
+
+Goh (2018), section 3.2.3; `models` has the formulas. Fitting anneals for the most probable list and
+then, by default, runs Metropolis-Hastings chains from where the annealing chains ended, for how
+sure one can be.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+import samplers
+from bayescascade.errors import ModelFileError
+from bayescascade.estimator import DENSITIES, Continuous, DensityEstimator, Names, Ordinal
+from bayescascade.rules.antecedents import Antecedent, antecedent_words
+from bayescascade.rules.base import RuleListEstimator
+from bayescascade.rules.counted_rules import CountedRules
+from bayescascade.rules.density_list import DensityList
+from bayescascade.rules.models import density_log_likelihood, density_probabilities
+from bayescascade.rules.posterior import DensityListPosterior
+from bayescascade.rules.rule_list import RuleList
+from bayescascade.rules.volumes import log_first_volumes
+from bayescascade.schema import Schema
+from bayescascade.search import Seed
+from bayescascade.table import Table
+from bayescascade.validation import check_choice
+
+__all__ = ["DensityRuleList"]
+
+
+class DensityRuleList(
+    RuleListEstimator[DensityList], DensityEstimator[RuleList, CountedRules, DensityList]
+):
+    """Density as a list of rules, "if ..., else if ..., else" (Goh 2018, Model III).
+
+    Parameters
+    ----------
+    expected_rules : float > 0
+        Mean of the Poisson on the number of rules.
+    expected_size : float > 0
+        Mean of the Poisson on the number of conditions of a rule.
+    concentration : float > 0
+        Dirichlet parameter of every part: as if that many rows had been seen in each.
+    max_size : int >= 1
+        Most conditions of a rule, at most the number of columns. All conjunctions up to that size
+        are candidates: their number grows quickly with it.
+    density : {"posterior_mean", "empirical"}
+        Probability of a part: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
+        an empty part.
+    predictive : {"map", "average"}
+        Score and draw from the most probable list, or from the average over posterior draws.
+    search : {"anneal+metropolis", "anneal", "metropolis", "tempering"}
+        Anneal for the best list and sample from there; only anneal; or only sample, by plain
+        chains or by replica exchange.
+    n_steps : int >= 1 or None
+        Proposals per chain in each of annealing and sampling; a quarter of the sampling is
+        discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
+        and for more than 40,000 rows fewer again, so that the work stays about the same.
+    n_chains : int >= 1
+        Independent chains.
+    n_jobs : int or None
+        Chains run in parallel, as joblib counts workers; the result does not depend on it.
+    random_state : int, SeedSequence, Generator or None
+        Seed of everything random.
+    columns, drop, nominal, ordinal, continuous, missing
+        Which columns to use and how to read them; see `bayescascade.table.Table`.
+    memory_limit : float > 0
+        Gigabytes that the candidates may take.
+    checkpoint : path, optional
+        File to save the run to every few seconds, so that it can go on after a crash.
+    resume : bool
+        Go on with the run in `checkpoint`; the result is that of a run never interrupted.
+    progress : callable, optional
+        Called with a `samplers.Progress` about twice a second.
+
+    Attributes
+    ----------
+    rules_ : DensityList
+        The most probable list found.
+    n_candidates_ : (max_size + 1,) int64
+        Number of candidates for rules of 0 (none), 1, .. max_size conditions.
+    log_posterior_ : float
+        Log posterior density of `rules_`, nats, unnormalized.
+    posterior_ : DensityListPosterior
+        The posterior; not there in a model read from a file, which holds no data.
+    run_ : PosteriorRun
+        Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
+    summary_ : FitSummary
+        What is printed and saved: data, convergence, posterior of rules and columns.
+    schema_ : Schema
+        Columns and levels.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array of str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayescascade import DensityRuleList
+    >>> frame = pd.DataFrame({"sky": ["grey"] * 30 + ["blue"] * 10, "wind": ["yes", "no"] * 20})
+    >>> model = DensityRuleList(n_steps=2000, random_state=0).fit(frame)
+    >>> model.rules_.n_rules
+    1
+    >>> model.explain({"sky": "grey", "wind": "no"})
+    'anything else: 30 of 40 rows, probability 0.7381, density 0.369, 1.48 x uniform'
+    """
+
+    model_name: ClassVar[str] = "rules"
+
+    posterior_: DensityListPosterior
+
+    def __init__(
+        self,
+        expected_rules: float = 3.0,
+        expected_size: float = 1.0,
+        concentration: float = 1.0,
+        max_size: int = 2,
+        *,
+        density: str = "posterior_mean",
+        predictive: str = "map",
+        search: str = "anneal+metropolis",
+        n_steps: int | None = None,
+        n_chains: int = 4,
+        n_jobs: int | None = 1,
+        random_state: Seed = None,
+        columns: Names = None,
+        drop: Names = None,
+        nominal: Names = None,
+        ordinal: Ordinal = None,
+        continuous: Continuous = None,
+        missing: str = "error",
+        memory_limit: float = 2.0,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Callable[[samplers.Progress], object] | None = None,
+    ) -> None:
+        self.expected_rules = expected_rules
+        self.expected_size = expected_size
+        self.max_size = max_size
+        self.density = density
+        self.memory_limit = memory_limit
+        super().__init__(
+            concentration=concentration,
+            predictive=predictive,
+            search=search,
+            n_steps=n_steps,
+            n_chains=n_chains,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            columns=columns,
+            drop=drop,
+            nominal=nominal,
+            ordinal=ordinal,
+            continuous=continuous,
+            missing=missing,
+            checkpoint=checkpoint,
+            resume=resume,
+            progress=progress,
+        )
+
+    def _make_posterior(self, table: Table) -> DensityListPosterior:
+        return DensityListPosterior(
+            table,
+            self.expected_rules,
+            self.expected_size,
+            self.concentration,
+            self.max_size,
+            self.memory_limit,
+        )
+
+    def _words(self) -> Callable[[Schema, Antecedent], str]:
+        return antecedent_words
+
+    def _count(self, state: RuleList) -> CountedRules:
+        return CountedRules(self._rules_of(state), self.posterior_.counts(state))
+
+    def _readable(self, counted: CountedRules) -> DensityList:
+        check_choice("density", self.density, DENSITIES)
+        counts = counted.counts
+        if self.density == "empirical":
+            probabilities = counts / counts.sum()
+        else:
+            probabilities = density_probabilities(counts, self.concentration)
+        return DensityList(self.schema_, counted.rules, counts, probabilities)
+
+    def _read_counted(self, record: Mapping[str, Any]) -> CountedRules:
+        counted = CountedRules.from_record(record, self.schema_, self._n_candidates)
+        if np.isneginf(log_first_volumes(self.schema_, counted.rules)).any():
+            raise ModelFileError("every part of a saved density list must capture a cell")
+        return counted
+
+    def _log_likelihood(self, counted: CountedRules) -> float:
+        log_volumes = log_first_volumes(self.schema_, counted.rules)
+        return density_log_likelihood(counted.counts, log_volumes, self.concentration)
