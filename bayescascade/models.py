@@ -13,6 +13,8 @@ __all__ = ["load"]
 _HOMES = {
     "leaf": "bayescascade.cascades.estimators:LeafCascade",
     "branch": "bayescascade.cascades.estimators:BranchCascade",
+    "rules": "bayescascade.rules.estimators:DensityRuleList",
+    "rule_classifier": "bayescascade.rules.classifier:RuleListClassifier",
 }
 """Module and class by `model_name`; the class is imported when a file is of it."""
 
