@@ -178,6 +178,15 @@ def test_many_overlapping_rules_on_few_columns(rng):
         assert_same(log_volumes(binary(8), rules), reference.first_volumes(rules, [[1.0] * 2] * 8))
 
 
+@pytest.mark.parametrize("n_columns", [4, 7, 11])
+def test_as_many_rules_as_a_list_may_have(n_columns, rng):
+    """All 62 of them connected: the deepest splitting there is."""
+    for size in (2, 3, 4):
+        rules = random_rules(rng, n_columns, 62, size)
+        expected = reference.first_volumes(rules, [[1.0, 1.0]] * n_columns)
+        assert_same(log_volumes(binary(n_columns), rules), expected)
+
+
 def test_a_list_without_rules_has_one_part():
     """The else holds everything."""
     assert_same(log_volumes(binary(5), []), [32])

@@ -20,6 +20,7 @@ from tests.rules.problems import (
     each,
     groups,
     slowly,
+    unseen,
     without_hastings,
 )
 from tests.statistical.chi_square import fits
@@ -28,9 +29,9 @@ N_DRAWS = 1500
 
 
 @cache
-def plain_step(problem, state, names, inverse_temperature, broken=False):
+def plain_step(problem, state, names, inverse_temperature, broken=False, rates=()):
     """Return the lists that one plain step leads to, and their exact probabilities."""
-    posterior = Remembered(problem.posterior())
+    posterior = Remembered(problem.posterior(**dict(rates)))
     moves = {name: posterior.moves()[name] for name in names}
     if broken:
         moves = without_hastings(moves)
@@ -57,13 +58,15 @@ def compiled_steps(posterior, state, rng, inverse_temperature, n=N_DRAWS):
         yield posterior.advance(rng, state, 1, inverse_temperature)[0]
 
 
-def is_plain_step(problem, state, rng, names=None, inverse_temperature=1.0, broken=False):
+def is_plain_step(
+    problem, state, rng, names=None, inverse_temperature=1.0, broken=False, rates=(), n=N_DRAWS
+):
     """Whether compiled steps from a list pass for plain ones."""
-    posterior = problem.posterior()
+    posterior = problem.posterior(**dict(rates))
     names = tuple(posterior.moves()) if names is None else names
-    states, probabilities = plain_step(problem, state, names, inverse_temperature, broken)
+    states, probabilities = plain_step(problem, state, names, inverse_temperature, broken, rates)
     index = {state: i for i, state in enumerate(states)}
-    drawn = compiled_steps(posterior, state, rng, inverse_temperature)
+    drawn = compiled_steps(posterior, state, rng, inverse_temperature, n)
     try:
         return fits([index[state] for state in drawn], probabilities)
     except KeyError:  # it went where no plain step leads
@@ -104,15 +107,77 @@ def test_compiled_steps_from_longer_lists_are_the_plain_ones(problem, rng):
             n_tested += 1
 
 
-@each(PAIR, SUPPORTED)
-def test_each_move_alone_is_the_plain_one(problem, rng, monkeypatch):
+# Where a step is accepted with certainty its ratio may be anything: these make it uncertain, for
+# steps to more rules and conditions, and for steps to fewer.
+RATES = {
+    "short": (("expected_rules", 0.2), ("expected_size", 0.2)),
+    "long": (("expected_rules", 8.0), ("expected_size", 4.0)),
+    "few": (("expected_rules", 0.4), ("expected_size", 6.0)),
+}
+
+
+def alone(monkeypatch, names):
+    """Try these moves only, from now on."""
+    chosen = {name: (name in names) / len(names) for name in posteriors.MOVE_WEIGHTS}
+    monkeypatch.setattr(posteriors, "MOVE_WEIGHTS", chosen)
+
+
+def lists_for_moves(problem):
+    """Return short lists whose rules are of one and of two conditions."""
+    sizes = [len(one) for one in problem.record["candidates"]]
+    short = [state for state in problem.lists if 1 <= state.n_rules <= 2]
+    patterns = {tuple(sizes[rule] for rule in state.rules): state for state in short}
+    assert {(1,), (2,), (1, 1), (1, 2), (2, 1)} <= set(patterns)
+    return list(patterns.values())
+
+
+GROUPS = groups(tuple(posteriors.MOVE_WEIGHTS))[:-1]
+
+
+@each(unseen(PAIR), unseen(SUPPORTED))
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize("names", GROUPS, ids="+".join)
+def test_each_move_alone_is_the_plain_one(problem, rates, names, rng, monkeypatch):
     """With all moves together a rare one could be wrong unnoticed."""
-    weights = dict(posteriors.MOVE_WEIGHTS)
-    for names in groups(tuple(weights))[:-1]:
-        alone = {name: (name in names) / len(names) for name in weights}
-        monkeypatch.setattr(posteriors, "MOVE_WEIGHTS", alone)
-        for state in some_lists(problem, rng)[1:]:
-            assert is_plain_step(problem, state, rng, names), names
+    alone(monkeypatch, names)
+    for state in lists_for_moves(problem):
+        assert is_plain_step(problem, state, rng, names, rates=RATES[rates]), state
+
+
+@each(unseen(PAIR), unseen(SUPPORTED))
+@pytest.mark.parametrize("names", [one for one in GROUPS if one not in [("swap",), ("relocate",)]],
+                         ids="+".join)  # fmt: skip
+def test_each_move_without_hastings_term_is_told_apart(problem, names, rng, monkeypatch):
+    """The test above must be able to fail, for each move that has such a term."""
+    alone(monkeypatch, names)
+    verdicts = [
+        is_plain_step(problem, state, rng, names, broken=True, rates=RATES[rates])
+        for state in lists_for_moves(problem)
+        for rates in RATES
+    ]
+    assert not all(verdicts)
+
+
+@pytest.mark.slow
+@each(LARGER, LARGER_LABELS)
+@pytest.mark.parametrize("rates", RATES)
+@pytest.mark.parametrize("names", GROUPS, ids="+".join)
+def test_each_move_alone_is_the_plain_one_on_larger_problems(
+    problem, rates, names, rng, monkeypatch
+):
+    """As above with candidates of three sizes, and data."""
+    alone(monkeypatch, names)
+    posterior = problem.posterior()
+    n_tested = 0
+    while n_tested < 4:
+        drawn = rng.choice(len(posterior.antecedents), size=1 + n_tested, replace=False)
+        state = RuleList(tuple(drawn.tolist()))
+        if posterior.log_density(state) > -np.inf:
+            for inverse_temperature in (0.3, 1.0):
+                assert is_plain_step(
+                    problem, state, rng, names, inverse_temperature, rates=RATES[rates], n=10_000
+                ), state
+            n_tested += 1
 
 
 @each(PAIR, SUPPORTED)

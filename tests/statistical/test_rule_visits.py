@@ -9,11 +9,11 @@ import samplers
 from tests import rules_reference as reference
 from tests.rules.problems import (
     BINS,
+    FRACTIONAL,
     GAPS,
     PAIR,
     PARAMETERS,
     PROBLEMS,
-    RUNS,
     SUPPORTED,
     Problem,
     each,
@@ -53,7 +53,7 @@ def wrong(problem):
     return problem.probabilities(expected_rules=1.5 * PARAMETERS["expected_rules"])
 
 
-@slowly(*PROBLEMS)
+@slowly(*PROBLEMS, quick=(PAIR, BINS, FRACTIONAL, SUPPORTED))
 def test_chains_visit_lists_as_often_as_they_are_probable(problem, rng):
     """The posterior of the number of rules and of the columns used is read off these visits."""
     drawn = visits(problem, rng)
@@ -79,7 +79,7 @@ def test_the_generic_engine_visits_them_as_often(problem, rng):
     assert fits(drawn, problem.probabilities())
 
 
-@each(*map(unseen, (PAIR, BINS, SUPPORTED, RUNS)))
+@each(*map(unseen, (PAIR, BINS, SUPPORTED)))
 def test_without_data_the_chain_returns_the_prior(problem, rng):
     """What is claimed to be learned from data must not come from the chain itself."""
     posterior = problem.posterior()
