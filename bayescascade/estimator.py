@@ -30,6 +30,7 @@ from bayescascade.table import Table
 from bayescascade.validation import check_choice, check_integer, check_weights
 
 __all__ = [
+    "AnyEstimator",
     "Continuous",
     "DensityEstimator",
     "Names",
@@ -442,3 +443,6 @@ class DensityEstimator(DensityMixin, PosteriorEstimator[S, C, D]):  # type: igno
                 raise ParameterError(f"row must be a single row, got {len(row)}")
             row = row.iloc[0]
         return self.learned_.explain(row)
+
+
+AnyEstimator: TypeAlias = PosteriorEstimator[Any, Any, Any]

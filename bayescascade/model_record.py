@@ -17,7 +17,7 @@ from bayescascade.schema import Schema
 from bayescascade.summary import FitSummary
 
 if TYPE_CHECKING:
-    from bayescascade.estimator import PosteriorEstimator
+    from bayescascade.estimator import AnyEstimator
 
 __all__ = ["FORMAT", "NOT_SAVED", "VERSION", "model_from_record", "save_model"]
 
@@ -30,10 +30,10 @@ NOT_SAVED = ("checkpoint", "resume", "progress", "n_jobs", "random_state")
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 _MAX_TIMES = 1 << 53
 
-E = TypeVar("E", bound="PosteriorEstimator[Any, Any, Any]")
+E = TypeVar("E", bound="AnyEstimator")
 
 
-def save_model(model: "PosteriorEstimator[Any, Any, Any]", path: str | Path) -> None:
+def save_model(model: "AnyEstimator", path: str | Path) -> None:
     """Write a fitted model; see `PosteriorEstimator.save`."""
     parameters = model.get_params()
     for name in NOT_SAVED:
@@ -79,9 +79,7 @@ def model_from_record(cls: type[E], record: Mapping[str, Any]) -> E:
         raise ModelFileError(f"a saved model's fields must fit together: {error}") from None
 
 
-def _parameters(
-    cls: "type[PosteriorEstimator[Any, Any, Any]]", record: Mapping[str, Any]
-) -> dict[str, Any]:
+def _parameters(cls: "type[AnyEstimator]", record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record's parameters, checked to be those of the class."""
     parameters = record.get("parameters")
     expected = set(cls._get_param_names()) - set(NOT_SAVED)
@@ -109,9 +107,7 @@ def _restored(model: E, record: Mapping[str, Any]) -> E:
     return model
 
 
-def _read_draw(
-    model: "PosteriorEstimator[Any, Any, Any]", record: Mapping[str, Any], total: float
-) -> Draw[Any]:
+def _read_draw(model: "AnyEstimator", record: Mapping[str, Any], total: float) -> Draw[Any]:
     times = record["times"]
     if type(times) is not int or not 1 <= times <= _MAX_TIMES:
         raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")

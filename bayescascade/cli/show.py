@@ -40,9 +40,9 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
         else:
             click.echo(tree_dot(density), nl=False)
     elif as_json:
-        from bayescascade.report.records import density_record, model_record
+        from bayescascade.report.records import learned_record, model_record
 
-        echo_json(density_record(density) if given else model_record(fitted))
+        echo_json(learned_record(density) if given else model_record(fitted))
     else:
         from bayescascade.report.text import model_text, tree_text
 

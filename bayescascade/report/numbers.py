@@ -12,12 +12,14 @@ __all__ = [
     "count_texts",
     "diagnostic_text",
     "nats_text",
+    "probability_text",
     "ratio_text",
     "share_text",
     "significant_text",
 ]
 
 _LARGEST_PLAIN = 1e9  # counts from here on are printed as in 1.2e40
+_MOST_NINES = 9  # decimals of a probability near 1
 _LOG_OF_TEN = math.log(10.0)
 
 
@@ -42,6 +44,18 @@ def share_text(probability: float) -> str:
     if percentage == 0.0 or percentage >= 0.05:
         return f"{percentage:.1f} %"
     return f"{significant_text(math.log(percentage), 2)} %"
+
+
+def probability_text(probability: float) -> str:
+    """Return a probability in [0, 1] as a number: "0.93", "0.0003", "0.9997"; "0" and "1" exact."""
+    if probability in (0.0, 1.0):
+        return f"{probability:.0f}"
+    if probability < 0.005:
+        return significant_text(math.log(probability), 1)
+    decimals = 2
+    while decimals < _MOST_NINES and float(f"{probability:.{decimals}f}") == 1.0:
+        decimals += 1
+    return f"{probability:.{decimals}f}"
 
 
 def cells_text(log_cells: float) -> str:

@@ -13,7 +13,7 @@ from bayescascade.report.layout import Ink, flow
 from bayescascade.report.numbers import nats_text, ratio_text
 
 if TYPE_CHECKING:
-    from bayescascade.cascades.density import DensityTree
+    from bayescascade.learned import Density
 
 __all__ = ["RareRow", "RarestRows", "rare_row_lines"]
 
@@ -49,7 +49,7 @@ class RarestRows:
     Rows are different if their codes are; of equally rare ones the earlier are kept.
     """
 
-    def __init__(self, density: "DensityTree", n_rows: int) -> None:
+    def __init__(self, density: "Density", n_rows: int) -> None:
         """Start without rows."""
         self.density = density
         self._log_widths = [float(np.log(c.widths.sum())) for c in density.schema.columns]
@@ -115,7 +115,7 @@ class RarestRows:
         return list(self._kept.values())
 
 
-def rare_row_lines(density: "DensityTree", rare: RareRow, width: int, ink: Ink) -> list[str]:
+def rare_row_lines(density: "Density", rare: RareRow, width: int, ink: Ink) -> list[str]:
     """Return a row's density, its cells, and the rule of the leaf that holds it."""
     alike = "" if rare.times == 1 else f", {rare.times - 1:,} more like it"
     head = [

@@ -12,14 +12,16 @@ from bayescascade.model_record import NOT_SAVED
 
 if TYPE_CHECKING:
     from bayescascade.cascades.density import DensityTree
-    from bayescascade.estimator import PosteriorEstimator
+    from bayescascade.estimator import AnyEstimator
     from bayescascade.report.trace import Trace
+    from bayescascade.rules.density_list import DensityList
+    from bayescascade.rules.label_list import LabelList
 
-__all__ = ["density_record", "json_ready", "model_record", "trace_record"]
+__all__ = ["json_ready", "learned_record", "model_record", "trace_record"]
 
 
-def model_record(model: "PosteriorEstimator[Any, Any, Any]") -> dict[str, Any]:
-    """Return parameters, data, convergence, posterior and tree of a fitted model."""
+def model_record(model: "AnyEstimator") -> dict[str, Any]:
+    """Return parameters, data, convergence, posterior and tree or list of a fitted model."""
     parameters = model.get_params()
     record = {
         "model": model.model_name,
@@ -27,17 +29,30 @@ def model_record(model: "PosteriorEstimator[Any, Any, Any]") -> dict[str, Any]:
         "summary": {**model.summary_.to_dict(), "warnings": model.summary_.warnings},
         **model.schema_.to_dict(),
         "log_posterior": model.log_posterior_,
-        **density_record(model.learned_),
+        **learned_record(model.learned_),
     }
     return {name: json_ready(value) for name, value in record.items()}
 
 
-def density_record(density: "DensityTree") -> dict[str, Any]:
-    """Return a density tree, with the evidence that it is conditioned on, if any."""
-    record: dict[str, Any] = {"n_leaves": density.n_leaves, "tree": density.to_dict()}
-    if density.evidence:
-        record["given"] = density.evidence_words()
-        record["probability_given"] = float(density.evidence_probability)
+def learned_record(learned: "DensityTree | DensityList | LabelList") -> dict[str, Any]:
+    """Return a tree or list, with the evidence that it is conditioned on, if any.
+
+    A tree is ``{"n_leaves": n, "tree": {...}}``, a list ``{"n_rules": n, "rules": [...], "else":
+    {...}}`` and, with labels, ``"classes"``; see their `to_dict`.
+    """
+    from bayescascade.cascades.density import DensityTree
+    from bayescascade.rules.label_list import LabelList
+
+    record: dict[str, Any]
+    if isinstance(learned, DensityTree):
+        record = {"n_leaves": learned.n_leaves, "tree": learned.to_dict()}
+    else:
+        record = {"n_rules": learned.n_rules, **learned.to_dict()}
+    if isinstance(learned, LabelList):
+        record = {"classes": learned.classes.tolist(), **record}
+    elif learned.evidence:
+        record["given"] = learned.evidence_words()
+        record["probability_given"] = float(learned.evidence_probability)
     return {name: json_ready(value) for name, value in record.items()}
 
 

@@ -1,15 +1,16 @@
-"""Models as text: what was fitted, how well it was explored, and the tree.
+"""Models as text: what was fitted, how well it was explored, and what was learned.
 
 The layout fits 80 columns and reads the same in a terminal, in a file and in a notebook.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from bayescascade.column import Column
 from bayescascade.levels import level_text
 from bayescascade.report.layout import Ink, flow
+from bayescascade.report.list_table import density_list_table, has_class_columns, label_list_table
 from bayescascade.report.numbers import (
     cells_text,
     count_texts,
@@ -18,16 +19,25 @@ from bayescascade.report.numbers import (
     significant_text,
 )
 from bayescascade.report.tree_table import tree_table
-from bayescascade.report.words import PARAMETERS, model_words, trace_words
+from bayescascade.report.words import PARAMETERS, SIZES, model_words, trace_words
 from bayescascade.validation import check_integer
 
 if TYPE_CHECKING:
-    from bayescascade.cascades.base import Cascade
     from bayescascade.cascades.density import DensityTree
-    from bayescascade.schema import Schema
+    from bayescascade.estimator import AnyEstimator
+    from bayescascade.rules.density_list import DensityList
+    from bayescascade.rules.label_list import LabelList
     from bayescascade.summary import FitSummary
 
-__all__ = ["LEAST_WIDTH", "model_text", "posterior_lines", "tree_text"]
+__all__ = [
+    "LEAST_WIDTH",
+    "density_list_text",
+    "label_list_text",
+    "learned_text",
+    "model_text",
+    "posterior_lines",
+    "tree_text",
+]
 
 LEAST_WIDTH = 60
 
@@ -60,22 +70,65 @@ def tree_text(density: "DensityTree", *, width: int = 80, color: bool = False) -
         Without a line break at the end. ``share`` is the probability, ``density`` share per cell
         or volume, ``x uniform`` the density over that of a tree without splits.
     """
-    check_integer("width", width, LEAST_WIDTH)
-    ink = Ink(color)
-    lines = tree_table(density, width, ink)
-    if density.evidence:
-        probability = significant_text(math.log(density.evidence_probability))
-        given = f"given {density.evidence_words()} (probability {probability})"
-        lines = [*(ink("bold", line) for line in flow([given], width, 2)), "", *lines]
-    return "\n".join(lines)
+    return _density_text(density, tree_table, width, color)
 
 
-def model_text(model: "Cascade", *, width: int = 80, color: bool = False) -> str:
-    """Return a fitted cascade: data, search, convergence, columns, tree and posterior.
+def density_list_text(density: "DensityList", *, width: int = 80, color: bool = False) -> str:
+    """Return a density list as a table.
 
     Parameters
     ----------
-    model : LeafCascade or BranchCascade
+    density : DensityList
+    width, color
+        As in `tree_text`.
+
+    Returns
+    -------
+    str
+        Without a line break at the end; the numbers are those of `tree_text`.
+    """
+    return _density_text(density, density_list_table, width, color)
+
+
+def label_list_text(labels: "LabelList", *, width: int = 80, color: bool = False) -> str:
+    """Return a list of labels as a table.
+
+    Parameters
+    ----------
+    labels : LabelList
+    width : int >= 60
+        Most columns of a line.
+    color : bool
+        Whether to write ANSI codes.
+
+    Returns
+    -------
+    str
+        Without a line break at the end. ``rows`` are those in each part, probabilities are
+        posterior means, intervals hold 95 % of the posterior.
+    """
+    check_integer("width", width, LEAST_WIDTH)
+    return "\n".join(label_list_table(labels, width, Ink(color)))
+
+
+def learned_text(learned: Any, *, width: int = 80, color: bool = False) -> str:
+    """Return what a model learned as a table: `tree_text` or what is alike for lists."""
+    from bayescascade.cascades.density import DensityTree
+    from bayescascade.rules.density_list import DensityList
+
+    if isinstance(learned, DensityTree):
+        return tree_text(learned, width=width, color=color)
+    if isinstance(learned, DensityList):
+        return density_list_text(learned, width=width, color=color)
+    return label_list_text(learned, width=width, color=color)
+
+
+def model_text(model: "AnyEstimator", *, width: int = 80, color: bool = False) -> str:
+    """Return a fitted model: data, search, convergence, columns, what was learned and posterior.
+
+    Parameters
+    ----------
+    model : estimator
         Fitted, or read from a file.
     width : int >= 60
         Most columns of a line.
@@ -88,19 +141,17 @@ def model_text(model: "Cascade", *, width: int = 80, color: bool = False) -> str
         Without a line break at the end.
     """
     check_integer("width", width, LEAST_WIDTH)
-    ink, summary, density = Ink(color), model.summary_, model.tree_
-    data, *more_data = flow(_data_pieces(model.schema_, summary), width, 2)
+    ink, summary, learned = Ink(color), model.summary_, model.learned_
+    data, *more_data = flow(_data_pieces(model, summary), width, 2)
     lines = [ink("bold", data), *more_data]
     lines += flow([_parameters_words(model)], width, 2)
-    lines += flow(_search_pieces(summary, model.log_posterior_, density.n_leaves), width, 2)
+    lines += flow(_search_pieces(model, summary), width, 2)
     lines += flow(_convergence_pieces(summary), width, 2)
     for warning in summary.warnings:
         lines += [ink("warning", line) for line in flow([f"warning: {warning}"], width, 2)]
-    lines += flow([_column_words(column) for column in model.schema_.columns], width, 2)
-    lines += ["", *tree_table(density, width, ink), ""]
-    size = "cells" if model.schema_.n_cells is not None else "volume"
-    legend = [f"share: {_DENSITIES[model.density]}", f"density: share / {size}"]
-    lines += [ink("dim", line) for line in flow(legend, width, 2)]
+    lines += flow(_column_pieces(model), width, 2)
+    lines += ["", learned_text(learned, width=width, color=color), ""]
+    lines += [ink("dim", line) for line in flow(_legend(model, learned, width), width, 2)]
     lines += posterior_lines(summary.shares, width)
     return "\n".join(lines)
 
@@ -122,6 +173,30 @@ def posterior_lines(shares: Mapping[str, Mapping[str, float]], width: int) -> li
     return lines
 
 
+def _density_text(
+    density: Any, table: Callable[[Any, int, Ink], list[str]], width: int, color: bool
+) -> str:
+    """Return the evidence that a density is given, if any, and its table."""
+    check_integer("width", width, LEAST_WIDTH)
+    ink = Ink(color)
+    lines = table(density, width, ink)
+    if density.evidence:
+        probability = significant_text(math.log(density.evidence_probability))
+        given = f"given {density.evidence_words()} (probability {probability})"
+        lines = [*(ink("bold", line) for line in flow([given], width, 2)), "", *lines]
+    return "\n".join(lines)
+
+
+def _legend(model: "AnyEstimator", learned: Any, width: int) -> list[str]:
+    """Return what the numbers in the table are."""
+    if not hasattr(learned, "classes"):
+        size = "cells" if model.schema_.n_cells is not None else "volume"
+        return [f"share: {_DENSITIES[model.density]}", f"density: share / {size}"]
+    if not has_class_columns(learned, width):
+        return ["probabilities: posterior means", "intervals: 95 % of the posterior"]
+    return ["probabilities of the classes: posterior means", "intervals: see --json or to_dict()"]
+
+
 def _share_pieces(shares: Mapping[str, float]) -> list[str]:
     """Return shares, largest first, as "6 (0.71)", the negligible ones left out."""
     kept = [f"{name} ({share:.2f})" for name, share in shares.items() if share >= _LEAST_SHARE]
@@ -129,7 +204,8 @@ def _share_pieces(shares: Mapping[str, float]) -> list[str]:
     return [*kept[:_MOST_SHARES], *([f"and {left_out} more"] if left_out > 0 else [])]
 
 
-def _data_pieces(schema: "Schema", summary: "FitSummary") -> Iterator[str]:
+def _data_pieces(model: "AnyEstimator", summary: "FitSummary") -> Iterator[str]:
+    schema = model.schema_
     if summary.source:
         yield summary.source
     yield _counted(summary.n_rows, "row")
@@ -137,13 +213,15 @@ def _data_pieces(schema: "Schema", summary: "FitSummary") -> Iterator[str]:
         yield f"weight {count_texts([summary.total_weight])[0]}"
     yield f"{summary.n_distinct:,} distinct"
     yield _counted(schema.n_columns, "column")
-    if schema.n_cells is None:
+    if hasattr(model, "classes_"):
+        yield _counted(len(model.classes_), "class", "classes")
+    elif schema.n_cells is None:
         yield f"volume {significant_text(schema.log_cells)}"
     else:
         yield f"{cells_text(schema.log_cells)} cells"
 
 
-def _parameters_words(model: "Cascade") -> str:
+def _parameters_words(model: "AnyEstimator") -> str:
     """Return the model's name and parameters, such as "leaf cascade, expected_leaves 8"."""
     parameters = model.get_params()
     words = [model_words(model.model_name)]
@@ -158,14 +236,14 @@ def _parameters_words(model: "Cascade") -> str:
     return ", ".join(words)
 
 
-def _search_pieces(summary: "FitSummary", log_posterior: float, n_leaves: int) -> Iterator[str]:
+def _search_pieces(model: "AnyEstimator", summary: "FitSummary") -> Iterator[str]:
     how = _SEARCHES.get(summary.method, "{chains}").format(
         chains=_counted(summary.n_chains, "chain")
     )
     found = "interrupted: best found so far by" if summary.interrupted else "best found by"
     yield f"{found} {how}"
-    yield f"log posterior {nats_text(log_posterior)}"
-    yield "1 leaf" if n_leaves == 1 else f"{n_leaves:,} leaves"
+    yield f"log posterior {nats_text(model.log_posterior_)}"
+    yield _counted(getattr(model.learned_, model.size_name), *SIZES[model.size_name])
 
 
 def _convergence_pieces(summary: "FitSummary") -> Iterator[str]:
@@ -179,13 +257,26 @@ def _convergence_pieces(summary: "FitSummary") -> Iterator[str]:
     yield f"{summary.n_chains} x {summary.n_draws:,} draws"
 
 
-def _column_words(column: Column) -> str:
-    """Return a column's name and domain, such as "sex: female, male" or "age: child < adult"."""
+def _column_pieces(model: "AnyEstimator") -> Iterator[str]:
+    has_classes = hasattr(model, "classes_")
+    if has_classes:
+        yield f"classes: {', '.join(map(level_text, model.classes_.tolist()))}"
+    for column in model.schema_.columns:
+        yield _column_words(column, is_open=has_classes)
+
+
+def _column_words(column: Column, *, is_open: bool) -> str:
+    """Return a column's name and domain, such as "sex: female, male" or "age: child < adult".
+
+    The outer bins of a column that `is_open` have no ends.
+    """
     texts = [level_text(level) for level in column.levels]
     if column.kind == "continuous":
         n_bins = len(column.edges) - 1
         low, high = column.edges[0], column.edges[-1]
         domain = f"{_counted(n_bins, 'bin')} in [{low:g}, {high:g}]"
+        if is_open and n_bins > 1:
+            domain = f"{n_bins:,} bins cut at {', '.join(column.edge_texts()[1:-1])}"
     elif column.kind == "ordinal" and len(texts) > _MOST_ORDERED:
         domain = f"{texts[0]} < {texts[1]} < ... < {texts[-1]} ({len(texts):,} levels)"
     elif column.kind == "ordinal":
@@ -197,5 +288,5 @@ def _column_words(column: Column) -> str:
     return f"{column.name}: {domain}" + (" (constant)" if column.n_levels == 1 else "")
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+def _counted(count: int, noun: str, nouns: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"

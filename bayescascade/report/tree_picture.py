@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bayescascade.files import replaced_file
 from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import significant_text
-from bayescascade.report.tree_table import ROOT_LABEL, node_texts
+from bayescascade.report.tree_table import ROOT_LABEL, node_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +170,7 @@ class _Drawing:
 
 def _box_texts(density: "DensityTree") -> list[list[str]]:
     """Return the lines in every node's box."""
-    rows, shares, _, _, ratios = node_texts(density).columns
+    rows, shares, _, _, ratios = node_columns(density).columns
     noun = "expected rows" if density.evidence else "rows"
     boxes = []
     for node in range(density.tree.n_nodes):

@@ -94,6 +94,15 @@ def test_score_is_the_sum_of_scores(estimator, density, predictive):
 
 
 @both
+@pytest.mark.parametrize("predictive", ["map", "average"])
+def test_coded_rows_score_as_the_rows_do(estimator, predictive):
+    """Whoever has encoded a block of rows need not do so twice."""
+    model, frame = fitted(estimator, predictive=predictive), people(30, seed=4)
+    codes = model.schema_.encode(frame)
+    assert_array_equal(model.score_codes(codes), model.score_samples(frame))
+
+
+@both
 def test_scores_are_the_leaf_densities(estimator):
     """What is scored is what is printed."""
     model, frame = fitted(estimator), people(30, seed=4)
@@ -198,6 +207,7 @@ def test_nothing_works_before_fit(estimator):
     model = estimator()
     for call in (
         lambda: model.score_samples(people(3)),
+        lambda: model.score_codes(np.zeros((4, 1), np.int32)),
         lambda: model.sample(),
         lambda: model.tree_,
         lambda: model.condition({}),

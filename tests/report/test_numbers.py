@@ -11,6 +11,7 @@ from bayescascade.report.numbers import (
     count_texts,
     diagnostic_text,
     nats_text,
+    probability_text,
     ratio_text,
     share_text,
     significant_text,
@@ -93,3 +94,15 @@ def test_other_numbers() -> None:
     assert diagnostic_text(math.nan, 3) == "unknown"
     assert diagnostic_text(1.0049, 3) == "1.005"
     assert significant_text(-math.inf) == "0"
+
+
+@pytest.mark.parametrize(
+    ("probability", "text"),
+    [
+        (0.0, "0"), (1.0, "1"), (0.93, "0.93"), (0.5, "0.50"), (0.005, "0.01"), (0.004, "0.004"),
+        (3e-4, "0.0003"), (2e-7, "2e-7"), (0.994, "0.99"), (0.9997, "0.9997"), (0.996, "0.996"),
+        (1 - 1e-12, "1.000000000"),
+    ],
+)  # fmt: skip
+def test_probabilities_are_never_rounded_to_certainty(probability: float, text: str) -> None:
+    assert probability_text(probability) == text

@@ -1,0 +1,180 @@
+"""Printed lists: read downward, aligned, complete, and never wider than asked."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from bayescascade.column import Column
+from bayescascade.errors import ParameterError
+from bayescascade.report.records import learned_record
+from bayescascade.report.text import density_list_text, label_list_text, learned_text, tree_text
+from bayescascade.rules.antecedents import Condition
+from bayescascade.rules.density_list import DensityList
+from bayescascade.rules.label_list import LabelList
+from bayescascade.schema import Schema
+from tests.report.lists import label_list, random_rules, titanic_list, wide_schema
+from tests.report.trees import titanic_tree
+
+TITANIC_TEXT = """\
+                                       rows   share  cells  density  x uniform
+if class is crew and sex is male        862  39.2 %      2    0.196       3.13
+else if class is 3rd and age is adult   627  28.5 %      2    0.142       2.28
+else                                    712  32.3 %     12   0.0270       0.43"""
+
+BINARY_TEXT = """\
+                                        rows   P(positive)   95 % interval
+if class is crew and sex is male         810          0.99       0.98-0.99
+else if class is 3rd and age is adult    627          0.52       0.48-0.56
+else                                     712          0.02       0.01-0.03"""
+
+CLASSES_TEXT = """\
+                                        rows   unacc    acc    good   vgood
+if class is crew and sex is male         816    0.01   0.98   0.005   0.005
+else if class is 3rd and age is adult    627    0.48   0.52   0.002   0.002
+else                                     713    0.98   0.02   0.001   0.003"""
+
+
+def test_a_density_list_reads_downward() -> None:
+    """The layout is documented; rows and shares are those of what is captured first."""
+    assert str(titanic_list()) == density_list_text(titanic_list()) == TITANIC_TEXT
+
+
+def test_a_list_without_rules_is_one_line() -> None:
+    alone = DensityList(titanic_list().schema, (), np.array([2201.0]), np.ones(1))
+    header, line = density_list_text(alone).splitlines()
+    assert header.split() == ["rows", "share", "cells", "density", "x", "uniform"]
+    assert line.split() == ["any", "row", "2,201", "100.0", "%", "16", "0.0625", "1.00"]
+
+
+def test_evidence_is_told_first() -> None:
+    """Expected rows must not be taken for rows that were seen."""
+    lines = density_list_text(titanic_list().condition({"sex": "male"})).splitlines()
+    assert lines[0] == "given sex is male (probability 0.669)"
+    assert lines[2].strip() == "expected"
+    assert lines[3].split()[0] == "rows"
+    assert lines[4].startswith("if class is crew   ")
+
+
+def test_two_classes_have_one_probability_with_its_interval() -> None:
+    labels = label_list(["negative", "positive"], [[10, 800], [300, 327], [700, 12]])
+    assert str(labels) == label_list_text(labels) == BINARY_TEXT
+
+
+def test_a_long_class_has_its_name_above() -> None:
+    """The header would take the place of the conditions."""
+    labels = label_list([f"not {'so ' * 30}good", f"very {'very ' * 30}good"], [[1, 9], [8, 2]])
+    lines = label_list_text(labels).splitlines()
+    assert " ".join(lines[:3]).replace("   ", "").startswith("P: probability of very very")
+    header = next(line for line in lines if "interval" in line)
+    assert header.split() == ["rows", "P", "95", "%", "interval"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_more_classes_have_a_column_each() -> None:
+    counts = [[10.0, 800, 3, 3], [300, 327, 0, 0], [700, 12, 0, 1]]
+    labels = label_list(["unacc", "acc", "good", "vgood"], counts)
+    assert label_list_text(labels) == CLASSES_TEXT
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_classes_that_do_not_fit_follow_their_part(width: int) -> None:
+    """None is hidden, and the most probable comes first."""
+    counts = np.arange(27.0).reshape(3, 9) ** 3
+    labels = label_list([f"long class {i}" for i in range(9)], counts.tolist())
+    lines = label_list_text(labels, width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    parts = re.split(r"\n(?=\S)", "\n".join(lines))[1:]
+    assert len(parts) == 3
+    for part, expected in zip(parts, labels.probabilities, strict=True):
+        told = re.findall(r"long class (\d) ([\d.]+) \(([\d.]+)-([\d.]+)\)", part)
+        assert [int(i) for i, *_ in told] == list(range(8, -1, -1))
+        for i, p, low, high in told:
+            assert float(p) == pytest.approx(expected[int(i)], abs=0.005)
+            assert float(low) <= float(p) <= float(high)
+
+
+@pytest.mark.parametrize("classes", [[False, True], [0, 1], [0.5, 1.5], ["a\x1b", "b\x1b\n"]])
+def test_classes_of_any_type(classes: list[object]) -> None:
+    """Numbers, truth values, and text that would drive a terminal."""
+    text = label_list_text(label_list(classes, [[3, 5], [2, 0]]))
+    assert {0: "P(True)", 1: "P(1)"}.get(0 if classes[1] is True else classes[1], "P(") in text
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 3
+
+
+def test_nothing_is_certain_from_few_rows() -> None:
+    """0.9997 must not be printed as 1.00, nor 0.0003 as 0.00."""
+    labels = label_list([0, 1], [[0, 4000], [4000, 0]])
+    first, last = label_list_text(labels).splitlines()[1:]
+    assert first.split()[-2:] == ["0.9998", "0.999-1.0000"]
+    assert last.split()[-2:] == ["0.0002", "0.0000-0.001"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_every_part_is_told_within_the_width(rng: np.random.Generator, width: int) -> None:
+    """Long rules wrap; none is cut off, and control characters cannot reach the terminal."""
+    schema = wide_schema()
+    rules = random_rules(rng, schema, 30)
+    counts = rng.exponential(1e6, 31)
+    density = DensityList(schema, rules, counts, counts / counts.sum())
+    labels = LabelList(schema, np.array(["no", "yes"]), rules, rng.exponential(1e6, (31, 2)), 1.0)
+    for text in (density_list_text(density, width=width), label_list_text(labels, width=width)):
+        lines = text.splitlines()
+        assert max(map(cell_len, lines)) <= width
+        starts = [line for line in lines if re.match(r"(if|else if|else)\b", line)]
+        assert len(starts) == 31
+        assert all(line.isprintable() for line in lines)
+        letters = re.sub(r"\s", "", text)
+        for rule in rules:
+            for column, *_ in rule:
+                assert f"column{column}" in letters
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
+    """Billions of fractional rows over 1e300 cells take most of a narrow terminal."""
+    schema = Schema(tuple(Column(f"c{i}", "continuous", (), (0.0, 1e-9, 1.0)) for i in range(40)))
+    counts = np.array([123_456_789_012.5, 0.25])
+    probabilities = np.array([1 - 1e-12, 1e-12])
+    density = DensityList(schema, ((Condition(0, 0, 1),),), counts, probabilities)
+    lines = density_list_text(density, width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[1].startswith("if c0 is in [0, 1e-09)" if width == 60 else "if c0 is in ")
+    is_below = re.fullmatch(r" *123,456,789,012\.5( .*)", lines[2]) is not None
+    assert is_below == (width == 60)
+
+
+def test_color_only_marks() -> None:
+    plain, colored = (density_list_text(titanic_list(), color=color) for color in (False, True))
+    assert "\x1b" in colored
+    assert re.sub(r"\x1b\[\d+m", "", colored) == plain
+
+
+def test_what_was_learned_is_printed_as_what_it_is() -> None:
+    labels = label_list([0, 1], [[3, 5], [2, 0]])
+    assert learned_text(titanic_tree()) == tree_text(titanic_tree())
+    assert learned_text(titanic_list()) == TITANIC_TEXT
+    assert learned_text(labels) == label_list_text(labels)
+
+
+def test_width_is_checked() -> None:
+    with pytest.raises(ParameterError, match="width must be an integer >= 60, got 40"):
+        density_list_text(titanic_list(), width=40)
+    with pytest.raises(ParameterError, match="width must be an integer >= 60, got 40"):
+        label_list_text(label_list([0, 1], [[3, 5], [2, 0]]), width=40)
+
+
+def test_json_has_all_of_a_list() -> None:
+    """Whoever asks for JSON gets what the table rounds or leaves out."""
+    density, labels = titanic_list(), label_list([0, 1], [[3, 5], [2, 0]])
+    record = json.loads(json.dumps(learned_record(density), allow_nan=False))
+    assert record == {"n_rules": 2, **density.to_dict()}
+    male = density.condition({"sex": "male"})
+    given = learned_record(male)
+    assert given["given"] == "sex is male"
+    assert given["probability_given"] == male.evidence_probability
+    record = json.loads(json.dumps(learned_record(labels), allow_nan=False))
+    assert record == {"classes": [0, 1], "n_rules": 1, **labels.to_dict()}
