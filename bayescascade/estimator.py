@@ -73,6 +73,8 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
     learned_name: ClassVar[str]
     size_name: ClassVar[str]
 
+    _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
+
     posterior_: TablePosterior[S]
     run_: PosteriorRun[S]
 
@@ -203,6 +205,7 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
             posterior,
             default_steps=self._default_steps(table),
             n_blocks=most_blocks(table.n_distinct),
+            n_replicas=self._n_replicas,
         )
         self.posterior_ = posterior
         self.run_ = self._describe_run(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -66,7 +67,12 @@ class Search:
             raise ParameterError("resume must be False without a checkpoint, got True")
 
     def run(
-        self, posterior: Posterior[S], *, default_steps: int, n_blocks: int = _MOST_BLOCKS
+        self,
+        posterior: Posterior[S],
+        *,
+        default_steps: int,
+        n_blocks: int = _MOST_BLOCKS,
+        n_replicas: int = 6,
     ) -> samplers.Run[S]:
         """Anneal, sample, or both; Ctrl-C ends it with what was found.
 
@@ -77,6 +83,8 @@ class Search:
             Steps per chain and phase if the user gave none.
         n_blocks : int >= 1
             Draws to keep of each chain, and temperatures of an annealing.
+        n_replicas : int >= 2
+            Temperatures of a replica exchange.
         """
         annealing_seed, sampling_seed = _seed_sequence(self.random_state).spawn(2)
         checkpoint = None
@@ -105,7 +113,9 @@ class Search:
             )
             starts = run.final_states
         if self.search != "anneal" and not (run and run.interrupted):
-            engine = samplers.tempering if self.search == "tempering" else samplers.metropolis
+            engine: Callable[..., samplers.Run[S]] = samplers.metropolis
+            if self.search == "tempering":
+                engine = partial(samplers.tempering, n_temperatures=n_replicas)
             try:
                 sampled = engine(
                     posterior,

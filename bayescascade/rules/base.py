@@ -32,6 +32,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     learned_name: ClassVar[str] = "rules"
     size_name: ClassVar[str] = "n_rules"
 
+    # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
+    _n_replicas: ClassVar[int] = 16
+
     expected_rules: float
     expected_size: float
     max_size: int
@@ -59,6 +62,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     @abstractmethod
     def _words(self) -> Callable[[Schema, Antecedent], str]:
         """Return the function that puts an antecedent in words."""
+
+    def _default_steps(self, table: Table) -> int:
+        return int(max(50_000, min(1_000_000, 2e11 / max(table.n_distinct, 1))))
 
     def _check_model(self) -> None:
         self._prior()

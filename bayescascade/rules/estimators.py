@@ -56,8 +56,8 @@ class DensityRuleList(
         chains or by replica exchange.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
-        discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
-        and for more than 40,000 rows fewer again, so that the work stays about the same.
+        discarded as warm-up. None: 1,000,000, and for more than 200,000 distinct rows fewer, so
+        that the work stays about the same.
     n_chains : int >= 1
         Independent chains.
     n_jobs : int or None

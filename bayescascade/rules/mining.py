@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.errors import ParameterError
+from bayescascade.errors import DataError, ParameterError
 from bayescascade.rules.antecedents import Antecedents, conditions_of, n_conditions
 from bayescascade.rules.kernels.layout import RowArrays
 from bayescascade.rules.kernels.mining import extend
@@ -101,6 +101,8 @@ def mine_antecedents(
                 raise _too_many(n_all, most, max_size, min_support, memory_limit)
         parents = np.concatenate([np.empty((0, size), np.int32), *parts])
         found.append(parents)
+    if not listed and min_support > 0:
+        raise DataError("at least one column must vary for a rule to have a condition, got none")
     if not len(found[0]) and min_support > 0:
         share = largest[0] / weights.sum()
         raise ParameterError(

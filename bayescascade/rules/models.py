@@ -68,8 +68,8 @@ class ListPrior:
     expected_size: float = 1.0
 
     def __post_init__(self) -> None:
-        check_real("expected_rules", self.expected_rules, above=0.0)
-        check_real("expected_size", self.expected_size, above=0.0)
+        for name in ("expected_rules", "expected_size"):  # as plain floats, whatever came
+            object.__setattr__(self, name, check_real(name, getattr(self, name), above=0.0))
 
     def log_lengths(self, n_candidates: int) -> Floats:
         """Return the log probability of 0, 1, .. rules, (min(n_candidates, 62) + 1,) float64."""
@@ -137,13 +137,15 @@ def label_log_likelihood(counts: Floats, concentration: float) -> float:
 def density_probabilities(counts: Floats, concentration: float) -> Floats:
     """Return the posterior-mean probability of each part, ``(n_l + a) / (n + K a)``, (m + 1,)."""
     smoothed = counts + concentration
-    return smoothed / smoothed.sum()
+    probabilities: Floats = smoothed / smoothed.sum()
+    return probabilities
 
 
 def label_probabilities(counts: Floats, concentration: float) -> Floats:
     """Return the posterior-mean probabilities ``(n_lc + a) / (n_l + C a)``, (m + 1, C)."""
     smoothed = counts + concentration
-    return smoothed / smoothed.sum(axis=1, keepdims=True)
+    probabilities: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
+    return probabilities
 
 
 def label_intervals(counts: Floats, concentration: float, level: float = 0.95) -> Floats:

@@ -106,7 +106,7 @@ class RuleListPosterior(ABC):
             "expected_rules": prior.expected_rules,
             "expected_size": prior.expected_size,
             "concentration": self.concentration,
-            "max_size": max_size,
+            "max_size": self.antecedents.max_size,
         }
 
     # -- the contract ------------------------------------------------------------------------------
@@ -242,7 +242,8 @@ class RuleListPosterior(ABC):
             part[holds] = position
         n_cells = (state.n_rules + 1) * self._n_classes
         cells = part * self._n_classes + self._labels
-        counts = np.bincount(cells, self.table.weights, n_cells)
+        # of no rows at all, bincount makes whole numbers
+        counts = np.bincount(cells, self.table.weights, n_cells).astype(np.float64)
         return counts.reshape(-1, self._n_classes)
 
     def _load(self, state: RuleList) -> tuple[Work, float]:
@@ -273,7 +274,8 @@ class RuleListPosterior(ABC):
         weights = self.prior.log_sizes(self.antecedents.max_size)
         weights[self.antecedents.n_of_size == 0] = -np.inf
         with np.errstate(invalid="ignore"):  # no candidate at all
-            return weights - np.logaddexp.reduce(weights)
+            shares: NDArray[np.float64] = weights - np.logaddexp.reduce(weights)
+        return shares
 
     @cached_property
     def model_arrays(self) -> ModelArrays:
@@ -408,6 +410,8 @@ class LabelListPosterior(RuleListPosterior):
             raise DataError(f'labels must be levels, got the continuous column "{target}"')
         if column.has_missing_level:
             raise DataError(f'labels must not be missing, got missing cells in column "{target}"')
+        if len(names) == 1:
+            raise DataError(f'rules need a column besides the labels, got only "{target}"')
         present = np.unique(table.codes[index])
         if table.n_distinct and present.size < 2:
             only = level_text(column.levels[int(present[0])])
@@ -424,7 +428,7 @@ class LabelListPosterior(RuleListPosterior):
             memory_limit=memory_limit,
         )
         self.target = target
-        self._parameters["min_support"] = min_support
+        self._parameters["min_support"] = float(min_support)
 
     def log_likelihood(self, state: RuleList) -> float:
         """Return the log likelihood of the labels, nats."""

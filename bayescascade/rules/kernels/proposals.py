@@ -103,7 +103,7 @@ def edit(rng, candidates, rule, members):
         item = draw_item(rng, candidates)
         if item < 0:
             return nothing, 0.0
-        k = size
+        k = int(size)
         while k > 0 and members[k - 1] > item:
             members[k] = members[k - 1]
             k -= 1

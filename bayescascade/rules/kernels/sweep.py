@@ -245,7 +245,7 @@ def sweep(
     Returns the number of rules of the best list.
     """
     current, best = start, start
-    n_best = work.sizes[CURRENT]
+    n_best: int = work.sizes[CURRENT]
     for position in range(n_best):
         best_rules[position] = work.rules[CURRENT, position]
     for _ in range(n_steps):
