@@ -79,6 +79,8 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     ----------
     classes_ : (n_classes,) array
         The labels, sorted.
+    target_ : str
+        Name of the column of labels; "label" if `y` had none.
     rules_ : LabelList
         The most probable list found.
     n_candidates_, log_posterior_, run_, summary_, schema_, n_features_in_, feature_names_in_
@@ -101,6 +103,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     model_name: ClassVar[str] = "rule_classifier"
 
     classes_: NDArray[Any]
+    target_: str
     posterior_: LabelListPosterior
     _target: str
 
@@ -156,7 +159,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
     def fit(
         self,
-        X: pd.DataFrame | ArrayLike | Table,
+        X: pd.DataFrame | ArrayLike | Table | LabeledRows,
         y: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
@@ -164,9 +167,9 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_columns) array or Table
+        X : DataFrame, (n_rows, n_columns) array, Table or LabeledRows
             Rows to learn from. A Table brings its own columns and weights, so `n_bins`, `nominal`,
-            `ordinal`, `continuous` and `missing` do not apply to it.
+            `ordinal`, `continuous` and `missing` do not apply to it; LabeledRows bring labels too.
         y : (n_rows,) array, or str
             Labels: text, whole numbers or truth values. With a Table, the name of the column that
             holds them; its levels are the classes.
@@ -193,17 +196,19 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         rows = self._labeled_rows(X, y, sample_weight)
         self._target = rows.target
         self._fit_table(rows.table, search)
-        self.classes_ = rows.classes
+        self.classes_, self.target_ = rows.classes, rows.target
         if self.predictive == "average":
             self._draws  # noqa: B018 - counted now, for predicting must change nothing
         return self
 
     def _labeled_rows(
         self,
-        X: pd.DataFrame | ArrayLike | Table,
+        X: pd.DataFrame | ArrayLike | Table | LabeledRows,
         y: ArrayLike | str | None,
         sample_weight: ArrayLike | None,
     ) -> LabeledRows:
+        if isinstance(X, LabeledRows):
+            return X
         if isinstance(X, Table):
             if sample_weight is not None:
                 raise ParameterError("sample_weight must be None with a Table, which has weights")
@@ -269,7 +274,10 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
         Parameters and errors: see `predict`.
         """
-        codes = self._encode(X)
+        return self.predict_proba_codes(self.encode(X))
+
+    def predict_proba_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return what `predict_proba` does, of (n_columns, n_rows) coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
             probabilities: NDArray[np.float64] = labels.probabilities[labels.part_of_codes(codes)]
@@ -287,7 +295,12 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
             Posterior probability that one class's probability is inside, each class by itself. With
             ``predictive="average"`` over lists as well, else given the most probable list.
         """
-        codes = self._encode(X)
+        return self.credible_interval_codes(self.encode(X), level)
+
+    def credible_interval_codes(
+        self, codes: NDArray[np.int32], level: float = 0.95
+    ) -> NDArray[np.float64]:
+        """Return what `credible_interval` does, of coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
             intervals: NDArray[np.float64] = labels.intervals(level)[labels.part_of_codes(codes)]
@@ -299,7 +312,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
         See `LabelList.explain`; of a DataFrame, which must have one row, `predict` for the rest.
         """
-        codes = self._encode(row)
+        codes = self.encode(row)
         if codes.shape[1] != 1:
             raise ParameterError(f"row must be a single row, got {codes.shape[1]}")
         return self.learned_.explain_codes(codes[:, 0])
@@ -307,15 +320,21 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     def _is_map(self) -> bool:
         return check_choice("predictive", self.predictive, PREDICTIVES) == "map"
 
-    def _encode(self, X: Rows) -> NDArray[np.int32]:
-        """Return the features' codes, -1 where a cell satisfies no condition."""
+    def encode(self, X: Rows, *, first_row: int = 1) -> NDArray[np.int32]:
+        """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.
+
+        `first_row` is the number of the first row, for messages; other parameters and errors: see
+        `predict`.
+        """
         check_is_fitted(self, "_best")
         if isinstance(X, Table):
             return self._codes_of_table(X)
         frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
         missing = check_choice("missing", self.missing, ("error", "level"))
         unknown = check_choice("unknown", self.unknown, UNKNOWNS)
-        return encode_for_labels(self.schema_, frame, missing=missing, unknown=unknown)
+        return encode_for_labels(
+            self.schema_, frame, missing=missing, unknown=unknown, first_row=first_row
+        )
 
     def _codes_of_table(self, table: Table) -> NDArray[np.int32]:
         columns = table.schema.columns
@@ -350,10 +369,15 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
     def _own_record(self) -> dict[str, Any]:
         classes = {"values": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
-        return {**super()._own_record(), "classes": classes}
+        return {**super()._own_record(), "target": self.target_, "classes": classes}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         super()._read_own(record)
+        if not isinstance(record["target"], str):
+            raise ModelFileError(
+                f"a saved classifier's target must be text, got {record['target']!r}"
+            )
+        self.target_ = record["target"]
         values, dtype = record["classes"]["values"], np.dtype(str(record["classes"]["dtype"]))
         if dtype.kind not in _KINDS_OF_LABELS or not isinstance(values, list):
             raise ModelFileError(

@@ -24,7 +24,12 @@ UNKNOWNS: Final = ("error", "none")
 
 
 def encode_for_labels(
-    schema: Schema, frame: pd.DataFrame, *, missing: str = "error", unknown: str = "error"
+    schema: Schema,
+    frame: pd.DataFrame,
+    *,
+    missing: str = "error",
+    unknown: str = "error",
+    first_row: int = 1,
 ) -> NDArray[np.int32]:
     """Return the codes of rows, -1 where a cell satisfies no condition.
 
@@ -38,6 +43,8 @@ def encode_for_labels(
         unknown level; or satisfies no condition where there is no missing level.
     unknown : {"error", "none"}
         See `UNKNOWNS`.
+    first_row : int
+        Number of the first row, for messages.
 
     Returns
     -------
@@ -46,7 +53,7 @@ def encode_for_labels(
     Raises
     ------
     DataError
-        If a column is missing, or a cell has no code; names column, value and row, counted from 1.
+        If a column is missing, or a cell has no code; names column, value and row.
     """
     names = [str(name) for name in frame.columns]
     check_distinct_names([name for name in names if name in set(schema.names)])
@@ -56,23 +63,23 @@ def encode_for_labels(
         cells = frame.iloc[:, names.index(column.name)]
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
         if is_missing.any() and _is_refused(column, missing, unknown):
-            row = 1 + int(np.argmax(is_missing))
+            row = first_row + int(np.argmax(is_missing))
             raise DataError(
                 f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
                 + (': fill it, or let it pass with unknown="none"' if missing == "level" else "")
             )
         encode = _encode_numbers if column.kind == "continuous" else _ENCODERS[unknown]
-        column_codes[:] = encode(column, cells)
+        column_codes[:] = encode(column, cells, first_row)
     return codes
 
 
-def check_numbers(name: str, numbers: NDArray[np.float64]) -> None:
-    """Raise DataError if a number is infinite; names the column and the row, counted from 1."""
+def check_numbers(name: str, numbers: NDArray[np.float64], first_row: int = 1) -> None:
+    """Raise DataError if a number is infinite; names the column and the row."""
     infinite = np.isinf(numbers)
     if infinite.any():
         row = int(np.argmax(infinite))
         raise DataError(
-            f'column "{name}" must hold finite numbers, got {numbers[row]} in row {1 + row}'
+            f'column "{name}" must hold finite numbers, got {numbers[row]} in row {first_row + row}'
         )
 
 
@@ -82,15 +89,15 @@ def _is_refused(column: Column, missing: str, unknown: str) -> bool:
     return missing == "level" and not column.has_missing_level and unknown == "error"
 
 
-def _encode_numbers(column: Column, cells: Cells) -> NDArray[np.int32]:
-    numbers = to_numbers(f'continuous column "{column.name}"', cells)
-    check_numbers(column.name, numbers)
+def _encode_numbers(column: Column, cells: Cells, first_row: int) -> NDArray[np.int32]:
+    numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
+    check_numbers(column.name, numbers, first_row)
     return column.encode(pd.Series(np.clip(numbers, column.edges[0], column.edges[-1])))
 
 
-def _encode_known_levels(column: Column, cells: Cells) -> NDArray[np.int32]:
+def _encode_known_levels(column: Column, cells: Cells, first_row: int) -> NDArray[np.int32]:
     try:
-        return column.encode(cells)
+        return column.encode(cells, first_row)
     except DataError as error:
         if "unknown level" not in str(error):
             raise
@@ -100,7 +107,11 @@ def _encode_known_levels(column: Column, cells: Cells) -> NDArray[np.int32]:
         ) from None
 
 
-def _encode_any_levels(column: Column, cells: Cells) -> NDArray[np.int32]:
+def _encode_any_levels(
+    column: Column,
+    cells: Cells,
+    first_row: int,  # noqa: ARG001 - there is no message
+) -> NDArray[np.int32]:
     factor = factorize(column.name, cells)
     code_of_text = {level_text(level): code for code, level in enumerate(column.levels)}
     known = [code_of_text.get(text, MISSING) for text in match_texts(factor.values, column.levels)]
@@ -109,7 +120,7 @@ def _encode_any_levels(column: Column, cells: Cells) -> NDArray[np.int32]:
     return codes
 
 
-_ENCODERS: Final[dict[str, Callable[[Column, Cells], NDArray[np.int32]]]] = {
+_ENCODERS: Final[dict[str, Callable[[Column, Cells, int], NDArray[np.int32]]]] = {
     "error": _encode_known_levels,
     "none": _encode_any_levels,
 }

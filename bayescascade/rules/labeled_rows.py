@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from bayescascade.declarations import Declarations
 from bayescascade.errors import DataError, ParameterError
@@ -70,14 +70,17 @@ class LabeledRows:
         ordinal: Any,
         continuous: Any,
         missing: str,
+        labels_name: str = "y",
+        source: str = "",
     ) -> "LabeledRows":
         """Return a DataFrame or array and its labels as a table; see `RuleListClassifier.fit`.
 
-        Rows of weight zero are counted, but nothing is learned from them.
+        Rows of weight zero are counted, but nothing is learned from them. Messages call the labels
+        `labels_name`; `source` is the name of the file that the rows are from.
         """
         Declarations(None, None, nominal, ordinal, continuous, missing)  # checks their types
         frame = rows_frame(X)
-        labels = _check_labels(y)
+        labels = _check_labels(y, labels_name)
         check_consistent_length(frame, labels)
         weights = None
         if sample_weight is not None:
@@ -88,7 +91,9 @@ class LabeledRows:
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             only = level_text(classes.tolist()[0])
-            raise DataError(f'y must have at least two classes, got one class, "{only}"')
+            raise DataError(
+                f'{labels_name} must have at least two classes, got one class, "{only}"'
+            )
         names = list(frame.columns)
         continuous = _by_name("continuous", continuous, names)
         declared = {
@@ -115,6 +120,7 @@ class LabeledRows:
             ordinal=_with_levels(ordinal, few, target, len(classes)),
             continuous=continuous,
             missing=missing,
+            source=source,
         )
         return cls(table, target, classes)
 
@@ -159,7 +165,7 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
     return frame_from_array(array, names)
 
 
-def _check_labels(y: Any) -> NDArray[Any]:
+def _check_labels(y: Any, name: str) -> NDArray[Any]:
     if y is None:
         raise ParameterError("RuleListClassifier requires y to be passed, but the target y is None")
     # scikit-learn would turn nullable integers and truth values into floats
@@ -167,16 +173,22 @@ def _check_labels(y: Any) -> NDArray[Any]:
     is_missing = pd.isna(labels)
     if is_missing.any():
         row = 1 + int(np.argmax(is_missing))
-        raise DataError(f"y must not have missing labels, got NaN in row {row}")
+        raise DataError(f"{name} must not have missing labels, got NaN in row {row}")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         row = 1 + int(np.argmax(np.isinf(labels)))
-        raise DataError(f"y must hold labels, got {labels[row - 1]} in row {row}")
+        raise DataError(f"{name} must hold labels, got {labels[row - 1]} in row {row}")
     if labels.dtype == object:
         labels = pd.Series(labels).infer_objects().to_numpy()
     if labels.dtype == object and len({type(label) for label in labels}) > 1:
         kinds = sorted({type(label).__name__ for label in labels})
-        raise DataError(f"y must hold labels of one type, got {', '.join(kinds)}")
-    check_classification_targets(labels)
+        raise DataError(f"{name} must hold labels of one type, got {', '.join(kinds)}")
+    try:
+        check_classification_targets(labels)
+    except ValueError:
+        raise DataError(
+            f"{name} must hold text, whole numbers or truth values: Unknown label type: "
+            f"{type_of_target(labels)}"
+        ) from None
     return labels
 
 

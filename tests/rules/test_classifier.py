@@ -1,6 +1,7 @@
 """What a user calls to classify: scikit-learn's conventions, and what rule lists add to them."""
 
 import pickle
+import re
 from collections import Counter
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade import LabelList, RuleListClassifier, Table
 from bayescascade.errors import DataError, ParameterError
+from bayescascade.rules.labeled_rows import LabeledRows
 from tests.rules.fits import QUICK, boats, classifier, fates, people
 
 
@@ -375,6 +377,43 @@ def test_tables():
         RuleListClassifier(**QUICK).fit(table, "fate", sample_weight=np.ones(200))
     with pytest.raises(DataError, match="columns and levels"):
         of_table.predict(Table.from_frame(frame[["sex", "crew"]]))
+
+
+def test_labeled_rows():
+    """Rows with their labels are what is learned from, whoever puts them together."""
+    frame, labels = people(), fates(people())
+    declared = {"nominal": None, "ordinal": None, "continuous": None, "missing": "error"}
+    rows = LabeledRows.of(frame, labels, None, n_bins=4, **declared, source="people.csv")
+    model = RuleListClassifier(**QUICK).fit(rows)
+    assert model.rules_.to_dict() == classifier().rules_.to_dict()
+    assert (model.target_, model.summary_.source) == ("fate", "people.csv")
+    with pytest.raises(DataError, match=r'^column "fate" must have at least two classes'):
+        LabeledRows.of(frame, ["a"] * 200, None, n_bins=4, **declared, labels_name='column "fate"')
+
+
+@pytest.mark.parametrize(
+    ("parameters", "cells", "words"),
+    [
+        ({}, {"fare": np.inf}, "got inf in row 42"),
+        ({}, {"fare": None}, "has a missing cell (NaN) in row 42"),
+        ({}, {"sex": "alien"}, '"alien" in row 42'),
+        ({"missing": "level"}, {"sex": None}, "has a missing cell (NaN) in row 42, and had none"),
+        ({"continuous": {"fare": [0, 9]}}, {"fare": "x"}, "must hold numbers, got 'x' in row 42"),
+    ],
+    ids=str,
+)
+def test_rows_of_blocks_are_numbered(parameters, cells, words):
+    """In the second block of a file, the row that is named is the file's."""
+    model = RuleListClassifier(**QUICK, **parameters).fit(people(), fates(people()))
+    block = people(3).astype(object)
+    block.loc[1, list(cells)] = list(cells.values())
+    with pytest.raises(DataError, match=re.escape(words)):
+        model.encode(block, first_row=41)
+    good = people(50)
+    assert_array_equal(model.predict_proba_codes(model.encode(good)), model.predict_proba(good))
+    assert_array_equal(
+        model.credible_interval_codes(model.encode(good), 0.5), model.credible_interval(good, 0.5)
+    )
 
 
 def test_a_column_may_be_called_like_the_labels():

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.errors import ModelFileError
-from tests.rules.fits import QUICK, boats, classifier, fitted, people
+from tests.rules.fits import QUICK, boats, classifier, fates, fitted, people
 
 MODELS = {"rules": fitted, "rule_classifier": classifier}
 
@@ -73,6 +73,7 @@ def test_nothing_is_lost_of_a_classifier(parameters, tmp_path):
     loaded = bayescascade.load(tmp_path / "model.json")
     assert type(loaded) is RuleListClassifier
     assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.target_ == model.target_ == frame.pipe(parameters.get("labels", fates)).name
     assert_array_equal(loaded.predict(frame), model.predict(frame))
     assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
     assert_array_equal(loaded.credible_interval(frame), model.credible_interval(frame))
@@ -125,7 +126,7 @@ def test_a_loaded_model_says_that_it_has_no_data(saved, tmp_path):
 def test_files_hold_no_rows(saved):
     """A model is passed on where the data must not be."""
     model, record = saved
-    own = {"classes"} if model.model_name == "rule_classifier" else set()
+    own = {"classes", "target"} if model.model_name == "rule_classifier" else set()
     assert set(record) == {
         "format", "version", "model", "parameters", "schema", "n_candidates", "log_posterior",
         "rules", "summary", "draws", *own,
@@ -233,6 +234,15 @@ def test_forged_classes_are_refused(classes, tmp_path):
     record = json.loads(path.read_text())
     record["classes"] = classes
     with pytest.raises(ModelFileError, match=r"forged\.json"):
+        bayescascade.load(write(tmp_path, record))
+
+
+def test_a_forged_target_is_refused(tmp_path):
+    """A name is text."""
+    path = tmp_path / "model.json"
+    classifier().save(path)
+    record = json.loads(path.read_text()) | {"target": ["fate"]}
+    with pytest.raises(ModelFileError, match=r"forged\.json: .* target must be text"):
         bayescascade.load(write(tmp_path, record))
 
 
