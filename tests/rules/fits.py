@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayescascade import DensityRuleList, RuleListClassifier
 
-QUICK = {"n_steps": 2000, "n_chains": 2, "random_state": 3}
+QUICK = {"n_steps": 600, "n_chains": 2, "random_state": 3}
 DECLARED = {"ordinal": {"age": ["child", "adult", "old"]}, "continuous": {"fare": [0, 5, 20, 100]}}
 
 
