@@ -66,7 +66,11 @@ def encode_for_labels(
             row = first_row + int(np.argmax(is_missing))
             raise DataError(
                 f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
-                + (': fill it, or let it pass with unknown="none"' if missing == "level" else "")
+                + (
+                    ': fill it, or let it pass with unknown="none" (--unknown none)'
+                    if missing == "level"
+                    else ""
+                )
             )
         encode = _encode_numbers if column.kind == "continuous" else _ENCODERS[unknown]
         column_codes[:] = encode(column, cells, first_row)
@@ -103,7 +107,7 @@ def _encode_known_levels(column: Column, cells: Cells, first_row: int) -> NDArra
             raise
         raise DataError(
             f"{error}; give all its levels when fitting (nominal=, ordinal=), or let unknown ones "
-            'pass with unknown="none"'
+            'pass with unknown="none" (--unknown none)'
         ) from None
 
 

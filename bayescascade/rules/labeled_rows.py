@@ -213,7 +213,8 @@ def _numbers_of_values(
         if missing == "error" and is_missing.any():
             raise DataError(
                 f'column "{name}" has a missing cell (NaN) in row {1 + int(np.argmax(is_missing))}'
-                ': fill it, drop the column, or make missing cells a level with missing="level"'
+                ': fill it, drop the column, or make missing cells a level with missing="level" '
+                "(--missing level)"
             )
         if name not in declared and _is_numeric(cells):
             numbers = to_numbers(f'column "{name}"', cells)
