@@ -346,7 +346,7 @@ def _blocks(
 
 def _constant_note(column: Column) -> str:
     value = f'"{level_text(column.levels[0])}"' if column.levels else "one bin"
-    return f'column "{column.name}" is constant ({value}): no split can use it'
+    return f'column "{column.name}" is constant ({value}): no split or rule can use it'
 
 
 def _to_names(keys: Iterable[str | int], known: Sequence[str]) -> list[str]:

@@ -237,7 +237,7 @@ def test_a_schema_codes_held_out_rows() -> None:
 def test_constant_columns_are_noted() -> None:
     """A column that cannot be split is worth a word, not an error."""
     table = Table.from_frame(pd.DataFrame({"a": ["x", "x"], "b": [1, 2]}))
-    assert table.notes == ('column "a" is constant ("x"): no split can use it',)
+    assert table.notes == ('column "a" is constant ("x"): no split or rule can use it',)
 
 
 def test_one_column_is_enough() -> None:

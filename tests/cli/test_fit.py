@@ -138,7 +138,7 @@ def test_a_constant_column_is_noted(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("a,b\nx,1\nx,2\nx,2\n")
     found = run("fit", tmp_path / "c.csv", *FEW)
     assert found.exit_code == 0
-    assert 'note: column "a" is constant ("x"): no split can use it\n' in found.stderr
+    assert 'note: column "a" is constant ("x"): no split or rule can use it\n' in found.stderr
     assert "a: x (constant)" in found.stdout
 
 
