@@ -10,9 +10,11 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from bayescascade import __version__
+from bayescascade.cli.classify import classify
 from bayescascade.cli.diagnose import diagnose
 from bayescascade.cli.fit import fit
 from bayescascade.cli.output import INTERRUPTED
+from bayescascade.cli.predict import predict
 from bayescascade.cli.sample import sample
 from bayescascade.cli.score import score
 from bayescascade.cli.show import show
@@ -73,16 +75,17 @@ class Application(click.Group):
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def application(context: click.Context) -> None:
-    """Density trees that a person can read, with a Bayesian posterior.
+    """Density trees and rule lists that a person can read, with a Bayesian posterior.
 
-    fit learns a tree from a table and saves it; show, score and sample use what was saved;
-    diagnose says how well its posterior was explored.
+    fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
+    a list of rules that predicts one of its columns. show, score, predict and sample use what was
+    saved; diagnose says how well its posterior was explored.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for command in (fit, show, score, sample, diagnose):
+for command in (fit, classify, show, score, predict, sample, diagnose):
     application.add_command(command)
 
 

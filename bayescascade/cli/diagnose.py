@@ -15,7 +15,7 @@ __all__ = ["diagnose"]
 
 @click.command(short_help="Say how well the posterior was explored.")
 @click.argument("trace", metavar="TRACE.nc")
-@click.option("--plots", metavar="DIR", help="Write pictures of traces, leaves and ranks there.")
+@click.option("--plots", metavar="DIR", help="Write pictures of traces, sizes and ranks there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
     """Say how well the posterior in TRACE.nc, written by fit --trace, was explored."""

@@ -1,213 +1,131 @@
-"""``bayescascade fit``: from a data file to a printed and saved model."""
+"""``bayescascade fit``: from a data file to a printed and saved density."""
 
-import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.options import (
-    Integer,
-    Real,
-    parse_continuous,
-    parse_kinds,
-    split_commas,
+from bayescascade.cli.learning import (
+    COLUMN_OPTIONS,
+    POSITIVE,
+    PREDICTIVES,
+    RUN_OPTIONS,
+    declarations,
+    given,
+    learn,
+    take_outputs,
+    with_options,
 )
-from bayescascade.cli.output import (
-    INTERRUPTED,
-    check_outputs,
-    echo_json,
-    is_terminal,
-    layout_options,
-    note,
-    warn,
-)
+from bayescascade.cli.options import Integer, Real
 from bayescascade.cli.rows import read_table
 
 if TYPE_CHECKING:
-    from bayescascade.cascades.base import Cascade
-    from bayescascade.table import Table
+    from bayescascade.estimator import DensityEstimator
 
 __all__ = ["fit"]
 
-# Options that only one model has, by parameter.
+MODELS = ("leaf", "branch", "rules")
+# Options that not every model has, by parameter.
 MODEL_OPTIONS = {
-    "expected_leaves": "leaf",
-    "expected_branches": "branch",
-    "feature_inclusion": "branch",
+    "expected_leaves": ("leaf",),
+    "expected_branches": ("branch",),
+    "max_branches": ("leaf", "branch"),
+    "feature_inclusion": ("branch",),
+    "expected_rules": ("rules",),
+    "expected_size": ("rules",),
+    "max_size": ("rules",),
+    "memory_limit": ("rules",),
 }
-SEARCHES = ("anneal+metropolis", "anneal", "metropolis", "tempering")
 DENSITIES = ("posterior_mean", "empirical")
-PREDICTIVES = ("map", "average")
-_TABLE_OPTIONS = ("columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing")
-_POSITIVE = Real(above=0.0)
+_NOT_PARAMETERS = (
+    "model", "columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing",
+)  # fmt: skip
 
 
-@click.command(short_help="Find the most probable tree of a table.")
+@click.command(short_help="Find the most probable tree, or rule list, of a table.")
 @click.argument("data")
 @click.option(
     "--model",
-    type=click.Choice(["leaf", "branch"]),
+    type=click.Choice(MODELS),
     default="leaf",
     show_default=True,
-    help="Prior on the number of leaves, or on the branches of every node.",
+    help="A tree, with a prior on the number of leaves or on the branches of every node; or rules.",
 )
-@click.option("--expected-leaves", type=_POSITIVE, help="Leaves expected (leaf model; 8).")
+@click.option("--expected-leaves", type=POSITIVE, help="Leaves expected (leaf model; 8).")
 @click.option(
-    "--expected-branches", type=_POSITIVE, help="Branches expected of a node (branch model; 2)."
+    "--expected-branches", type=POSITIVE, help="Branches expected of a node (branch model; 2)."
+)
+@click.option("--expected-rules", type=POSITIVE, help="Rules expected (rules model; 3).")
+@click.option(
+    "--expected-size", type=POSITIVE, help="Conditions expected of a rule (rules model; 1)."
 )
 @click.option(
-    "--concentration", type=_POSITIVE, help="Dirichlet parameter of a leaf or branch (2)."
+    "--concentration",
+    type=POSITIVE,
+    help="Dirichlet parameter of a leaf or branch (2), or rule (1).",
 )
 @click.option(
     "--max-branches",
     type=Integer(2, other="all"),
     help="Most branches of a split, or all (leaf model 2, branch model all).",
 )
+@click.option("--max-size", type=Integer(1), help="Most conditions of a rule (rules model; 2).")
 @click.option(
     "--feature-inclusion",
     type=Real(above=0.0, below=1.0),
     help="Probability that a column is used at all (branch model; no such prior).",
 )
 @click.option(
+    "--memory-limit",
+    type=POSITIVE,
+    help="Gigabytes that all possible rules may take (rules model; 2).",
+)
+@click.option(
     "--density",
     type=click.Choice(DENSITIES),
-    help="Probability of a leaf: posterior mean, or its part of the rows.",
+    help="Probability of a leaf or rule: posterior mean, or its part of the rows.",
 )
 @click.option(
     "--predictive",
     type=click.Choice(PREDICTIVES),
-    help="Score and draw from the best tree, or from the average over posterior draws.",
+    help="Score and draw from the best found, or from the average over posterior draws.",
 )
-@click.option(
-    "--columns", multiple=True, metavar="NAME,...", help="Columns to use; all others are left out."
-)
-@click.option("--drop", multiple=True, metavar="NAME,...", help="Columns to leave out.")
-@click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
-@click.option(
-    "--nominal",
-    multiple=True,
-    metavar="NAME[:LEVEL,...]",
-    help="Column whose levels have no order.",
-)
-@click.option(
-    "--ordinal",
-    multiple=True,
-    metavar="NAME[:LEVEL,...]",
-    help="Column whose levels have one, given here unless they are numbers: age:child,adult.",
-)
-@click.option(
-    "--continuous",
-    multiple=True,
-    metavar="NAME:BINS|EDGE,...",
-    help="Column of real numbers: so many bins, or these edges: income:10, income:0,10,50.",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "level"]),
-    help="Empty cells are an error (the default), or a level of their own.",
-)
-@click.option("--search", type=click.Choice(SEARCHES), help="How to look for trees.")
-@click.option("--steps", "n_steps", type=Integer(1), help="Proposals per chain and phase.")
-@click.option("--chains", "n_chains", type=Integer(1), help="Independent chains (4).")
-@click.option(
-    "--jobs",
-    "n_jobs",
-    type=Integer(),
-    help="Chains run at the same time; -1, the default: one per core.",
-)
-@click.option("--seed", "random_state", type=Integer(0), help="Same seed, same result.")
-@click.option("--checkpoint", metavar="FILE", help="Save the run here every few seconds.")
-@click.option("--resume", is_flag=True, help="Go on with the run in --checkpoint.")
-@click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ.")
-@click.option("--out", metavar="FILE.json", help="Save the model.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-@click.option("--quiet", is_flag=True, help="No progress bar, and nothing on stdout but --json.")
+@with_options(*COLUMN_OPTIONS, *RUN_OPTIONS)
 @click.pass_context
-def fit(context: click.Context, /, data: str, as_json: bool, quiet: bool, **options: Any) -> None:
-    """Find the most probable density tree of the table DATA (.csv, .csv.gz, .parquet).
+def fit(context: click.Context, /, data: str, **options: Any) -> None:
+    """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
-    Ctrl-C ends the search early: what was found is printed and saved.
+    It is a tree, or with --model rules a list: if ..., else if ..., else. Ctrl-C ends the search
+    early: what was found is printed and saved.
     """
-    out, trace = options.pop("out"), options.pop("trace")
-    check_outputs(
-        {"--out": out, "--trace": trace, "--checkpoint": options["checkpoint"]}, {"DATA": data}
-    )
-    if options["resume"] and options["checkpoint"] is None:
-        raise click.UsageError("--resume needs --checkpoint FILE")
-    declared = _declarations(options)
+    outputs = take_outputs(options, data)
+    declared = declarations(options)
     model = _estimator(options["model"], _parameters(options))
     model.check_parameters()  # before any data are read
     table = read_table(data, **declared)
-    for text in table.notes:
-        note(text)
-    _fit(model, table, has_bar=not quiet and sys.stderr.isatty())
-    with ExitStack() as stack:  # from the last to the first, each whatever becomes of the others
-        stack.callback(_print, model, as_json, quiet)
-        if trace is not None:
-            stack.callback(model.run_.save_trace, trace)
-        if out is not None:
-            stack.callback(model.save, out)
-    if model.summary_.interrupted:
-        goes_on = "" if options["checkpoint"] is None else "; --resume goes on from there"
-        click.echo(f"interrupted: the tree is the best found so far{goes_on}", err=True)
-        context.exit(INTERRUPTED)
-
-
-def _declarations(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `Table.from_csv` takes, without what was not given."""
-    declared = {
-        "columns": [name for text in options["columns"] for name in split_commas(text)] or None,
-        "drop": [name for text in options["drop"] for name in split_commas(text)] or None,
-        "weights": options["weights"],
-        "nominal": parse_kinds("--nominal", options["nominal"]),
-        "ordinal": parse_kinds("--ordinal", options["ordinal"]),
-        "continuous": parse_continuous(options["continuous"]),
-        "missing": options["missing"],
-    }
-    return {name: value for name, value in declared.items() if value is not None}
+    learn(context, model, lambda: model.fit(table), table.notes, outputs)
 
 
 def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the estimator takes, without what was not given."""
-    for name, model in MODEL_OPTIONS.items():
-        if options[name] is not None and options["model"] != model:
+    for name, models in MODEL_OPTIONS.items():
+        if options[name] is not None and options["model"] not in models:
             option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{option} needs --model {model}, got {options['model']}")
-    given = {name: value for name, value in options.items() if value is not None}
-    parameters = {k: v for k, v in given.items() if k not in (*_TABLE_OPTIONS, "model")}
+            raise click.UsageError(
+                f"{option} needs --model {' or '.join(models)}, got {options['model']}"
+            )
+    parameters = {k: v for k, v in given(options).items() if k not in _NOT_PARAMETERS}
     if parameters.get("max_branches") == "all":
         parameters["max_branches"] = None
     return parameters
 
 
-def _estimator(model: str, parameters: Mapping[str, Any]) -> "Cascade":
+def _estimator(model: str, parameters: Mapping[str, Any]) -> "DensityEstimator[Any, Any, Any]":
+    parameters = {"n_jobs": -1, **parameters}
+    if model == "rules":
+        from bayescascade.rules.estimators import DensityRuleList
+
+        return DensityRuleList(**parameters)
     from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 
-    make = LeafCascade if model == "leaf" else BranchCascade
-    return make(**{"n_jobs": -1, **parameters})
-
-
-def _fit(model: "Cascade", table: "Table", *, has_bar: bool) -> None:
-    if not has_bar:
-        model.fit(table)
-        return
-    from bayescascade.cli.progress import progress_bar
-
-    with progress_bar() as show:
-        model.set_params(progress=show).fit(table)
-
-
-def _print(model: "Cascade", as_json: bool, quiet: bool) -> None:
-    if as_json:
-        from bayescascade.report.records import model_record
-
-        echo_json(model_record(model))
-    elif not quiet:
-        from bayescascade.report.text import model_text
-
-        click.echo(model_text(model, **layout_options()))
-    if as_json or quiet or not is_terminal():  # on a terminal, the text has said it
-        for text in model.summary_.warnings:
-            warn(text)
+    return (LeafCascade if model == "leaf" else BranchCascade)(**parameters)

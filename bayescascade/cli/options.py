@@ -37,11 +37,17 @@ class Integer(click.ParamType[int | str]):
 
 
 class Real(click.ParamType[float]):
-    """A finite number, strictly between `above` and `below` where these are given."""
+    """A finite number, at least `minimum`, and strictly between `above` and `below`, if given."""
 
     name = "number"
 
-    def __init__(self, above: float | None = None, below: float | None = None) -> None:
+    def __init__(
+        self,
+        above: float | None = None,
+        below: float | None = None,
+        minimum: float | None = None,
+    ) -> None:
+        self.minimum = minimum
         self.above = above
         self.below = below
 
@@ -54,7 +60,9 @@ class Real(click.ParamType[float]):
 
         parsed = _parsed(float, value)
         try:
-            return check_real(_name(param), parsed, above=self.above, below=self.below)
+            return check_real(
+                _name(param), parsed, minimum=self.minimum, above=self.above, below=self.below
+            )
         except ParameterError as error:
             raise click.UsageError(str(error), ctx) from None
 

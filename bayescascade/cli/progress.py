@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
+from bayescascade.report.words import SIZES
+
 if TYPE_CHECKING:
     import samplers
 
@@ -45,8 +47,9 @@ class _News(ProgressColumn):
 
 
 def _update(bar: Progress, task: TaskID, report: "samplers.Progress") -> None:
+    size = next(name for name in SIZES if name in report.described)
     news = (
         f"log posterior {report.log_density:,.1f}  "
-        f"{report.described['n_leaves']:.0f} leaves  {report.acceptance_rate:.0%} accepted"
+        f"{report.described[size]:.0f} {SIZES[size][1]}  {report.acceptance_rate:.0%} accepted"
     )
     bar.update(task, description=report.phase, completed=report.done, total=report.total, news=news)

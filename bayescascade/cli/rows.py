@@ -2,15 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
+    from bayescascade.levels import Cells
     from bayescascade.sources import Source
     from bayescascade.table import Table
 
-__all__ = ["open_rows", "read_blocks", "read_table"]
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["open_rows", "read_blocks", "read_frame", "read_table"]
 
 _CHUNK_ROWS = 100_000
 _PARQUET = (".parquet", ".pq")
@@ -62,6 +67,40 @@ def read_blocks(
         first_row += len(frame)
     if first_row == 1:
         raise DataError(f"{source.label} must have at least one row, got none")
+
+
+def read_frame(
+    source: "Source", names: Sequence[str], weights: str | None
+) -> "tuple[pd.DataFrame, Floats | None]":
+    """Return all cells in columns `names`, typed as pandas reads them, and the weights.
+
+    Weights and errors: see `read_blocks`.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from bayescascade.errors import DataError
+
+    blocks = list(read_blocks(source, names, weights))
+    frame = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
+    if source.is_text:
+        frame = pd.DataFrame({name: _typed(frame[name]) for name in names})
+    if weights is None:
+        return frame, None
+    row_weights = np.concatenate([block_weights for _, _, block_weights in blocks])
+    if not row_weights.any():
+        raise DataError("weights must not be all zero, got only zeros")
+    return frame, row_weights
+
+
+def _typed(texts: "Cells") -> "Cells":
+    """Return a CSV column's texts as numbers, truth values or text, as pandas.read_csv would."""
+    import pandas as pd
+
+    from bayescascade.levels import parse_texts
+
+    positions, distinct = pd.factorize(texts)
+    return pd.Series(parse_texts(distinct.tolist())).reindex(positions).reset_index(drop=True)
 
 
 def _is_parquet(path: str) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from bayescascade.cli.loading import load_density
 from bayescascade.cli.options import Integer
 from bayescascade.cli.output import check_outputs
 
@@ -35,9 +36,7 @@ def sample(model: str, n_rows: int, seed: int | None, out: str | None) -> None:
 def _csv_blocks(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
     import numpy as np
 
-    from bayescascade.models import load
-
-    model, rng = load(path), np.random.default_rng(seed)
+    model, rng = load_density(path, "sample"), np.random.default_rng(seed)
     for start in range(0, n_rows, _BLOCK_ROWS):
         rows = model.sample(min(_BLOCK_ROWS, n_rows - start), random_state=rng)
         yield rows.to_csv(index=False, header=start == 0, lineterminator="\n")

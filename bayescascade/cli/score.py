@@ -1,4 +1,7 @@
-"""``bayescascade score``: log densities of the rows of a file, and its rarest rows."""
+"""``bayescascade score``: log densities of the rows of a file, and its rarest rows.
+
+`score_labels` does what there is to do for a classifier.
+"""
 
 import math
 from collections.abc import Iterator
@@ -8,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayescascade.cli.loading import is_classifier, wrong_model
 from bayescascade.cli.options import Integer
 from bayescascade.cli.output import check_outputs, echo_json, layout_options
 from bayescascade.cli.rows import open_rows, read_blocks
+from bayescascade.cli.score_labels import score_labels
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bayescascade.cascades.base import Cascade
+    from bayescascade.estimator import DensityEstimator
     from bayescascade.report.rarest import RarestRows
     from bayescascade.sources import Source
 
@@ -29,30 +34,62 @@ __all__ = ["score"]
 _DEFAULT_TOP = 10
 
 
-@click.command(short_help="Score rows; the rarest, and why.")
+@click.command(short_help="Score rows: the rarest, and why; or how well labels are predicted.")
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
 @click.option("--top", type=Integer(0), help="Rarest rows to explain (10, or 0 with --out).")
-@click.option("--out", metavar="FILE.csv", help="Write the log density of every row.")
+@click.option(
+    "--out", metavar="FILE.csv", help="Write the log density, or the prediction, of every row."
+)
+@click.option(
+    "--target", metavar="NAME", help="Column of the labels (that which was learned from)."
+)
 @click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def score(
-    model: str, data: str, top: int | None, out: str | None, weights: str | None, as_json: bool
+    model: str,
+    data: str,
+    top: int | None,
+    out: str | None,
+    target: str | None,
+    weights: str | None,
+    as_json: bool,
 ) -> None:
     """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
 
-    A row's log density is in nats; empty cells are integrated out.
+    Of a tree or a density rule list, a row's log density is in nats; empty cells are integrated
+    out. Of a classifier, DATA must have the labels too: the log loss is in nats.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
-    if top is None:
-        top = _DEFAULT_TOP if out is None else 0
-    from bayescascade.files import replaced_file
     from bayescascade.models import load
-    from bayescascade.report.rarest import RarestRows
 
     fitted = load(model)
+    if is_classifier(fitted):
+        if top is not None:
+            raise wrong_model("--top needs a density", model, fitted)
+        score_labels(fitted, data, target=target, out=out, weights=weights, as_json=as_json)
+        return
+    if target is not None:
+        raise wrong_model("--target needs a classifier", model, fitted)
+    if top is None:
+        top = _DEFAULT_TOP if out is None else 0
+    _score_densities(fitted, data, top=top, out=out, weights=weights, as_json=as_json)
+
+
+def _score_densities(
+    fitted: "DensityEstimator[Any, Any, Any]",
+    data: str,
+    *,
+    top: int,
+    out: str | None,
+    weights: str | None,
+    as_json: bool,
+) -> None:
+    from bayescascade.files import replaced_file
+    from bayescascade.report.rarest import RarestRows
+
     source = open_rows(data)
-    rarest = RarestRows(fitted.tree_, top)
+    rarest = RarestRows(fitted.learned_, top)
     totals = _Totals()
     with ExitStack() as stack:
         file = None
@@ -97,14 +134,16 @@ class _Totals:
 
 
 def _scored(
-    model: "Cascade", source: "Source", weights: str | None, rarest: "RarestRows"
+    model: "DensityEstimator[Any, Any, Any]",
+    source: "Source",
+    weights: str | None,
+    rarest: "RarestRows",
 ) -> "Iterator[tuple[int, Floats, Floats | None]]":
     """Yield each block's first row, log densities and weights, and show it to `rarest`."""
-    density, schema = model.tree_, model.schema_
+    schema = model.schema_
     for first_row, cells, row_weights in read_blocks(source, schema.names, weights):
         codes = schema.encode(cells, first_row=first_row)
-        is_map = model.predictive == "map"
-        scores = density.score_codes(codes) if is_map else model.score_samples(cells)
+        scores = model.score_codes(codes)
         rarest.add(cells, codes, scores, first_row, row_weights)
         yield first_row, scores, row_weights
 

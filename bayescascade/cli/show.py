@@ -2,6 +2,7 @@
 
 import click
 
+from bayescascade.cli.loading import is_classifier, wrong_model
 from bayescascade.cli.options import parse_given
 from bayescascade.cli.output import check_outputs, echo_json, layout_options
 
@@ -27,24 +28,28 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
     from bayescascade.models import load
 
     fitted = load(model)
-    density = fitted.tree_
+    learned = fitted.learned_
+    if given and is_classifier(fitted):
+        raise wrong_model("--given needs a density", model, fitted)
+    if (dot or png is not None) and fitted.learned_name != "tree":
+        raise wrong_model(f"{'--dot' if dot else '--png'} needs a tree", model, fitted)
     if given:
         columns = fitted.schema_.columns
         continuous = [column.name for column in columns if column.kind == "continuous"]
-        density = density.condition(parse_given(given, continuous))
+        learned = learned.condition(parse_given(given, continuous))
     if png is not None or dot:
         from bayescascade.report.tree_picture import draw_tree, tree_dot
 
         if png is not None:
-            draw_tree(density, png)
+            draw_tree(learned, png)
         else:
-            click.echo(tree_dot(density), nl=False)
+            click.echo(tree_dot(learned), nl=False)
     elif as_json:
         from bayescascade.report.records import learned_record, model_record
 
-        echo_json(learned_record(density) if given else model_record(fitted))
+        echo_json(learned_record(learned) if given else model_record(fitted))
     else:
-        from bayescascade.report.text import model_text, tree_text
+        from bayescascade.report.text import learned_text, model_text
 
         options = layout_options()
-        click.echo(tree_text(density, **options) if given else model_text(fitted, **options))
+        click.echo(learned_text(learned, **options) if given else model_text(fitted, **options))

@@ -33,7 +33,7 @@ class RareRow:
     log_density : float
         In nats, of the cells that are there.
     log_uniform : float
-        That of a density without splits, nats.
+        That of the uniform density, nats.
     """
 
     row: int
@@ -116,7 +116,7 @@ class RarestRows:
 
 
 def rare_row_lines(density: "Density", rare: RareRow, width: int, ink: Ink) -> list[str]:
-    """Return a row's density, its cells, and the rule of the leaf that holds it."""
+    """Return a row's density, its cells, and the rule of the leaf or part that holds it."""
     alike = "" if rare.times == 1 else f", {rare.times - 1:,} more like it"
     head = [
         f"row {rare.row:,}{alike}",

@@ -1,0 +1,51 @@
+"""Saved models as commands need them: a density, or a classifier; the other kind is an error."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from bayescascade.estimator import AnyEstimator, DensityEstimator
+    from bayescascade.rules.classifier import RuleListClassifier
+
+__all__ = ["is_classifier", "load_classifier", "load_density", "wrong_model"]
+
+
+def load_density(path: str, what: str) -> "DensityEstimator[Any, Any, Any]":
+    """Load a model that is a density.
+
+    Raises
+    ------
+    click.ClickException
+        If it is a classifier; the message begins with `what`, a command or an option.
+    """
+    from bayescascade.models import load
+
+    model: DensityEstimator[Any, Any, Any] = load(path)
+    if is_classifier(model):
+        raise wrong_model(f"{what} needs a density", path, model)
+    return model
+
+
+def load_classifier(path: str, what: str) -> "RuleListClassifier":
+    """Load a model that is a classifier; see `load_density`."""
+    from bayescascade.models import load
+
+    model: RuleListClassifier = load(path)
+    if not is_classifier(model):
+        raise wrong_model(f"{what} needs a classifier", path, model)
+    return model
+
+
+def is_classifier(model: "AnyEstimator") -> bool:
+    """Return whether a model tells labels, not densities."""
+    return hasattr(model, "classes_")
+
+
+def wrong_model(
+    rule: str, path: str, model: "AnyEstimator", hint: str = ""
+) -> click.ClickException:
+    """Return the error that a model is of another kind than `rule` says."""
+    from bayescascade.report.words import model_words
+
+    return click.ClickException(f"{rule}, got {path}, a {model_words(model.model_name)}{hint}")

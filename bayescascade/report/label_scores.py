@@ -1,0 +1,118 @@
+"""How well labels are predicted: accuracy, log loss, AUC and who is taken for whom.
+
+Rows are added in blocks and only sums are kept: by predicted and true class, and for the AUC by the
+different probabilities that were predicted, which for a list of rules are as many as its parts.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LabelScores", "area_under_curve"]
+
+
+class LabelScores:
+    """Sums over rows with labels.
+
+    Attributes
+    ----------
+    n_rows : int
+    confusion : (n_classes, n_classes) float64
+        Weight of the rows of each true class (rows) by predicted class (columns).
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        """Start without rows."""
+        self.n_rows = 0
+        self.confusion = np.zeros((n_classes, n_classes))
+        self._log_probability = 0.0
+        self._probabilities = np.empty((0, n_classes))  # the different ones
+        self._weights = np.empty((0, n_classes))  # of the rows of each class that got them
+
+    def add(
+        self,
+        labels: NDArray[np.integer],
+        probabilities: NDArray[np.float64],
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add a block of rows.
+
+        Parameters
+        ----------
+        labels : (n,) integers
+            Position of each true class.
+        probabilities : (n, n_classes) float64
+        weights : (n,) float64 >= 0, optional
+            How many rows each stands for.
+        """
+        weights = np.ones(len(labels)) if weights is None else weights
+        self.n_rows += len(labels)
+        np.add.at(self.confusion, (labels, probabilities.argmax(axis=1)), weights)
+        of_label = probabilities[np.arange(len(labels)), labels]
+        counts = weights > 0
+        self._log_probability += float(np.dot(weights[counts], np.log(of_label[counts])))
+        by_class = np.zeros(probabilities.shape)
+        by_class[np.arange(len(labels)), labels] = weights
+        together = np.concatenate([self._probabilities, probabilities])
+        self._probabilities, position = np.unique(together, axis=0, return_inverse=True)
+        added = np.zeros_like(self._probabilities)
+        np.add.at(added, position.reshape(-1), np.concatenate([self._weights, by_class]))
+        self._weights = added
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.confusion.sum())
+
+    @property
+    def accuracy(self) -> float:
+        """Part of the weight whose class was predicted; NaN without weight."""
+        return float(np.trace(self.confusion)) / self.weight if self.weight else math.nan
+
+    @property
+    def log_loss(self) -> float:
+        """Minus the mean log probability of the true class, nats; NaN without weight."""
+        return -self._log_probability / self.weight if self.weight else math.nan
+
+    @property
+    def auc(self) -> float:
+        """Area under the ROC curve; of more than two classes, the mean of each against the rest.
+
+        NaN unless there are rows of every class.
+        """
+        chosen = [1] if len(self.confusion) == 2 else range(len(self.confusion))
+        everyone = self._weights.sum(axis=1)
+        areas = [
+            area_under_curve(
+                self._probabilities[:, c], self._weights[:, c], everyone - self._weights[:, c]
+            )
+            for c in chosen
+        ]
+        return float(np.mean(areas))
+
+
+def area_under_curve(
+    scores: NDArray[np.float64], positive: NDArray[np.float64], negative: NDArray[np.float64]
+) -> float:
+    """Return the probability that a positive scores higher than a negative; ties count half.
+
+    Parameters
+    ----------
+    scores : (n,) float64
+    positive, negative : (n,) float64 >= 0
+        Weight of the positives and negatives with each score.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN if there are no positives or no negatives.
+    """
+    if not (positive.any() and negative.any()):
+        return math.nan
+    different, position = np.unique(scores, return_inverse=True)
+    positives = np.bincount(position, positive, different.size)
+    negatives = np.bincount(position, negative, different.size)
+    below = np.cumsum(negatives) - negatives
+    wins = float(np.dot(positives, below + negatives / 2))
+    return wins / float(positives.sum() * negatives.sum())
