@@ -73,7 +73,7 @@ def machine() -> Iterator[str]:
 
 
 def _text(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
 
 
 def _verdict(is_met: bool) -> str:
