@@ -33,7 +33,7 @@ def load_classifier(path: str, what: str) -> "RuleListClassifier":
 
     model: RuleListClassifier = load(path)
     if not is_classifier(model):
-        raise wrong_model(f"{what} needs a classifier", path, model)
+        raise wrong_model(f"{what} needs a classifier", path, model, ": score tells log densities")
     return model
 
 

@@ -1,22 +1,26 @@
-"""One model, fitted once on the command line, for all tests of the commands."""
+"""A model of each kind, fitted once on the command line, for all tests of the commands."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from bayescascade.cli.application import application
+from bayescascade.cli.learning import learn
+from bayescascade.estimator import AnyEstimator
 
 DATA = Path(__file__).parents[2] / "data"
 TITANIC = str(DATA / "titanic.csv")
+TIC_TAC_TOE = str(DATA / "tic_tac_toe.csv")
 
 Run = Callable[..., Result]
 
 
 class Fitted(NamedTuple):
-    """What ``fit`` wrote and printed."""
+    """What ``fit`` or ``classify`` wrote and printed."""
 
     model: str
     trace: str
@@ -34,14 +38,49 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
-    folder = tmp_path_factory.mktemp("fitted")
-    model, trace = str(folder / "titanic.json"), str(folder / "titanic.nc")
-    found = run(
-        "fit", TITANIC, "--drop", "survived", "--ordinal", "age:child,adult", "--seed", 0,
-        "--steps", 40_000, "--out", model, "--trace", trace,
+    """Return a leaf cascade of the Titanic."""
+    return _written(
+        tmp_path_factory, "fit", TITANIC, "--drop", "survived", "--ordinal", "age:child,adult",
+        "--seed", 0, "--steps", 40_000,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
+    """Return a density rule list of the Titanic."""
+    return _written(
+        tmp_path_factory, "fit", TITANIC, "--model", "rules", "--drop", "survived", "--ordinal",
+        "age:child,adult", "--seed", 0, "--steps", 2_000, "--chains", 2,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def classified(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
+    """Return a rule-list classifier of tic-tac-toe."""
+    return _written(
+        tmp_path_factory, "classify", TIC_TAC_TOE, "--target", "outcome", "--max-size", 3,
+        "--chains", 2, "--seed", 0, "--steps", 4_000,
+    )  # fmt: skip
+
+
+def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fitted:
+    folder = tmp_path_factory.mktemp("fitted")
+    model, trace = str(folder / "model.json"), str(folder / "trace.nc")
+    found = run(*arguments, "--out", model, "--trace", trace)
     assert found.exit_code == 0, found.stderr
     return Fitted(model, trace, found.stdout, found.stderr)
+
+
+def interrupted(
+    context: click.Context, model: AnyEstimator, fit: Callable[[], object], *others: Any
+) -> None:
+    """Do what `learn` does when Ctrl-C is pressed early in the search."""
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    model.set_params(progress=stop)
+    learn(context, model, fit, *others)
 
 
 def assert_error(result: Result, message: str) -> None:

@@ -78,9 +78,19 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--expected-branches", "2"], "--expected-branches needs --model branch, got leaf"),
         (["--feature-inclusion", ".5"], "--feature-inclusion needs --model branch, got leaf"),
         (["--model", "branch", "--expected-leaves", "2"], "needs --model leaf, got branch"),
+        (["--expected-rules", "2"], "--expected-rules needs --model rules, got leaf"),
+        (["--max-size", "2", "--model", "branch"], "--max-size needs --model rules, got branch"),
+        (["--model", "rules", "--max-branches", "2"], "needs --model leaf or branch, got rules"),
+        (["--model", "rules", "--expected-leaves", "2"], "needs --model leaf, got rules"),
+        (["--model", "rules", "--expected-size", "0"], "--expected-size must be a finite number"),
+        (["--model", "rules", "--expected-rules", "x"], "--expected-rules must be a finite number"),
+        (["--model", "rules", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
+        (["--model", "rules", "--max-size", "5"], "must be at most the number of columns, 4"),
+        (["--model", "rules", "--memory-limit", "-1"], "--memory-limit must be a finite number"),
+        (["--model", "rules", "--memory-limit", "1e-9"], "raise memory_limit"),
         (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),
         (["--model", "branch", "--expected-branches", "-1"], "> 0, got -1.0"),
-        (["--model", "bush"], "'bush' is not one of 'leaf', 'branch'"),
+        (["--model", "bush"], "'bush' is not one of 'leaf', 'branch', 'rules'"),
         (["--concentration", "inf"], "--concentration must be a finite number > 0, got inf"),
         (["--max-branches", "1"], "--max-branches must be an integer >= 2, got 1"),
         (["--max-branches", "2.5"], "--max-branches must be an integer >= 2, got '2.5'"),
@@ -143,7 +153,7 @@ def test_without_a_command_help_is_printed() -> None:
     found = run()
     assert found.exit_code == 0
     names = [line.split()[0] for line in found.stdout.split("Commands:\n")[1].splitlines()]
-    assert names == ["fit", "show", "score", "sample", "diagnose"]
+    assert names == ["fit", "classify", "show", "score", "predict", "sample", "diagnose"]
     assert run("--version").stdout == f"bayescascade {bayescascade.__version__}\n"
 
 

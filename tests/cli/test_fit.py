@@ -15,7 +15,8 @@ from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.cli import fit as fit_module
 from bayescascade.cli.fit import fit
 from bayescascade.report.trace import read_trace
-from tests.cli.conftest import TITANIC, Fitted, assert_error, run
+from bayescascade.rules.estimators import DensityRuleList
+from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
 
 FEW = ("--steps", 200, "--seed", 1)
 
@@ -149,17 +150,15 @@ def test_one_column_is_enough(tmp_path: Path) -> None:
 
 def test_options_are_the_estimators_parameters() -> None:
     """A parameter without an option, or a choice that only one side knows, would go unnoticed."""
-    parameters = {
-        *inspect.signature(LeafCascade).parameters,
-        *inspect.signature(BranchCascade).parameters,
-    } - {"progress"}
+    models = {"leaf": LeafCascade, "branch": BranchCascade, "rules": DensityRuleList}
+    parameters = {name: set(inspect.signature(cls).parameters) for name, cls in models.items()}
     options = {param.name: param for param in fit.params}
-    assert parameters <= set(options)
-    for name in fit_module.MODEL_OPTIONS:
-        cls = LeafCascade if fit_module.MODEL_OPTIONS[name] == "leaf" else BranchCascade
-        other = BranchCascade if cls is LeafCascade else LeafCascade
-        assert name in inspect.signature(cls).parameters
-        assert name not in inspect.signature(other).parameters
+    assert set.union(*parameters.values()) - {"progress"} <= set(options)
+    for name in set.union(*parameters.values()):
+        owners = tuple(model for model in models if name in parameters[model])
+        assert owners == fit_module.MODEL_OPTIONS.get(name, tuple(models))
+    assert isinstance(options["model"].type, click.Choice)
+    assert tuple(options["model"].type.choices) == tuple(models)
     for name, known in (
         ("search", search.SEARCHES),
         ("density", estimator.DENSITIES),
@@ -174,7 +173,11 @@ def test_defaults_in_the_help_are_the_estimators() -> None:
     """Help that names another default misleads."""
     told = {param.name: getattr(param, "help", "") or "" for param in fit.params}
     leaf, branch = inspect.signature(LeafCascade), inspect.signature(BranchCascade)
+    rules = inspect.signature(DensityRuleList).parameters
     assert f"({leaf.parameters['concentration'].default:g})" in told["concentration"]
+    assert f"rule ({rules['concentration'].default:g})" in told["concentration"]
+    for name in ("expected_rules", "expected_size", "max_size", "memory_limit"):
+        assert f"; {rules[name].default:g})" in told[name]
     assert f"; {leaf.parameters['expected_leaves'].default:g})" in told["expected_leaves"]
     assert f"; {branch.parameters['expected_branches'].default:g})" in told["expected_branches"]
     assert f"leaf model {leaf.parameters['max_branches'].default}," in told["max_branches"]
@@ -190,15 +193,9 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
     common = ("fit", TITANIC, "--steps", 300_000, "--chains", 1, "--seed", 5)
     assert run(*common, "--out", whole).exit_code == 0
 
-    def interrupted(model: LeafCascade, table: bayescascade.Table, **_: object) -> None:
-        def stop(_: object) -> None:
-            raise KeyboardInterrupt
-
-        model.set_params(progress=stop).fit(table)
-
     first = tmp_path / "first.json"
     with monkeypatch.context() as patch:
-        patch.setattr(fit_module, "_fit", interrupted)
+        patch.setattr(fit_module, "learn", interrupted)
         found = run(*common, "--checkpoint", checkpoint, "--out", first)
     assert found.exit_code == 130
     assert "interrupted: best found so far" in found.stdout

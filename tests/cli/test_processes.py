@@ -26,10 +26,13 @@ def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+@pytest.mark.parametrize(
+    ("command", "option"), [("fit", "--expected-leaves"), ("classify", "--bins")]
+)
+def test_help_is_quick_because_nothing_heavy_is_imported(command: str, option: str) -> None:
     """Half a second for --help is long; compiled and plotting libraries would take three."""
     code = (
-        "import sys; sys.argv = ['bayescascade', 'fit', '--help']\n"
+        f"import sys; sys.argv = ['bayescascade', {command!r}, '--help']\n"
         "from bayescascade.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "heavy = {'numpy', 'pandas', 'numba', 'arviz', 'matplotlib', 'sklearn', 'rich', 'joblib'}\n"
@@ -38,7 +41,7 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
     )
-    assert "--expected-leaves" in found.stdout
+    assert option in found.stdout
     assert found.stderr == "[]\n"
 
 

@@ -1,0 +1,281 @@
+"""``classify``: the estimator on a file, and nothing else; what it prints, writes and refuses."""
+
+import inspect
+import json
+from pathlib import Path
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade import RuleListClassifier, estimator, search
+from bayescascade.cli import classify as classify_module
+from bayescascade.cli.classify import classify
+from bayescascade.report.trace import read_trace
+from bayescascade.rules.encoding import UNKNOWNS
+from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, interrupted, run
+
+FEW = ("--steps", 200, "--chains", 2, "--seed", 1)
+
+
+def people(n_rows: int = 120) -> pd.DataFrame:
+    """Return rows with columns of every kind, missing cells, weights and labels."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "class, deck": rng.choice(["1st", "2nd", "crew"], n_rows),
+            "age": rng.integers(1, 80, n_rows),
+            "fare": rng.exponential(20.0, n_rows).round(2),
+            "siblings": rng.integers(0, 3, n_rows),
+            "alone": rng.random(n_rows) < 0.5,
+            "cabin": rng.choice(["a", "b", ""], n_rows),
+            "weight": rng.choice([0.0, 1.0, 2.5], n_rows),
+        }
+    )
+    fate = np.where(frame["age"] < 30, "lived", rng.choice(["lived", "died", "unknown"], n_rows))
+    frame.insert(3, "fate", fate)
+    frame["cabin"] = frame["cabin"].replace("", np.nan)
+    return frame
+
+
+def without_source(path: Path) -> dict[str, object]:
+    record: dict[str, dict[str, object]] = json.loads(path.read_text())
+    del record["summary"]["source"]
+    return dict(record)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_the_same_model_as_in_python(tmp_path: Path, name: str) -> None:
+    """What pandas reads and the estimator learns must be what the command learns."""
+    frame = people()
+    if name.endswith("parquet"):
+        frame.to_parquet(tmp_path / name)
+        read = pd.read_parquet(tmp_path / name)
+    else:
+        frame.to_csv(tmp_path / name, index=False)
+        read = pd.read_csv(tmp_path / name)
+    found = run(
+        "classify", tmp_path / name, "--target", "fate", "--weights", "weight", "--missing",
+        "level", "--continuous", "fare:0,10,40", "--drop", "siblings", *FEW, "--out",
+        tmp_path / "cli.json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.stderr
+    model = RuleListClassifier(
+        missing="level", continuous={"fare": [0.0, 10.0, 40.0]}, n_steps=200, n_chains=2,
+        random_state=1,
+    )  # fmt: skip
+    features = read.drop(columns=["fate", "weight", "siblings"])
+    model.fit(features, read["fate"], sample_weight=read["weight"])
+    model.save(tmp_path / "python.json")
+    assert without_source(tmp_path / "cli.json") == without_source(tmp_path / "python.json")
+    assert model.schema_.columns[1].kind == "continuous"  # whole numbers, cut at quantiles
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [True, False], ["x", "y"], [10, 2, 3]], ids=str)
+def test_labels_keep_their_type(tmp_path: Path, labels: list[object]) -> None:
+    """A CSV file's numbers are numbers, sorted as such, and text is text."""
+    frame = people(60).drop(columns=["cabin", "fate"])
+    frame["y"] = [labels[i % len(labels)] for i in range(60)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "m.json"
+    assert run("classify", tmp_path / "t.csv", "--target", "y", *FEW, "--out", out).exit_code == 0
+    model = bayescascade.load(out)
+    assert model.classes_.tolist() == np.unique(labels).tolist()
+    assert type(model.classes_.tolist()[0]) is type(labels[0])
+
+
+def test_text_is_the_models(classified: Fitted) -> None:
+    """The printed model, the saved one and what show prints must be the same."""
+    assert classified.stdout == f"{bayescascade.load(classified.model)}\n"
+    assert run("show", classified.model).stdout == classified.stdout
+    assert max(map(len, classified.stdout.splitlines())) <= 80
+    assert classified.stdout.startswith(
+        "tic_tac_toe.csv   958 rows   958 distinct   9 columns   2 classes\n"
+    )
+    assert "\nif " in classified.stdout
+    assert "\nelse if " in classified.stdout
+    assert "P(positive)" in classified.stdout
+
+
+def test_json_and_quiet(tmp_path: Path) -> None:
+    """Programs need the numbers that text rounds."""
+    out = tmp_path / "m.json"
+    found = run(
+        "classify", TIC_TAC_TOE, "--target", "outcome", *FEW, "--quiet", "--json", "--out", out
+    )
+    record, model = json.loads(found.stdout), bayescascade.load(out)
+    rules = model.rules_.to_dict()
+    assert {"rules": record["rules"], "else": record["else"]} == rules
+    assert record["model"] == "rule_classifier"
+    assert record["log_posterior"] == model.log_posterior_
+    shown = run("show", out, "--json")
+    assert json.loads(shown.stdout) == record
+    found = run("classify", TIC_TAC_TOE, "--target", "outcome", *FEW, "--quiet")
+    assert found.stdout == ""
+    assert "warning: log posterior: R-hat " in found.stderr
+
+
+def test_the_run_can_be_diagnosed(classified: Fitted, tmp_path: Path) -> None:
+    """The trace of a classifier speaks of rules."""
+    trace = read_trace(classified.trace)
+    assert (trace.n_chains, trace.settings["source"]) == (2, "tic_tac_toe.csv")
+    text = run("diagnose", classified.trace, "--plots", tmp_path).stdout
+    assert "rule list classifier" in text
+    assert "leaves" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert (tmp_path / "rule_counts.png").exists()
+    assert json.loads(run("diagnose", classified.trace, "--json").stdout)["shares"]["rules"]
+
+
+def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
+    """An option that is parsed but not used would give another model silently."""
+    people().to_csv(tmp_path / "t.csv", index=False)
+    found = run(
+        "classify", tmp_path / "t.csv", "--target", "fate", "--columns",
+        '"class, deck",age,siblings,cabin,fate', "--drop", "age", "--nominal", "siblings:0,1,2,3",
+        "--ordinal", "cabin:a,b", "--missing", "level", "--expected-rules", 2.5, "--expected-size",
+        1.5, "--concentration", 0.5, "--max-size", 1, "--min-support", 0.1, "--bins", 3,
+        "--unknown", "none", "--memory-limit", 1.5, "--predictive", "average", "--search",
+        "tempering", *FEW, "--json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.stderr
+    record = json.loads(found.stdout)
+    given = {
+        "expected_rules": 2.5, "expected_size": 1.5, "concentration": 0.5, "max_size": 1,
+        "min_support": 0.1, "n_bins": 3, "unknown": "none", "memory_limit": 1.5,
+        "predictive": "average", "search": "tempering", "n_steps": 200, "n_chains": 2,
+        "missing": "level", "nominal": {"siblings": [0, 1, 2, 3]}, "ordinal": {"cabin": ["a", "b"]},
+    }  # fmt: skip
+    assert given.items() <= record["parameters"].items()
+    columns = {column["name"]: column for column in record["columns"]}
+    assert list(columns) == ["class, deck", "siblings", "cabin"]
+    assert columns["siblings"]["levels"] == [0, 1, 2, 3]
+    assert columns["cabin"]["has_missing_level"]
+
+
+def test_options_are_the_estimators_parameters() -> None:
+    """A parameter without an option, or another default in the help, would go unnoticed."""
+    parameters = inspect.signature(RuleListClassifier).parameters
+    options = {param.name: param for param in classify.params}
+    assert set(parameters) - {"progress"} == set(options) - {
+        "data", "target", "columns", "drop", "weights", "trace", "out", "as_json", "quiet"
+    }  # fmt: skip
+    for name in (
+        "expected_rules", "expected_size", "concentration", "max_size", "min_support", "n_bins",
+        "memory_limit", "n_chains",
+    ):  # fmt: skip
+        told = getattr(options[name], "help", "")
+        assert told.endswith(f"({parameters[name].default:g}).")
+    for name, known in (
+        ("search", search.SEARCHES),
+        ("predictive", estimator.PREDICTIVES),
+        ("unknown", UNKNOWNS),
+    ):
+        choice = options[name].type
+        assert isinstance(choice, click.Choice)
+        assert tuple(choice.choices) == tuple(known)
+
+
+def test_a_checkpoint_is_resumed_to_the_same_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted and gone on with, a run must end where it would have ended."""
+    paths = {name: tmp_path / f"{name}.json" for name in ("whole", "first", "again")}
+    checkpoint = tmp_path / "run.checkpoint"
+    common = ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 20_000, "--chains", 1,
+              "--seed", 5)  # fmt: skip
+    assert run(*common, "--out", paths["whole"]).exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(classify_module, "learn", interrupted)
+        found = run(*common, "--checkpoint", checkpoint, "--out", paths["first"])
+    assert found.exit_code == 130
+    assert "interrupted: best found so far" in found.stdout
+    assert found.stderr.endswith(
+        "interrupted: the list is the best found so far; --resume goes on from there\n"
+    )
+    assert bayescascade.load(paths["first"]).summary_.interrupted
+    resumed = run(*common, "--checkpoint", checkpoint, "--resume", "--out", paths["again"])
+    assert resumed.exit_code == 0
+    assert paths["again"].read_bytes() == paths["whole"].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "fate"], 'target names the unknown column "fate"; columns: class, sex, age,'),
+        ([], "Missing option '--target' (see bayescascade classify --help)"),
+        (["--target", "age", "--drop", "age"], "--drop must not name the column of the labels"),
+        (["--target", "age", "--nominal", "age"], "--nominal must not name the column of the"),
+        (["--target", "age", "--ordinal", "age:a"], "--ordinal must not name the column of the"),
+        (["--target", "age", "--continuous", "age:2"], "--continuous must not name the column"),
+        (["--target", "age", "--weights", "age"], "--weights must be another column than --target"),
+        (["--target", "age", "--drop", "class,sex,survived"], "column must be used, got none"),
+        (["--target", "age", "--columns", "age"], "one column besides age must be used, got none"),
+        (["--target", "age", "--columns", "fate"], 'columns names the unknown column "fate"'),
+        (["--target", "age", "--drop", "fate"], 'drop names the unknown column "fate"'),
+        (["--target", "age", "--weights", "fate"], 'weights names the unknown column "fate"'),
+        (["--target", "age", "--weights", "sex"], 'weights column "sex" must hold numbers'),
+        (["--target", "age", "--nominal", "fate"], 'nominal names the unknown column "fate"'),
+        (["--target", "age", "--max-size", "4"], "must be at most the number of columns, 3"),
+        (["--target", "age", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
+        (["--target", "age", "--min-support", "0.9"], "min_support must be at most 0.786, the"),
+        (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
+        (["--target", "age", "--min-support", "-1"], "must be a finite number >= 0 and < 1"),
+        (["--target", "age", "--bins", "1"], "--bins must be an integer >= 2, got 1"),
+        (["--target", "age", "--memory-limit", "1e-9"], "raise memory_limit"),
+        (["--target", "age", "--unknown", "level"], "'level' is not one of 'error', 'none'"),
+        (["--target", "age", "--expected-rules", "0"], "--expected-rules must be a finite number"),
+        (["--target", "age", "--expected-leaves", "2"], "No such option '--expected-leaves'"),
+        (["--target", "age", "--density", "empirical"], "No such option '--density'"),
+        (["--target", "age", "--model", "rules"], "No such option '--model'"),
+        (["--target", "age", "--resume"], "--resume needs --checkpoint FILE"),
+        (["--target", "age", "--out", TITANIC], "--out must be another file than DATA"),
+        (["--target", "age", "--predictive", "average", "--search", "anneal"], 'must be "map"'),
+    ],
+)  # fmt: skip
+def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option is never ignored, and never only noticed when the search is over."""
+    monkeypatch.setattr("samplers.chains.run_chains", None)
+    assert_error(run("classify", TITANIC, *options), message)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (None, [], "no such file: "),
+        ("", [], "must have a header and rows, got an empty file"),
+        ("a,b\n", [], "must have at least one row, got none"),
+        ("a,b\nx,1\ny,1\n", [], 'column "b" must have at least two classes, got one class, "1"'),
+        ("a,b\nx,1\ny,\n", [], 'column "b" must not have missing labels, got NaN in row 2'),
+        ("a,b\nx,\ny,\n", [], 'column "b" must not have missing labels, got NaN in row 1'),
+        ("a,b\nx,1.5\ny,2.5\n", [], 'column "b" must hold text, whole numbers or truth values'),
+        ("a,b\n,1\ny,2\n", [], 'column "a" has a missing cell (NaN) in row 1: fill it, drop'),
+        ("a,b\n,1\n,2\n", ["--missing", "level"], 'column "a" has only missing cells: drop it'),
+        ("a,b\nx,1\ny,2\n", [], "at most the number of columns, 1 (n_features = 1), got 2"),
+        ("b\n1\n2\n", [], "at least one column besides b must be used, got none"),
+        ("a,a,b\nx,y,1\nx,y,2\n", [], 'column names must be different, got "a" more than once'),
+        ("a,b\nx,1\ny\n", [], "every row must have 2 cells, got 1 in row 2"),
+        ("a,b\n1,1\ninf,2\n", [], 'column "a" must hold finite numbers, got inf in row 2'),
+        ("a,b,w\nx,1,0\ny,2,0\n", ["--weights", "w"], "weights must not be all zero"),
+        ("a,b,w\nx,1,0\ny,2,1\n", ["--weights", "w"], 'two classes, got one class, "2"'),
+        ("a,b,w\nx,1,-1\ny,2,1\n", ["--weights", "w"], "finite and >= 0, got -1 in row 1"),
+    ],
+)  # fmt: skip
+def test_data_that_cannot_be_used(
+    tmp_path: Path, content: str | None, options: list[str], message: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    if content is not None:
+        path.write_text(content)
+    out = tmp_path / "m.json"
+    assert_error(run("classify", path, "--target", "b", *options, "--out", out, *FEW), message)
+    assert not out.exists()
+
+
+def test_a_constant_column_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("a,b,c\n" + "x,1,p\nx,2,q\n" * 9)
+    found = run("classify", tmp_path / "c.csv", "--target", "c", *FEW)
+    assert found.exit_code == 0, found.stderr
+    assert 'note: column "a" is constant ("x"): no split or rule can use it\n' in found.stderr

@@ -1,0 +1,205 @@
+"""``predict`` and ``score`` of a classifier: its predictions, and how good they are."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss, roc_auc_score
+
+import bayescascade
+from bayescascade.cli import rows
+from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
+
+PROBABILITIES = ["P(negative)", "P(positive)"]
+
+
+def test_predictions_are_the_models(classified: Fitted, tmp_path: Path) -> None:
+    """What is written for each row must be what the model says, to the last digit."""
+    model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
+    out = tmp_path / "p.csv"
+    assert run("predict", classified.model, TIC_TAC_TOE, "--out", out).stdout == ""
+    written = pd.read_csv(out)
+    assert list(written) == ["row", "predicted", *PROBABILITIES, "low_95", "high_95"]
+    predicted = model.predict(frame)
+    np.testing.assert_array_equal(written["row"], np.arange(1, 959))
+    np.testing.assert_array_equal(written["predicted"], predicted)
+    np.testing.assert_array_equal(written[PROBABILITIES], model.predict_proba(frame))
+    best = np.searchsorted(model.classes_, predicted)
+    expected = model.credible_interval(frame)[np.arange(958), best]
+    np.testing.assert_array_equal(written[["low_95", "high_95"]], expected)
+    assert run("predict", classified.model, TIC_TAC_TOE).stdout == out.read_text()
+
+
+def test_the_rule_that_fires_is_told(classified: Fitted, tmp_path: Path) -> None:
+    model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
+    out = tmp_path / "p.csv"
+    assert run("predict", classified.model, TIC_TAC_TOE, "--explain", "--out", out).exit_code == 0
+    written = pd.read_csv(out)
+    for row in (0, 400, 957):
+        assert model.explain(frame.iloc[row]).startswith(f"{written['rule'][row]}: P(positive)")
+    assert "anything else" in set(written["rule"])
+
+
+def test_chunks_change_nothing(classified: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that does not fit in memory is predicted and scored like one that does."""
+    predicted = run("predict", classified.model, TIC_TAC_TOE, "--explain").stdout
+    scored = run("score", classified.model, TIC_TAC_TOE).stdout
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 97)
+    assert run("predict", classified.model, TIC_TAC_TOE, "--explain").stdout == predicted
+    assert run("score", classified.model, TIC_TAC_TOE).stdout == scored
+
+
+def test_predictions_need_no_labels(classified: Fitted, tmp_path: Path) -> None:
+    """Columns are matched by name, in any order; there may be more, and none of labels."""
+    frame = pd.read_csv(TIC_TAC_TOE)
+    whole = run("predict", classified.model, TIC_TAC_TOE).stdout
+    other = frame.drop(columns="outcome").iloc[:, ::-1].assign(z=1)
+    other.to_parquet(tmp_path / "t.parquet")
+    assert run("predict", classified.model, tmp_path / "t.parquet").stdout == whole
+    found = run("score", classified.model, tmp_path / "t.parquet")
+    assert_error(found, 'column "outcome" is missing; columns: bottom_right, ')
+
+
+def test_averages_and_numbers(tmp_path: Path) -> None:
+    """Labels that are numbers are matched as numbers; averages are the model's."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.random(90).round(3), "a": rng.choice(["p", "q"], 90)})
+    frame["y"] = np.where(frame["x"] > 0.5, 10, rng.choice([2, 3], 90))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model, out = tmp_path / "m.json", tmp_path / "s.csv"
+    options = (
+        "--predictive",
+        "average",
+        "--steps",
+        300,
+        "--chains",
+        2,
+        "--seed",
+        1,
+        "--out",
+        model,
+    )
+    assert run("classify", tmp_path / "t.csv", "--target", "y", *options).exit_code == 0
+    frame.astype({"y": float}).to_csv(tmp_path / "new.csv", index=False)  # 10.0 is 10
+    record = json.loads(run("score", model, tmp_path / "new.csv", "--json", "--out", out).stdout)
+    fitted = bayescascade.load(model)
+    probabilities = fitted.predict_proba(frame)
+    written = pd.read_csv(out)
+    np.testing.assert_array_equal(written[["P(2)", "P(3)", "P(10)"]], probabilities)
+    np.testing.assert_array_equal(written["label"], frame["y"])
+    np.testing.assert_array_equal(written["predicted"], fitted.predict(frame))
+    assert record["classes"] == [2, 3, 10]
+    assert record["accuracy"] == pytest.approx(fitted.score(frame, frame["y"]))
+    assert record["log_loss"] == pytest.approx(log_loss(frame["y"], probabilities))
+    area = roc_auc_score(frame["y"], probabilities, multi_class="ovr")
+    assert record["auc"] == pytest.approx(area)
+    assert np.sum(record["confusion"]) == record["weight"] == 90
+    (tmp_path / "two.csv").write_text("x,a,y\n0.1,p,2\n0.9,q,10\n")
+    assert json.loads(run("score", model, tmp_path / "two.csv", "--json").stdout)["auc"] is None
+    assert "AUC unknown" in run("score", model, tmp_path / "two.csv").stdout
+    explained = run("predict", model, tmp_path / "two.csv", "--explain").stdout
+    assert explained.startswith("row,predicted,P(2),P(3),P(10),low_95,high_95,rule\n1,")
+
+
+def test_scores_are_printed(classified: Fitted) -> None:
+    model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
+    lines = run("score", classified.model, TIC_TAC_TOE).stdout.splitlines()
+    accuracy = model.score(frame, frame["outcome"])
+    assert lines[0].startswith(f"tic_tac_toe.csv   958 rows   accuracy {accuracy:.3f}   log loss ")
+    assert lines[1:4] == ["", "           predicted", "outcome    negative   positive"]
+    assert [line.split()[0] for line in lines[4:]] == ["negative", "positive"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_weights_are_repeated_rows(classified: Fitted, tmp_path: Path) -> None:
+    frame = pd.read_csv(TIC_TAC_TOE).iloc[::9]
+    weights = np.arange(len(frame)) % 3
+    frame.assign(n=weights).to_csv(tmp_path / "w.csv", index=False)
+    frame.loc[frame.index.repeat(weights)].to_csv(tmp_path / "r.csv", index=False)
+    weighted = run("score", classified.model, tmp_path / "w.csv", "--weights", "n", "--json").stdout
+    repeated = json.loads(run("score", classified.model, tmp_path / "r.csv", "--json").stdout)
+    told = json.loads(weighted)
+    for name in ("weight", "accuracy", "log_loss", "auc"):
+        assert told[name] == pytest.approx(repeated[name])
+    assert told["confusion"] == repeated["confusion"]
+    text = run("score", classified.model, tmp_path / "w.csv", "--weights", "n").stdout
+    assert f"weight {weights.sum()}" in text
+
+
+def test_the_target_may_have_another_name(classified: Fitted, tmp_path: Path) -> None:
+    """A model that was learned from an array has no name for its labels."""
+    frame = pd.read_csv(TIC_TAC_TOE).rename(columns={"outcome": "result"})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert_error(run("score", classified.model, tmp_path / "t.csv"), 'column "outcome" is missing')
+    found = run("score", classified.model, tmp_path / "t.csv", "--target", "result")
+    plain = run("score", classified.model, TIC_TAC_TOE).stdout
+    assert (
+        found.stdout.split("accuracy")[1].replace("result ", "outcome")
+        == plain.split("accuracy")[1]
+    )
+
+
+BOARD = "b,b,b,b,o,o,x,x,x"
+HEADER = (
+    "top_left,top_center,top_right,middle_left,middle_center,middle_right,bottom_left,"
+    "bottom_center,bottom_right,outcome\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "content", "message"),
+    [
+        ("score", f"{HEADER}{BOARD},positive\n{BOARD},draw\n", 'unknown level "draw" in row 2'),
+        ("score", f"{HEADER}{BOARD},\n", 'column "outcome" must not have missing labels, got none'),
+        ("score", HEADER, "must have at least one row, got none"),
+        ("predict", HEADER, "must have at least one row, got none"),
+        ("predict", "top_left\nx\n", 'column "top_center" is missing; columns: top_left'),
+        ("predict", f"{HEADER}z{BOARD[1:]},\n", '"z" in row 1'),
+        ("predict", f"{HEADER}{BOARD},\n{BOARD[1:]},\n", '"top_left" has a missing cell (NaN) in'),
+    ],
+)
+def test_rows_that_cannot_be_used(
+    classified: Fitted, tmp_path: Path, command: str, content: str, message: str
+) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    out = tmp_path / "s.csv"
+    out.write_text("old")
+    assert_error(run(command, classified.model, tmp_path / "t.csv", "--out", out), message)
+    assert out.read_text() == "old"
+    assert_error(run(command, classified.model, tmp_path / "t.csv"), message)
+
+
+def test_an_unknown_level_is_found_in_any_chunk(
+    classified: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row that is named must be the file's, not the chunk's."""
+    (tmp_path / "t.csv").write_text(
+        HEADER + f"{BOARD},positive\n" * 40 + "z,b,b,b,o,o,x,x,x,draw\n"
+    )
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 7)
+    out = tmp_path / "p.csv"
+    found = run("predict", classified.model, tmp_path / "t.csv", "--out", out)
+    assert_error(found, '"z" in row 41')
+    assert_error(run("score", classified.model, tmp_path / "t.csv"), '"draw" in row 41')
+
+
+def test_each_command_says_which_models_it_takes(
+    classified: Fitted, fitted: Fitted, listed: Fitted, tmp_path: Path
+) -> None:
+    """A command that does not apply says which one does, or what it needs."""
+    a_classifier = f"got {classified.model}, a rule list classifier"
+    for arguments, needed in (
+        (["sample", classified.model, "-n", "3"], "sample needs a density, "),
+        (["show", classified.model, "--given", "top_left=x"], "--given needs a density, "),
+        (["show", classified.model, "--dot"], "--dot needs a tree, "),
+        (["show", classified.model, "--png", tmp_path / "t.png"], "--png needs a tree, "),
+        (["score", classified.model, TIC_TAC_TOE, "--top", "2"], "--top needs a density, "),
+    ):
+        assert_error(run(*arguments), needed + a_classifier)
+    for model, words in ((fitted, "a leaf cascade"), (listed, "a density rule list")):
+        found = run("predict", model.model, TITANIC)
+        assert_error(found, f"predict needs a classifier, got {model.model}, {words}: score ")
+        found = run("score", model.model, TITANIC, "--target", "survived")
+        assert_error(found, f"--target needs a classifier, got {model.model}, {words}")
