@@ -35,6 +35,8 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 16
 
+    _most_steps: ClassVar[int]  # by default; for tables of more than 200,000 rows there are fewer
+
     expected_rules: float
     expected_size: float
     max_size: int
@@ -64,7 +66,8 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         """Return the function that puts an antecedent in words."""
 
     def _default_steps(self, table: Table) -> int:
-        return int(max(50_000, min(1_000_000, 2e11 / max(table.n_distinct, 1))))
+        n_rows = max(table.n_distinct, 1)
+        return int(max(50_000, min(self._most_steps, self._most_steps * 200_000 / n_rows)))
 
     def _check_model(self) -> None:
         self._prior()

@@ -61,8 +61,11 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         seen in fit belongs to them.
     predictive : {"map", "average"}
         Probabilities of the most probable list, or averaged over posterior draws.
-    search, n_steps, n_chains, n_jobs, random_state
+    search, n_chains, n_jobs, random_state
         As in `DensityRuleList`.
+    n_steps : int >= 1 or None
+        Proposals per chain in each of annealing and sampling. None: 1,000,000, and for more than
+        200,000 distinct rows fewer, so that the work stays about the same.
     nominal, ordinal, continuous
         How to read columns, by name or, of an array, by number; see `bayescascade.table.Table`.
         Truth values, text and categories are nominal by default. The outer bins of declared edges
@@ -101,6 +104,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     """
 
     model_name: ClassVar[str] = "rule_classifier"
+    _most_steps: ClassVar[int] = 1_000_000  # steps are cheaper, and good lists harder to find
 
     classes_: NDArray[Any]
     target_: str

@@ -56,7 +56,7 @@ class DensityRuleList(
         chains or by replica exchange.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
-        discarded as warm-up. None: 1,000,000, and for more than 200,000 distinct rows fewer, so
+        discarded as warm-up. None: 500,000, and for more than 200,000 distinct rows fewer, so
         that the work stays about the same.
     n_chains : int >= 1
         Independent chains.
@@ -107,6 +107,7 @@ class DensityRuleList(
     """
 
     model_name: ClassVar[str] = "rules"
+    _most_steps: ClassVar[int] = 500_000
 
     posterior_: DensityListPosterior
 
