@@ -1,0 +1,80 @@
+"""What rule lists cost apart from chains: volumes of parts, and candidates for rules."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from bayescascade.column import Column
+from bayescascade.rules.antecedents import Antecedent, Condition, candidate_arrays
+from bayescascade.rules.kernels.layout import new_space
+from bayescascade.rules.kernels.volumes import first_log_volumes
+from bayescascade.rules.volumes import log_first_volumes
+from bayescascade.schema import Schema
+from tests.benchmarks.figures import ROOT, Figure
+
+N_LISTS = 20
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "n_rules", "most"),
+    [(200, 15, 1_000.0), (15, 15, None), (30, 62, None)],
+    ids=["200-columns", "15-columns", "longest"],
+)
+def test_volumes(
+    n_columns: int,
+    n_rules: int,
+    most: float | None,
+    benchmark: BenchmarkFixture,
+    report: Callable[[Figure], None],
+) -> None:
+    """The volumes of all parts of random lists whose rules have three conditions each.
+
+    The fewer the columns, the more rules share some, and the more there is to take apart; the
+    longest lists are the worst case.
+    """
+    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(n_columns)))
+    rng = np.random.default_rng(n_columns)
+    lists = [[_rule(rng, n_columns) for _ in range(n_rules)] for _ in range(N_LISTS)]
+    arrays = [candidate_arrays(schema, rules) for rules in lists]
+    spaces = [new_space(each) for each in arrays]
+    order, out = np.arange(n_rules), np.empty(n_rules + 1)
+
+    def evaluate() -> None:
+        for each, space in zip(arrays, spaces, strict=True):
+            first_log_volumes(each, order, space, out)
+
+    benchmark.pedantic(evaluate, rounds=5, warmup_rounds=1)
+    seconds = benchmark.stats.stats.min / N_LISTS
+    where = f"volumes, {n_columns} binary columns, {n_rules} rules of 3"
+    report(Figure(where, 1e6 * seconds, "us", at_most=most))
+    started = perf_counter()
+    for rules in lists:
+        log_first_volumes(schema, rules)
+    seconds = (perf_counter() - started) / N_LISTS
+    report(Figure("  called from Python, arrays made anew", 1e6 * seconds, "us"))
+
+
+def test_candidates(report: Callable[[Figure], None]) -> None:
+    """All conjunctions of up to three levels that a thousandth of the rows satisfies."""
+    command = [sys.executable, "-m", "tests.benchmarks.many_candidates"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    told = json.loads(run.stdout)
+    assert told["n_rows"] == 100_000
+    assert told["n_candidates"] >= 100_000
+    report(Figure("candidates over 100,000 rows", told["n_candidates"], ""))
+    report(Figure("  seconds to mine", told["seconds"], "s"))
+    report(Figure("  peak memory, data and chain included", told["gigabytes"], "GB", at_most=2.0))
+    report(Figure("  of it before mining", told["gigabytes_before"], "GB"))
+    report(Figure(f"  steps ({told['n_rules']} rules)", told["steps_per_second"], "/s"))
+
+
+def _rule(rng: np.random.Generator, n_columns: int) -> Antecedent:
+    columns = np.sort(rng.choice(n_columns, 3, replace=False)).tolist()
+    levels = rng.integers(0, 2, 3).tolist()
+    return tuple(Condition(c, v, v + 1) for c, v in zip(columns, levels, strict=True))
