@@ -9,18 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayescascade import BranchCascade, LeafCascade
+from bayescascade import BranchCascade, DensityRuleList, LeafCascade
 
 DATA = Path(__file__).parents[1] / "data"
-MODELS = {"leaf": LeafCascade, "branch": BranchCascade}
+TREES = {"leaf": LeafCascade, "branch": BranchCascade}
+SEARCH = {"search": "anneal", "n_steps": 10_000, "n_chains": 2, "random_state": 0}  # is enough here
 N_HALVINGS = 5
-
-
-def best_tree(model: str, frame: pd.DataFrame, **parameters: object) -> LeafCascade | BranchCascade:
-    """Return a model whose tree is the best of a short search, enough for these small tables."""
-    return MODELS[model](
-        search="anneal", n_steps=10_000, n_chains=2, random_state=0, **parameters
-    ).fit(frame)
 
 
 def halves(frame: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -40,8 +34,8 @@ def sparse_tree() -> Iterator[str]:
     yield f"  {'x1, x2, x3':<18}" + "".join(f"{name:>9}" for name in names) + f"{'leaves':>9}"
     yield f"  {'share of the rows':<18}" + "".join(f"{share:>9.3f}" for share in truth)
     for density in ("posterior_mean", "empirical"):
-        for name in MODELS:
-            model = best_tree(name, frame, density=density, max_branches=2)
+        for name, tree in TREES.items():
+            model = tree(density=density, max_branches=2, **SEARCH).fit(frame)
             found = np.exp(model.score_samples(cells))
             label = f"{name}, {density.split('_')[-1]}"
             yield (
@@ -54,16 +48,21 @@ def sparse_tree() -> Iterator[str]:
 def titanic() -> Iterator[str]:
     """Held-out log likelihood a row after five random halvings (section 3.3.1)."""
     frame = pd.read_csv(DATA / "titanic.csv").drop(columns="survived")
-    yield "Titanic: held-out mean log likelihood, nats a row (and leaves), five random halvings"
+    yield "Titanic: held-out mean log likelihood, nats a row (and parts), five random halvings"
     yield "  histogram: all 16 cells, each with one row added: (n_cell + 1) / (n + 16)"
-    yield f"  {'seed':<6}{'leaf':>14}{'branch':>14}{'histogram':>14}"
+    yield "  parts: leaves of a tree, rules of a list and its else, cells of the histogram"
+    yield f"  {'seed':<6}" + "".join(f"{name:>15}" for name in (*TREES, "rules", "histogram"))
     rows = []
     for seed in range(N_HALVINGS):
         seen, held_out = halves(frame, seed)
         row = []
-        for name in MODELS:
-            model = best_tree(name, seen)
+        for tree in TREES.values():
+            model = tree(**SEARCH).fit(seen)
             row += [model.score_samples(held_out).mean(), model.tree_.n_leaves]
+        rules = DensityRuleList(expected_rules=3, expected_size=1, concentration=1, **SEARCH).fit(
+            seen
+        )
+        row += [rules.score_samples(held_out).mean(), rules.rules_.n_rules + 1]
         row += [_histogram_score(frame, seen, held_out), 16]
         rows.append(row)
         yield _titanic_row(str(seed), row)
@@ -71,8 +70,8 @@ def titanic() -> Iterator[str]:
 
 
 def _titanic_row(label: str, row: "list[float] | np.ndarray") -> str:
-    cells = [f"{row[i]:.4f} ({row[i + 1]:.3g})" for i in range(0, 6, 2)]
-    return f"  {label:<6}" + "".join(f"{cell:>14}" for cell in cells)
+    cells = [f"{row[i]:.4f} ({row[i + 1]:.3g})" for i in range(0, len(row), 2)]
+    return f"  {label:<6}" + "".join(f"{cell:>15}" for cell in cells)
 
 
 def _histogram_score(domain: pd.DataFrame, seen: pd.DataFrame, held_out: pd.DataFrame) -> float:
