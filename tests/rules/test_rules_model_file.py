@@ -64,7 +64,7 @@ def test_nothing_is_lost_of_a_density(parameters, tmp_path):
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"predictive": "average"}, {"labels": boats}, {"unknown": "none", "missing": "level"}],
-    ids=str,
+    ids=["map", "average", "text labels", "lenient"],
 )
 def test_nothing_is_lost_of_a_classifier(parameters, tmp_path):
     """A loaded classifier predicts to the last bit as the one that was saved."""
