@@ -66,8 +66,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         """Return the function that puts an antecedent in words."""
 
     def _default_steps(self, table: Table) -> int:
-        n_rows = max(table.n_distinct, 1)
-        return int(max(50_000, min(self._most_steps, self._most_steps * 200_000 / n_rows)))
+        # each of a replica exchange's temperatures takes that many
+        most = self._most_steps / (2 if self.search == "tempering" else 1)
+        return int(max(50_000, min(most, most * 200_000 / max(table.n_distinct, 1))))
 
     def _check_model(self) -> None:
         self._prior()

@@ -65,7 +65,8 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         As in `DensityRuleList`.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling. None: 1,000,000, and for more than
-        200,000 distinct rows fewer, so that the work stays about the same.
+        200,000 distinct rows fewer, so that the work stays about the same; half of that for
+        "tempering", per temperature.
     nominal, ordinal, continuous
         How to read columns, by name or, of an array, by number; see `bayescascade.table.Table`.
         Truth values, text and categories are nominal by default. The outer bins of declared edges

@@ -57,7 +57,7 @@ class DensityRuleList(
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 500,000, and for more than 200,000 distinct rows fewer, so
-        that the work stays about the same.
+        that the work stays about the same; half of that for "tempering", per temperature.
     n_chains : int >= 1
         Independent chains.
     n_jobs : int or None
