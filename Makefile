@@ -1,4 +1,4 @@
-# make demo      install into .venv, fit the Titanic table, show what was found
+# make demo      install into .venv, fit the Titanic table, show what was found, classify games
 # make test      the tests
 # make slow      the heavier statistical tests
 # make lint      style, format and types
@@ -26,6 +26,7 @@ demo: $(VENV)/.installed
 	$(bin)/bayescascade fit data/titanic.csv --drop survived --model leaf --expected-leaves 8 --seed 0 --out $(demo)/titanic.json --trace $(demo)/titanic.nc
 	$(bin)/bayescascade show $(demo)/titanic.json --given sex=male
 	$(bin)/bayescascade diagnose $(demo)/titanic.nc
+	$(bin)/bayescascade classify data/tic_tac_toe.csv --target outcome --max-size 3 --seed 0 --out $(demo)/games.json
 
 test: $(VENV)/.installed-test
 	$(bin)/python -m pytest -n 2
