@@ -1,0 +1,129 @@
+"""Accuracy of rule lists beside other interpretable classifiers, and whether their chains converge.
+
+    BAYESCASCADE_DATA=folder python -m tests.benchmarks.classification [--data-sets car ...]
+
+Five stratified folds with a fixed seed. The largest rules and the bins of a list are chosen on each
+fold's own training rows, by cross-validation within them: the rows held out are seen by no choice,
+and the rule is the same for all data sets; all else is as the estimator has it. With --convergence
+it is R-hat instead, of the log posterior and the length of the list on all rows, their settings
+chosen the same way.
+
+Means over the folds, with the standard error of the mean; "behind" is how much less accurate than
+the best of the others a list is, with the standard error of that difference in the same folds.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+from tests.benchmarks.classifiers import Prediction, choose_settings, predictions, rule_list
+from tests.benchmarks.figures import machine
+from tests.benchmarks.labeled_data import DATA_SETS, LabeledFrame
+
+N_FOLDS = 5
+OURS = "rule list"
+
+
+def main() -> None:
+    """Print a table for each data set as soon as it is there."""
+    arguments = _parser().parse_args()
+    if arguments.data is None:
+        sys.exit("name the folder of the data: --data, or the variable BAYESCASCADE_DATA")
+    print("\n".join(machine()), flush=True)  # noqa: T201 - a script
+    for name in arguments.data_sets:
+        data = DATA_SETS[name].read(arguments.data)
+        described = f"\n{name}: {len(data.labels):,} rows, {data.features.shape[1]} columns, "
+        print(f"{described}{data.labels.nunique()} classes", flush=True)  # noqa: T201
+        lines = (
+            convergence(data, arguments.searches, arguments.steps)
+            if arguments.convergence
+            else comparison(data, arguments.steps, arguments.imodels_steps)
+        )
+        for line in lines:
+            print(line, flush=True)  # noqa: T201
+
+
+def comparison(data: LabeledFrame, n_steps: int | None, imodels_steps: int) -> Iterator[str]:
+    """Yield the lines of a table of accuracy and area under the ROC curve."""
+    figures: dict[str, list[tuple[float, ...]]] = {}
+    chosen = []
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
+    for seen, held_out in folds.split(data.features, data.labels):
+        training, test = data.take(seen), data.take(held_out)
+        settings = choose_settings(training)
+        chosen.append(f"{settings['max_size']}/{settings['n_bins']}")
+        for said in predictions(training, test.features, settings, n_steps, imodels_steps):
+            figures.setdefault(said.name, []).append(
+                (*_scores(said, test), said.size, said.seconds)
+            )
+    yield f"  chosen max_size/n_bins: {', '.join(chosen)}"
+    yield f"  {'':<20}{'accuracy':>18}{'AUC':>18}{'size':>7}{'seconds':>9}{'behind':>18}"
+    arrays = {name: np.array(values) for name, values in figures.items()}
+    others = [values[:, 0] for name, values in arrays.items() if not name.startswith(OURS)]
+    best = max(others, key=np.mean)
+    for name, values in arrays.items():
+        accuracy, area, size, seconds = values.T
+        line = f"  {name:<20}{_mean(accuracy):>18}{_mean(area):>18}"
+        line += f"{size.mean():>7.1f}{seconds.mean():>9.1f}"
+        yield line + (f"{_mean(best - accuracy):>18}" if name.startswith(OURS) else "")
+
+
+def convergence(data: LabeledFrame, searches: list[str], n_steps: int | None) -> Iterator[str]:
+    """Yield R-hat and effective sample size of four chains on all rows."""
+    settings = choose_settings(data)
+    yield f"  max_size {settings['max_size']}, n_bins {settings['n_bins']}"
+    for search in searches:
+        started = perf_counter()
+        model = rule_list(data, search=search, n_steps=n_steps, **settings)
+        model.fit(data.features, data.labels)
+        seconds = perf_counter() - started
+        told = [
+            f"{name} R-hat {d.r_hat:.3f} ESS {d.ess:,.0f}"
+            for name, d in model.summary_.diagnostics.items()
+        ]
+        yield (
+            f"  {search:<18} {model.rules_.n_rules:>3} rules, "
+            f"{model.n_candidates_.sum():,} candidates, {seconds:.0f} s: {', '.join(told)}"
+        )
+
+
+def _scores(said: Prediction, test: LabeledFrame) -> tuple[float, float]:
+    classes = np.unique(test.labels)
+    labels = test.labels.to_numpy()
+    accuracy = np.mean(classes[said.probabilities.argmax(axis=1)] == labels)
+    if len(classes) == 2:
+        return float(accuracy), float(roc_auc_score(labels, said.probabilities[:, 1]))
+    area = roc_auc_score(labels, said.probabilities, multi_class="ovr", labels=classes)
+    return float(accuracy), float(area)
+
+
+def _mean(values: NDArray[np.float64]) -> str:
+    return f"{values.mean():.4f} +- {values.std(ddof=1) / np.sqrt(values.size):.4f}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    folder = os.environ.get("BAYESCASCADE_DATA")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=folder, help="folder of the data")
+    parser.add_argument("--data-sets", nargs="+", choices=DATA_SETS, default=list(DATA_SETS))
+    parser.add_argument("--steps", type=int, help="steps of a chain, per phase; default: ours")
+    parser.add_argument(
+        "--imodels-steps", type=int, default=10_000, help="steps of imodels' chains; 0: without it"
+    )
+    parser.add_argument("--convergence", action="store_true", help="R-hat instead of accuracy")
+    parser.add_argument(
+        "--searches", nargs="+", default=["anneal+metropolis"], help="with --convergence"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main()
