@@ -35,8 +35,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 16
 
-    _most_steps: ClassVar[int]  # by default; for tables of more than 200,000 rows there are fewer
-
     expected_rules: float
     expected_size: float
     max_size: int
@@ -65,9 +63,14 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     def _words(self) -> Callable[[Schema, Antecedent], str]:
         """Return the function that puts an antecedent in words."""
 
+    @abstractmethod
+    def _most_steps_of(self, table: Table) -> float:
+        """Return the default steps for a table of few rows; of more than 200,000 there are fewer."""
+
     def _default_steps(self, table: Table) -> int:
-        # each of a replica exchange's temperatures takes that many
-        most = self._most_steps / (2 if self.search == "tempering" else 1)
+        most = self._most_steps_of(table)
+        if self.search == "tempering":  # which takes that many at each temperature
+            most /= 2
         return int(max(50_000, min(most, most * 200_000 / max(table.n_distinct, 1))))
 
     def _check_model(self) -> None:

@@ -105,7 +105,6 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     """
 
     model_name: ClassVar[str] = "rule_classifier"
-    _most_steps: ClassVar[int] = 1_000_000  # steps are cheaper, and good lists harder to find
 
     classes_: NDArray[Any]
     target_: str
@@ -352,6 +351,10 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         return table.codes[chosen].astype(np.int32)
 
     # -- what is kept of a list --------------------------------------------------------------------
+
+    def _most_steps_of(self, table: Table) -> float:
+        del table
+        return 1_000_000
 
     def _words(self) -> Callable[[Schema, Antecedent], str]:
         return open_antecedent_words

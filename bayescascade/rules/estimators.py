@@ -29,6 +29,8 @@ from bayescascade.validation import check_choice
 
 __all__ = ["DensityRuleList"]
 
+_FEW_COLUMNS = 4
+
 
 class DensityRuleList(
     RuleListEstimator[DensityList], DensityEstimator[RuleList, CountedRules, DensityList]
@@ -56,8 +58,8 @@ class DensityRuleList(
         chains or by replica exchange.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
-        discarded as warm-up. None: 500,000, and for more than 200,000 distinct rows fewer, so
-        that the work stays about the same; half of that for "tempering", per temperature.
+        discarded as warm-up. None: 500,000, and for more than 4 columns or 200,000 distinct rows
+        fewer, so that it does not take too long; half of that for "tempering", per temperature.
     n_chains : int >= 1
         Independent chains.
     n_jobs : int or None
@@ -107,7 +109,6 @@ class DensityRuleList(
     """
 
     model_name: ClassVar[str] = "rules"
-    _most_steps: ClassVar[int] = 500_000
 
     posterior_: DensityListPosterior
 
@@ -169,6 +170,10 @@ class DensityRuleList(
             self.max_size,
             self.memory_limit,
         )
+
+    def _most_steps_of(self, table: Table) -> float:
+        # in more columns lists are longer, and it takes ever longer to count what a rule captures
+        return 500_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 2)
 
     def _words(self) -> Callable[[Schema, Antecedent], str]:
         return antecedent_words
