@@ -65,7 +65,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
 
     @abstractmethod
     def _most_steps_of(self, table: Table) -> float:
-        """Return the default steps for a table of few rows; of more than 200,000 there are fewer."""
+        """Return the default steps, if the table has at most 200,000 distinct rows."""
 
     def _default_steps(self, table: Table) -> int:
         most = self._most_steps_of(table)
