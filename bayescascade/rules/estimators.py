@@ -58,7 +58,7 @@ class DensityRuleList(
         chains or by replica exchange.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
-        discarded as warm-up. None: 500,000, and for more than 4 columns or 200,000 distinct rows
+        discarded as warm-up. None: 1,000,000, and for more than 4 columns or 200,000 distinct rows
         fewer, so that it does not take too long; half of that for "tempering", per temperature.
     n_chains : int >= 1
         Independent chains.
@@ -173,7 +173,7 @@ class DensityRuleList(
 
     def _most_steps_of(self, table: Table) -> float:
         # in more columns lists are longer, and it takes ever longer to count what a rule captures
-        return 500_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 2)
+        return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
 
     def _words(self) -> Callable[[Schema, Antecedent], str]:
         return antecedent_words

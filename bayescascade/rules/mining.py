@@ -72,6 +72,12 @@ def mine_antecedents(
     check_real("memory_limit", memory_limit, above=0.0)
     n_items = [n_conditions(column) for column in schema.columns]
     n_bytes = 8 * math.ceil(weights.size / 64) * sum(n_items)
+    if n_bytes > memory_limit * _GIGABYTE:
+        raise ParameterError(
+            f"memory_limit must be at least {n_bytes / _GIGABYTE:.2g} GB for the rows of "
+            f"{sum(n_items):,} conditions, got {memory_limit:g}: use fewer levels or bins, drop "
+            "columns, or raise memory_limit"
+        )
     most = int((memory_limit * _GIGABYTE - n_bytes) // _bytes_each(max_size))
     least_weight = min_support * float(weights.sum()) * (1 - _ROUNDING)
     n_all = sum(n_items) if min_support > 0 else _n_conjunctions(n_items, max_size)
@@ -137,7 +143,7 @@ def _too_many(
     known = f"{n_found:,} or more" if min_support > 0 else f"{n_found:,}"
     support = f"raise min_support (now {min_support:g}), " if min_support > 0 else ""
     return ParameterError(
-        f"max_size must leave at most {max(0, most):,} candidates, for which memory_limit "
+        f"max_size must leave at most {most:,} candidates, for which memory_limit "
         f"{memory_limit:g} GB has room, got {known} with max_size {max_size}: lower max_size, "
         f"{support}use fewer levels or bins, drop columns, or raise memory_limit"
     )

@@ -59,7 +59,8 @@ class ListPrior:
     Parameters
     ----------
     expected_rules : float > 0
-        Mean of the Poisson on the number of rules, before it is truncated.
+        Mean of the Poisson on the number of rules, before it is truncated at 62 (or at the number
+        of candidates). Means near 62 and beyond ask for the longest lists there are.
     expected_size : float > 0
         Mean of the Poisson on a rule's number of conditions, before it is truncated.
     """

@@ -117,6 +117,8 @@ class RuleListPosterior(ABC):
 
     def _log_list_prior(self, state: RuleList) -> float:
         """Return the log prior, nats, of a list whose parts are known to capture cells."""
+        if state.problem(len(self.antecedents)) is not None:
+            return -np.inf
         sizes = self.antecedents.sizes[list(state.rules)].tolist()
         return self.prior.log_prior(sizes, self.antecedents.n_of_size)
 
@@ -360,6 +362,11 @@ class DensityListPosterior(RuleListPosterior):
         if np.isneginf(log_volumes).any():
             return -np.inf
         return density_log_likelihood(self.counts(state), log_volumes, self.concentration)
+
+    def log_density(self, state: RuleList) -> float:
+        """Return log prior plus log likelihood, nats; the volumes are counted once."""
+        log_prior = super().log_prior(state)
+        return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
 
     def counts(self, state: RuleList) -> NDArray[np.float64]:
         """Return the weight of the rows that each part captures, (m + 1,) float64."""

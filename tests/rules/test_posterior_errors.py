@@ -190,3 +190,16 @@ def test_numbers_of_other_types_are_the_same_parameters(problem):
     posteriors.append(problem.posterior(**same, max_size=np.int8(problem.max_size)))
     assert len({posterior.fingerprint() for posterior in posteriors}) == 1
     assert all(type(value) in (int, float) for value in posteriors[-1].parameters().values())
+
+
+@pytest.mark.parametrize("rules", [(0, 0), (-1,), (10_000,), (0,) * 30])
+def test_what_is_no_list_of_candidates_has_no_density(rules):
+    """A repeated or unknown candidate cannot start a chain or be reported as best."""
+    posterior = LabelListPosterior(Table.from_frame(frame_of()), TARGET, min_support=0.0)
+    assert posterior.log_density(RuleList(rules)) == -np.inf
+
+
+def test_memory_that_the_rows_alone_exceed_is_asked_for():
+    """No smaller max_size would help, so it is not what the message names."""
+    with pytest.raises(ParameterError, match=r"^memory_limit must be at least .* GB for the rows"):
+        labeled(memory_limit=1e-9)

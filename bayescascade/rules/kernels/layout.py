@@ -121,7 +121,7 @@ class Work(NamedTuple):
     slots: Array  # (2, R + 1) int64
     remaining: Array  # (2 R + 2, W) uint64
     captured: Array  # (W,) uint64
-    counts: Array  # (2, R + 1, C) float64
+    counts: Array  # (C,) float64: of the part being counted
     log_volumes: Array  # (2, R + 1) float64, nats
     terms: Array  # (2, R + 1) float64: contribution of each part to the log likelihood
     sizes: Array  # (2,) int64: numbers of rules
@@ -152,7 +152,7 @@ def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
         # untouched slots cost address space, not memory
         remaining=np.empty((2 * MAX_RULES + 2, n_words), np.uint64),
         captured=np.empty(n_words, np.uint64),
-        counts=np.zeros((2, MAX_RULES + 1, rows.n_classes)),
+        counts=np.zeros(rows.n_classes),
         log_volumes=np.zeros((2, MAX_RULES + 1)),
         terms=np.zeros((2, MAX_RULES + 1)),
         sizes=np.zeros(2, np.int64),

@@ -1,7 +1,8 @@
 """A block of Metropolis-Hastings steps on a list in the work space.
 
-Nothing before the first changed rule is touched. From there on each part costs one pass over the
-words of the rows that are left, up to the last part that can have changed.
+Nothing before the first changed rule is touched. From there on, up to the last part that can have
+changed, each part costs a pass over the bits of all distinct rows, 64 at a time: less than a visit
+to each row that is left, unless less than one in 64 is.
 """
 
 from math import log
@@ -65,13 +66,12 @@ def measure(candidates, work, first, last, gone, new):
 
 @inner_kernel
 def tally(candidates, rows, model, log_domain, work, first, last):
-    """Write rows, counts and terms of parts first .. last of the list proposed."""
+    """Write rows and terms of parts first .. last of the list proposed."""
     n_rules = work.sizes[TRIAL]
     before = work.slots[CURRENT, first]
     for part in range(first, last + 1):
-        counts = work.counts[TRIAL, part]
         if part == n_rules:
-            count(rows, work.remaining[before], counts)
+            count(rows, work.remaining[before], work.counts)
         else:
             after = work.slots[TRIAL, part + 1]
             capture(
@@ -82,10 +82,10 @@ def tally(candidates, rows, model, log_domain, work, first, last):
                 work.captured,
                 work.remaining[after],
             )
-            count(rows, work.captured, counts)
+            count(rows, work.captured, work.counts)
             before = after
         work.terms[TRIAL, part] = part_value(
-            model, counts, log_domain + work.log_volumes[TRIAL, part]
+            model, work.counts, log_domain + work.log_volumes[TRIAL, part]
         )
 
 
@@ -99,8 +99,6 @@ def keep(work, first, last):
     for part in range(first, last + 1):
         work.log_volumes[CURRENT, part] = work.log_volumes[TRIAL, part]
         work.terms[CURRENT, part] = work.terms[TRIAL, part]
-        for label in range(work.counts.shape[2]):
-            work.counts[CURRENT, part, label] = work.counts[TRIAL, part, label]
         if part < n_rules:
             slot = work.slots[CURRENT, part + 1]
             work.slots[CURRENT, part + 1] = work.slots[TRIAL, part + 1]

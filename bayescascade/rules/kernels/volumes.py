@@ -10,7 +10,9 @@ takes dozens of bins that are each a tiny part of their column, is lost to under
 
 Counting the cells of a union of boxes is #P-hard, so the worst case is exponential: at most
 ``prod (pieces of a column)`` over the columns that connected rules share, and never more than a
-factor of three for each rule.
+factor of three for each rule. Measured, for one whole list of rules of three conditions on binary
+columns: 15 rules take 0.03 ms on 200 columns and at most a few ms on fewer; 62 rules take 20 ms on
+20 columns, 75 ms on 30, and up to 350 ms on 40 to 60.
 """
 
 from math import log
