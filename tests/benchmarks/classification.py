@@ -3,10 +3,10 @@
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.classification [--data-sets car ...]
 
 Five stratified folds with a fixed seed. The largest rules and the bins of a list are chosen on each
-fold's own training rows, by cross-validation within them: the rows held out are seen by no choice,
-and the rule is the same for all data sets; all else is as the estimator has it. With --convergence
-it is R-hat instead, of the log posterior and the length of the list on all rows, their settings
-chosen the same way.
+fold's own training rows, by the log loss of what predicts, in folds within them: the rows held out
+are seen by no choice, and the rule is the same for all data sets; all else is as the estimator has
+it. With --convergence it is R-hat instead, of the log posterior and the length of the list on all
+rows, with the settings chosen for the average.
 
 Means over the folds, with the standard error of the mean; "behind" is how much less accurate than
 the best of the others a list is, with the standard error of that difference in the same folds.
@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from tests.benchmarks.classifiers import Prediction, choose_settings, predictions, rule_list
+from tests.benchmarks.classifiers import (
+    PREDICTIVES,
+    Prediction,
+    choose_settings,
+    predictions,
+    rule_list,
+)
 from tests.benchmarks.figures import machine
 from tests.benchmarks.labeled_data import DATA_SETS, LabeledFrame
 
@@ -54,17 +60,19 @@ def main() -> None:
 def comparison(data: LabeledFrame, n_steps: int | None, imodels_steps: int) -> Iterator[str]:
     """Yield the lines of a table of accuracy and area under the ROC curve."""
     figures: dict[str, list[tuple[float, ...]]] = {}
-    chosen = []
+    chosen: dict[str, list[str]] = {name: [] for name in PREDICTIVES}
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
     for seen, held_out in folds.split(data.features, data.labels):
         training, test = data.take(seen), data.take(held_out)
         settings = choose_settings(training)
-        chosen.append(f"{settings['max_size']}/{settings['n_bins']}")
+        for name, values in settings.items():
+            chosen[name].append(f"{values['max_size']}/{values['n_bins']}")
         for said in predictions(training, test.features, settings, n_steps, imodels_steps):
             figures.setdefault(said.name, []).append(
                 (*_scores(said, test), said.size, said.seconds)
             )
-    yield f"  chosen max_size/n_bins: {', '.join(chosen)}"
+    for name, pairs in chosen.items():
+        yield f"  max_size/n_bins chosen for {name}: {', '.join(pairs)}"
     yield f"  {'':<20}{'accuracy':>18}{'AUC':>18}{'size':>7}{'seconds':>9}{'behind':>18}"
     arrays = {name: np.array(values) for name, values in figures.items()}
     others = [values[:, 0] for name, values in arrays.items() if not name.startswith(OURS)]
@@ -78,7 +86,7 @@ def comparison(data: LabeledFrame, n_steps: int | None, imodels_steps: int) -> I
 
 def convergence(data: LabeledFrame, searches: list[str], n_steps: int | None) -> Iterator[str]:
     """Yield R-hat and effective sample size of four chains on all rows."""
-    settings = choose_settings(data)
+    settings = choose_settings(data)["average"]
     yield f"  max_size {settings['max_size']}, n_bins {settings['n_bins']}"
     for search in searches:
         started = perf_counter()

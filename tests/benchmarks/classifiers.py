@@ -5,11 +5,11 @@ numbers to a tree, and indicators to logistic regression and imodels; missing ce
 rule lists and imodels, elsewhere the median with an indicator.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -25,15 +26,19 @@ from sklearn.tree import DecisionTreeClassifier
 from bayescascade import RuleListClassifier
 from tests.benchmarks.labeled_data import LabeledFrame
 
-__all__ = ["Prediction", "choose_settings", "predictions", "rule_list"]
+__all__ = ["PREDICTIVES", "Prediction", "Settings", "choose_settings", "predictions", "rule_list"]
 
-SETTINGS = (
+Settings: TypeAlias = dict[str, int]
+
+SETTINGS: tuple[Settings, ...] = (
     {"max_size": 2, "n_bins": 4},
     {"max_size": 3, "n_bins": 4},
     {"max_size": 2, "n_bins": 8},
     {"max_size": 2, "n_bins": 16},
 )
 """What is chosen among; bins matter only where there are numbers."""
+
+PREDICTIVES = ("map", "average")
 
 CHOICE_STEPS = 100_000
 N_LEAVES = 8
@@ -62,33 +67,35 @@ class Prediction:
 
 def rule_list(data: LabeledFrame, **settings: Any) -> RuleListClassifier:
     """Return a classifier for columns such as those of `data`, not fitted."""
-    orders = {name: levels for name, levels in data.orders.items()}
     return RuleListClassifier(
-        ordinal=orders, missing="level", unknown="none", random_state=0, **settings
+        ordinal=data.orders, missing="level", unknown="none", random_state=0, **settings
     )
 
 
-def choose_settings(data: LabeledFrame) -> dict[str, int]:
-    """Return those of `SETTINGS` with the least log loss in three folds of `data`."""
-    eligible = [chosen for chosen in SETTINGS if data.numbers or chosen["n_bins"] == 4]
+def choose_settings(data: LabeledFrame) -> dict[str, Settings]:
+    """Return, by `PREDICTIVES`, the settings with the least log loss in folds of `data`."""
+    eligible = [settings for settings in SETTINGS if data.numbers or settings["n_bins"] == 4]
     folds = StratifiedKFold(3, shuffle=True, random_state=1)
-    scores = [
-        cross_val_score(
-            rule_list(data, predictive="average", n_steps=CHOICE_STEPS, **settings),
-            data.features,
-            data.labels,
-            cv=folds,
-            scoring="neg_log_loss",
-        ).mean()
-        for settings in eligible
-    ]
-    return eligible[int(np.argmax(scores))]
+    losses = np.zeros((len(PREDICTIVES), len(eligible)))
+    for seen, held_out in folds.split(data.features, data.labels):
+        training, test = data.take(seen), data.take(held_out)
+        for k, settings in enumerate(eligible):
+            model = rule_list(data, n_steps=CHOICE_STEPS, **settings)
+            model.fit(training.features, training.labels)
+            for i, predictive in enumerate(PREDICTIVES):
+                model.set_params(predictive=predictive)
+                probabilities = model.predict_proba(test.features)
+                losses[i, k] += log_loss(test.labels, probabilities, labels=model.classes_)
+    return {
+        predictive: eligible[best]
+        for predictive, best in zip(PREDICTIVES, losses.argmin(axis=1), strict=True)
+    }
 
 
 def predictions(
     seen: LabeledFrame,
     held_out: pd.DataFrame,
-    settings: dict[str, int],
+    settings: Mapping[str, Settings],
     n_steps: int | None,
     imodels_steps: int,
 ) -> Iterator[Prediction]:
@@ -98,34 +105,33 @@ def predictions(
     ----------
     seen : LabeledFrame
     held_out : DataFrame
-    settings : dict
-        Of the rule list; imodels gets the same sizes and bins.
+    settings : mapping of str to dict
+        Of the rule list, by `PREDICTIVES`; imodels gets those of the most probable list.
     n_steps : int or None
         Of the rule list.
     imodels_steps : int
         Of each of imodels' three chains; 0 leaves it out.
     """
-    model = rule_list(seen, n_steps=n_steps, **settings)
-    seconds = _seconds(lambda: model.fit(seen.features, seen.labels))
-    for predictive in ("map", "average"):
-        model.set_params(predictive=predictive)
+    for predictive, chosen in settings.items():
+        model = rule_list(seen, predictive=predictive, n_steps=n_steps, **chosen)
+        seconds = _fit(model, seen.features, seen.labels)
         probabilities = model.predict_proba(held_out)
         yield Prediction(f"rule list, {predictive}", probabilities, model.rules_.n_rules, seconds)
     tree = make_pipeline(
         _tree_columns(seen), DecisionTreeClassifier(max_leaf_nodes=N_LEAVES, random_state=0)
     )
-    seconds = _seconds(lambda: tree.fit(seen.features, seen.labels))
+    seconds = _fit(tree, seen.features, seen.labels)
     n_leaves = tree[-1].get_n_leaves()
     yield Prediction(f"tree, {N_LEAVES} leaves", tree.predict_proba(held_out), n_leaves, seconds)
     logistic = make_pipeline(_indicators(seen), LogisticRegression(max_iter=5_000))
-    seconds = _seconds(lambda: logistic.fit(seen.features, seen.labels))
+    seconds = _fit(logistic, seen.features, seen.labels)
     yield Prediction("logistic", logistic.predict_proba(held_out), np.nan, seconds)
     if imodels_steps and find_spec("imodels") and seen.labels.nunique() == 2:
-        yield _imodels(seen, held_out, settings, imodels_steps)
+        yield _imodels(seen, held_out, settings["map"], imodels_steps)
 
 
 def _imodels(
-    seen: LabeledFrame, held_out: pd.DataFrame, settings: dict[str, int], n_steps: int
+    seen: LabeledFrame, held_out: pd.DataFrame, settings: Settings, n_steps: int
 ) -> Prediction:
     from imodels import BayesianRuleListClassifier
 
@@ -133,7 +139,7 @@ def _imodels(
     model = BayesianRuleListClassifier(
         maxcardinality=settings["max_size"], minsupport=0.05, max_iter=n_steps
     )
-    seconds = _seconds(lambda: model.fit(features, seen.labels.to_numpy()))
+    seconds = _fit(model, features, seen.labels.to_numpy())
     return Prediction("imodels", model.predict_proba(others), len(model.d_star) - 1, seconds)
 
 
@@ -172,7 +178,8 @@ def _filled() -> SimpleImputer:
     return SimpleImputer(strategy="median", add_indicator=True)
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _fit(model: Any, features: object, labels: object) -> float:
+    """Fit a model, and return the seconds that it took."""
     started = perf_counter()
-    work()
+    model.fit(features, labels)
     return perf_counter() - started
