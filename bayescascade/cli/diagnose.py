@@ -18,7 +18,7 @@ __all__ = ["diagnose"]
 @click.option("--plots", metavar="DIR", help="Write pictures of traces, sizes and ranks there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
-    """Say how well the posterior in TRACE.nc, written by fit --trace, was explored."""
+    """Say how well the posterior in TRACE.nc, written by --trace, was explored."""
     if plots is not None:
         Path(plots).mkdir(parents=True, exist_ok=True)
     from bayescascade.report.trace import read_trace

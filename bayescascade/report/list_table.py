@@ -14,7 +14,7 @@ from bayescascade.report.number_columns import (
     density_columns,
     ratio_style,
 )
-from bayescascade.report.numbers import count_texts, probability_text
+from bayescascade.report.numbers import count_texts, interval_text, probability_text
 
 if TYPE_CHECKING:
     from bayescascade.rules.density_list import DensityList
@@ -25,7 +25,6 @@ _GAP, _LEAST_GAP = 3, 2  # columns before each number
 _LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
 _NARROW_LABEL = 12  # columns with fewer of which conditions stand above their numbers
 _HANGING = 3  # columns by which the further lines of a part are indented
-_MOST_DECIMALS = 4  # of an end of an interval
 _LONGEST_CLASS = 16  # columns of a class's name in a header
 
 
@@ -84,7 +83,7 @@ def label_list_table(labels: LabelParts, width: int, ink: Ink) -> list[str]:
     rows = count_texts(labels.counts.sum(axis=1).tolist())
     if len(names) == 2:
         told = [probability_text(p) for p in labels.probabilities[:, 1].tolist()]
-        intervals = [_interval_text(interval) for interval in labels.intervals()[:, 1].tolist()]
+        intervals = [interval_text(interval) for interval in labels.intervals()[:, 1].tolist()]
         head = f"P({names[1]})"
         lines = []
         if longest([head]) > _LONGEST_CLASS:
@@ -165,20 +164,9 @@ def _class_pieces(names: Sequence[str], labels: LabelParts, part: int) -> list[s
     """Return all classes of a part, most probable first, as in "good 0.70 (0.68-0.72)"."""
     probabilities, intervals = labels.probabilities[part], labels.intervals()[part]
     return [
-        f"{names[c]} {probability_text(probabilities[c])} ({_interval_text(intervals[c])})"
+        f"{names[c]} {probability_text(probabilities[c])} ({interval_text(intervals[c])})"
         for c in np.argsort(-probabilities, kind="stable").tolist()
     ]
-
-
-def _interval_text(interval: Sequence[float]) -> str:
-    """Return an interval as "0.96-0.99", with up to four decimals at an end near 0 or 1."""
-    texts = []
-    for end in interval:
-        decimals = 2
-        while decimals < _MOST_DECIMALS and float(f"{end:.{decimals}f}") in (0.0, 1.0):
-            decimals += 1
-        texts.append(f"{end:.{decimals}f}")
-    return "-".join(texts)
 
 
 def _log_ratios(density: PartDensities) -> list[float]:

@@ -11,6 +11,8 @@ __all__ = [
     "cells_text",
     "count_texts",
     "diagnostic_text",
+    "estimate_text",
+    "interval_text",
     "nats_text",
     "probability_text",
     "ratio_text",
@@ -19,6 +21,7 @@ __all__ = [
 ]
 
 _LARGEST_PLAIN = 1e9  # counts from here on are printed as in 1.2e40
+_MOST_DECIMALS = 4  # of an end of an interval
 _MOST_NINES = 9  # decimals of a probability near 1
 _LOG_OF_TEN = math.log(10.0)
 
@@ -56,6 +59,31 @@ def probability_text(probability: float) -> str:
     while decimals < _MOST_NINES and float(f"{probability:.{decimals}f}") == 1.0:
         decimals += 1
     return f"{probability:.{decimals}f}"
+
+
+def interval_text(interval: Sequence[float]) -> str:
+    """Return an interval as "0.96-0.99", with up to four decimals at an end near 0 or 1."""
+    texts = []
+    for end in interval:
+        decimals = 2
+        while decimals < _MOST_DECIMALS and float(f"{end:.{decimals}f}") in (0.0, 1.0):
+            decimals += 1
+        texts.append(f"{end:.{decimals}f}")
+    return "-".join(texts)
+
+
+def estimate_text(probability: float, low: float, high: float) -> str:
+    """Return a probability and its 95 % interval for a sentence: "0.95 (95% 0.84-1.00)".
+
+    Two decimals are enough unless they say certainty: a probability of 1.00, or an interval that is
+    0.00-0.00 or 1.00-1.00. Then there are as many as in tables: "0.0005 (95% 0.0000-0.002)".
+    """
+    ends = f"{low:.2f}-{high:.2f}"
+    is_certain = ends in ("0.00-0.00", "1.00-1.00")
+    told = f"{probability:.2f}"
+    if is_certain or told == "1.00":
+        told = probability_text(probability)
+    return f"{told} (95% {interval_text((low, high)) if is_certain else ends})"
 
 
 def cells_text(log_cells: float) -> str:

@@ -25,7 +25,7 @@ from bayescascade.rules.base import RuleListEstimator
 from bayescascade.rules.counted_rules import CountedRules
 from bayescascade.rules.encoding import UNKNOWNS, encode_for_labels
 from bayescascade.rules.label_list import LabelList
-from bayescascade.rules.labeled_rows import LabeledRows, rows_frame
+from bayescascade.rules.labeled_rows import KINDS_OF_LABELS, LabeledRows, rows_frame
 from bayescascade.rules.models import label_log_likelihood
 from bayescascade.rules.posterior import LabelListPosterior
 from bayescascade.rules.rule_list import RuleList
@@ -36,8 +36,6 @@ from bayescascade.table import Table
 from bayescascade.validation import check_choice, check_integer, check_real
 
 __all__ = ["RuleListClassifier"]
-
-_KINDS_OF_LABELS = "biufUO"  # NumPy's letters for truth values, numbers and text
 
 
 class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type: ignore[misc] # untyped base
@@ -82,7 +80,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     Attributes
     ----------
     classes_ : (n_classes,) array
-        The labels, sorted.
+        The labels, sorted; of a Table, in the order of the column's levels.
     target_ : str
         Name of the column of labels; "label" if `y` had none.
     rules_ : LabelList
@@ -387,13 +385,19 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
             )
         self.target_ = record["target"]
         values, dtype = record["classes"]["values"], np.dtype(str(record["classes"]["dtype"]))
-        if dtype.kind not in _KINDS_OF_LABELS or not isinstance(values, list):
+        if dtype.kind not in KINDS_OF_LABELS or not isinstance(values, list):
             raise ModelFileError(
                 "a saved classifier's classes must be text, numbers or truth values"
             )
         if len({type(value) for value in values}) != 1 or len(set(values)) != len(values) >= 2:
             raise ModelFileError(
                 f"a saved classifier's classes must be different and of one type, got {values}"
+            )
+        longest = max(len(str(value)) for value in values)
+        if dtype.kind == "U" and dtype.itemsize > longest * np.dtype("U1").itemsize:
+            raise ModelFileError(
+                f"a saved classifier's classes must be as wide as the longest, {longest}, "
+                f"got {dtype}"
             )
         classes = np.array(values, dtype)
         if classes.tolist() != values:

@@ -22,6 +22,11 @@ __all__ = ["UNKNOWNS", "check_numbers", "encode_for_labels"]
 UNKNOWNS: Final = ("error", "none")
 """What a level unseen in fit is: an error, or a cell that satisfies no condition."""
 
+_REMEDIES: Final = {
+    "error": ': fill it, or fit with missing="level" (--missing level)',
+    "level": ': fill it, or let it pass with unknown="none" (--unknown none)',
+}
+
 
 def encode_for_labels(
     schema: Schema,
@@ -66,11 +71,7 @@ def encode_for_labels(
             row = first_row + int(np.argmax(is_missing))
             raise DataError(
                 f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
-                + (
-                    ': fill it, or let it pass with unknown="none" (--unknown none)'
-                    if missing == "level"
-                    else ""
-                )
+                + _REMEDIES[missing]
             )
         encode = _encode_numbers if column.kind == "continuous" else _ENCODERS[unknown]
         column_codes[:] = encode(column, cells, first_row)

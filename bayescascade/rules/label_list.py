@@ -16,9 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.errors import ParameterError
 from bayescascade.levels import level_text
+from bayescascade.report.numbers import estimate_text
 from bayescascade.rules.antecedents import Antecedent
 from bayescascade.rules.encoding import encode_for_labels
+from bayescascade.rules.labeled_rows import rows_frame
 from bayescascade.rules.models import label_intervals, label_probabilities
 from bayescascade.rules.parts import parts_of_codes
 from bayescascade.rules.wording import antecedent_dict, open_antecedent_words
@@ -101,19 +104,24 @@ class LabelList:
         """The classes as text."""
         return [level_text(label) for label in self.classes.tolist()]
 
-    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return the rule that fires for a row and the probabilities that it gives, in words.
 
         Of two classes the second one's probability is told, of more all, most probable first. A
-        missing cell satisfies no condition unless missing cells are a level of their column.
+        missing cell satisfies no condition unless missing cells are a level of their column. A
+        DataFrame must have one row.
 
         Raises
         ------
+        ParameterError
+            If there are several rows.
         DataError
             If a column is missing or a value is none of its column's levels.
         """
-        cells = {str(name): pd.Series([value], dtype=object) for name, value in row.items()}
-        codes = encode_for_labels(self.schema, pd.DataFrame(cells), missing="none")
+        frame = rows_frame(row, self.schema.names, owner=type(self).__name__)
+        if len(frame) != 1:
+            raise ParameterError(f"row must be a single row, got {len(frame)}")
+        codes = encode_for_labels(self.schema, frame, missing="none")
         return self.explain_codes(codes[:, 0])
 
     def explain_codes(self, codes: NDArray[np.int32]) -> str:
@@ -122,9 +130,7 @@ class LabelList:
         of_part, intervals = self.probabilities[part], self.intervals()[part]
         chosen = [1] if self.n_classes == 2 else np.argsort(-of_part, kind="stable").tolist()
         told = [
-            f"P({self.class_texts[c]}) = {of_part[c]:.2f} "
-            f"(95% {intervals[c, 0]:.2f}-{intervals[c, 1]:.2f})"
-            for c in chosen
+            f"P({self.class_texts[c]}) = {estimate_text(of_part[c], *intervals[c])}" for c in chosen
         ]
         return f"{self.part_words(part)}: {', '.join(told)}, n = {self.counts[part].sum():,.10g}"
 

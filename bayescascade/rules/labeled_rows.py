@@ -24,7 +24,10 @@ from bayescascade.schema import check_distinct_names, frame_from_array
 from bayescascade.table import Table
 from bayescascade.validation import check_integer, check_weights
 
-__all__ = ["LabeledRows", "rows_frame"]
+__all__ = ["KINDS_OF_LABELS", "LabeledRows", "rows_frame"]
+
+KINDS_OF_LABELS = "biufUO"
+"""NumPy's letters for the truth values, numbers and text that labels may be."""
 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # of columns of objects
 
@@ -89,6 +92,8 @@ class LabeledRows:
             stand_in = np.where(weights > 0, np.arange(len(frame)), int(np.argmax(weights > 0)))
             frame, labels = frame.take(stand_in), labels[stand_in]
         classes, codes = np.unique(labels, return_inverse=True)
+        if classes.dtype.kind == "U":
+            classes = np.array(classes.tolist())  # no wider than the longest
         if len(classes) < 2:
             only = level_text(classes.tolist()[0])
             raise DataError(
@@ -96,12 +101,9 @@ class LabeledRows:
             )
         names = list(frame.columns)
         continuous = _by_name("continuous", continuous, names)
-        declared = {
-            *continuous,
-            *_by_name("ordinal", ordinal, names),
-            *_by_name("nominal", nominal, names),
-        }
-        n_values = _numbers_of_values(frame, declared, missing)
+        ordinal = _by_name("ordinal", ordinal, names)
+        nominal = _by_name("nominal", nominal, names)
+        n_values = _numbers_of_values(frame, {*continuous, *ordinal, *nominal}, missing)
         few = [name for name, n in n_values.items() if n <= n_bins]
         continuous |= {name: n_bins for name, n in n_values.items() if n > n_bins}
         frame = frame.copy(deep=False)
@@ -117,7 +119,7 @@ class LabeledRows:
             frame,
             sample_weight=weights,
             nominal=nominal,
-            ordinal=_with_levels(ordinal, few, target, len(classes)),
+            ordinal={**ordinal, **dict.fromkeys(few), target: list(range(len(classes)))},
             continuous=continuous,
             missing=missing,
             source=source,
@@ -169,7 +171,10 @@ def _check_labels(y: Any, name: str) -> NDArray[Any]:
     if y is None:
         raise ParameterError("RuleListClassifier requires y to be passed, but the target y is None")
     # scikit-learn would turn nullable integers and truth values into floats
-    labels: NDArray[Any] = column_or_1d(y.to_numpy() if isinstance(y, pd.Series) else y, warn=True)
+    y = y.to_numpy() if isinstance(y, pd.Series) else y
+    if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # text of any length
+        y = y.astype(object)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
     is_missing = pd.isna(labels)
     if is_missing.any():
         row = 1 + int(np.argmax(is_missing))
@@ -182,6 +187,13 @@ def _check_labels(y: Any, name: str) -> NDArray[Any]:
     if labels.dtype == object and len({type(label) for label in labels}) > 1:
         kinds = sorted({type(label).__name__ for label in labels})
         raise DataError(f"{name} must hold labels of one type, got {', '.join(kinds)}")
+    if labels.dtype.kind not in KINDS_OF_LABELS:
+        raise DataError(
+            f"{name} must hold text, whole numbers or truth values: Unknown label type: "
+            f"{labels.dtype}"
+        )
+    if labels.dtype == np.longdouble:  # which no file of ours holds
+        labels = labels.astype(np.float64)
     try:
         check_classification_targets(labels)
     except ValueError:
@@ -194,13 +206,20 @@ def _check_labels(y: Any, name: str) -> NDArray[Any]:
 
 def _by_name(option: str, declared: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return a declaration by column name; None for what is only listed."""
-    items = declared if isinstance(declared, Mapping) else dict.fromkeys(declared or ())
-    return {
+    listed = () if declared is None else declared
+    items = declared if isinstance(declared, Mapping) else dict.fromkeys(listed)
+    by_name = {
         key
         if isinstance(key, str)
         else names[check_integer(f"a column number in {option}", key, 0, len(names) - 1)]: value
         for key, value in items.items()
     }
+    for name in by_name:
+        if name not in names:  # said here, for later the labels are a column as well
+            raise DataError(
+                f'{option} names the unknown column "{name}"; columns: {", ".join(names)}'
+            )
+    return by_name
 
 
 def _numbers_of_values(
@@ -241,9 +260,3 @@ def _within(name: str, cells: Cells, edges: Any) -> Cells:
     numbers = to_numbers(f'continuous column "{name}"', cells)
     check_numbers(name, numbers)
     return pd.Series(np.clip(numbers, *ends), cells.index)
-
-
-def _with_levels(ordinal: Any, few: Sequence[str], target: str, n_classes: int) -> dict[Any, Any]:
-    """Return what was declared ordinal with the columns of few numbers and the labels."""
-    given = ordinal if isinstance(ordinal, Mapping) else dict.fromkeys(ordinal or ())
-    return {**given, **dict.fromkeys(few), target: list(range(n_classes))}

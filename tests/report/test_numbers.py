@@ -10,6 +10,7 @@ from bayescascade.report.numbers import (
     cells_text,
     count_texts,
     diagnostic_text,
+    estimate_text,
     nats_text,
     probability_text,
     ratio_text,
@@ -106,3 +107,19 @@ def test_other_numbers() -> None:
 )  # fmt: skip
 def test_probabilities_are_never_rounded_to_certainty(probability: float, text: str) -> None:
     assert probability_text(probability) == text
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        ((0.95, 0.84, 0.999), "0.95 (95% 0.84-1.00)"),
+        ((0.003, 0.0001, 0.011), "0.00 (95% 0.00-0.01)"),
+        ((0.0005, 1e-5, 0.0018), "0.0005 (95% 0.0000-0.002)"),
+        ((0.0003, 0.0002, 0.0004), "0.0003 (95% 0.0002-0.0004)"),
+        ((0.996, 0.98, 0.9999), "0.996 (95% 0.98-1.00)"),
+        ((0.9995, 0.9982, 0.9999), "0.9995 (95% 0.998-0.9999)"),
+    ],
+)
+def test_estimates_in_sentences(estimate: tuple[float, float, float], text: str) -> None:
+    """Two decimals, unless they would say that something is certain."""
+    assert estimate_text(*estimate) == text

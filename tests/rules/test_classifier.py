@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayescascade import LabelList, RuleListClassifier, Table
+from bayescascade import LabelList, RuleListClassifier, Table, load
 from bayescascade.errors import DataError, ParameterError
 from bayescascade.rules.labeled_rows import LabeledRows
 from tests.rules.fits import QUICK, boats, classifier, fates, people
@@ -420,3 +420,38 @@ def test_a_column_may_be_called_like_the_labels():
     model = RuleListClassifier(**QUICK).fit(frame, fates(people()))
     assert model.schema_.names == ("fate", "self", "label", "fare")
     assert_array_equal(model.predict(frame), classifier().predict(people()))
+
+
+# -- declarations and labels in other forms --------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [pd.Index, np.array, pd.Series, tuple])
+def test_columns_may_be_declared_by_any_list(form):
+    """`nominal=frame.columns[[0, 2]]` is how one writes it."""
+    usual = classifier(nominal=("sex", "age"))
+    model = RuleListClassifier(**QUICK, nominal=form(["sex", "age"])).fit(people(), fates(people()))
+    assert model.schema_ == usual.schema_
+    ordinal = RuleListClassifier(**QUICK, ordinal=form(["age"])).fit(people(), fates(people()))
+    assert ordinal.schema_.columns[2].kind == "ordinal"
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda y: np.where(y == "died", 0, 1).astype(np.longdouble),
+        lambda y: y.to_numpy(dtype=object).astype(np.dtypes.StringDType()),
+        lambda y: y.to_numpy(dtype="U40"),
+        lambda y: y.to_numpy(dtype=object),
+    ],
+    ids=["longdouble", "StringDType", "wide", "object"],
+)
+def test_labels_of_every_type_can_be_saved(convert, tmp_path):
+    """What fit takes, save takes: a long search is not lost for the type of its labels."""
+    model = RuleListClassifier(**QUICK).fit(people(), convert(fates(people())))
+    model.save(tmp_path / "model.json")
+    loaded = load(tmp_path / "model.json")
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert_array_equal(loaded.predict(people(20)), model.predict(people(20)))
+    assert_array_equal(
+        model.predict(people(20)) == model.classes_[1], classifier().predict(people(20)) == "lived"
+    )

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayescascade import RuleListClassifier
 from bayescascade.errors import DataError, ParameterError
-from tests.rules.fits import QUICK, fates, people
+from tests.rules.fits import QUICK, classifier, fates, people
 
 
 def test_nothing_works_before_fit():
@@ -77,8 +77,14 @@ def test_bad_parameters(parameters, words):
         (np.linspace(0, 1, 200), "Unknown label type"),
         (np.array([1, "a"] * 100, object), "y must hold labels of one type, got int, str"),
         (np.ones((200, 2)), "1d array"),
+        (np.arange(200).astype("M8[D]"), r"y must hold text, .*: Unknown label type: datetime64"),
+        (np.arange(200).astype("m8[s]"), r"y must hold text, .*: Unknown label type: timedelta64"),
+        (np.array([b"a", b"b"] * 100), "y must hold text, whole numbers or truth values"),
     ],
-    ids=["none", "one", "nan", "missing", "few", "numbers", "mixed", "two"],
+    ids=[
+        *("none", "one", "nan", "missing", "few", "numbers", "mixed", "two"),
+        *("dates", "times", "bytes"),
+    ],
 )
 def test_bad_labels(labels, words):
     """Of the labels, say what is wrong with them."""
@@ -106,3 +112,23 @@ def test_bad_rows(X, words):
     """Of the rows, name column, value and row."""
     with pytest.raises((ValueError, TypeError), match=words):
         RuleListClassifier(**QUICK).fit(X, fates(people()))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [{"nominal": ["fate"]}, {"ordinal": {"fate": ["died", "lived"]}}, {"continuous": {"fate": 3}}],
+    ids=str,
+)
+def test_labels_are_no_column_to_declare(declared):
+    """A declaration of the labels would be dropped silently: only columns of X have one."""
+    option = next(iter(declared))
+    words = f'{option} names the unknown column "fate"; columns: sex, crew, age, fare$'
+    with pytest.raises(DataError, match=words):
+        RuleListClassifier(**QUICK, **declared).fit(people(), fates(people()))
+
+
+def test_missing_cells_when_predicting_have_a_remedy():
+    """The message says what can be done about it."""
+    frame = people(3).assign(sex=["male", None, "male"])
+    with pytest.raises(DataError, match=r'in row 2.*: fill it, or fit with missing="level"'):
+        classifier().predict(frame)

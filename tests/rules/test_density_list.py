@@ -150,6 +150,30 @@ def test_draws_from_a_sliver_of_the_domain(rng):
     assert fits(left[16] * 2 + left[17], np.full(4, 0.25))
 
 
+def test_draws_from_a_sliver_take_few_tries(rng, monkeypatch):
+    """One cell in 2**20 is left of the box: cutting keeps the work to some 100 tries a row."""
+    n_columns, n_cells = 20, []
+    draw = draws._Draws.draw
+
+    def counted(self, column, codes, n):
+        n_cells.append(n)
+        return draw(self, column, codes, n)
+
+    monkeypatch.setattr(draws._Draws, "draw", counted)
+    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(n_columns)))
+    rules = tuple((Condition(j, 1, 2),) for j in range(n_columns))
+
+    def cells_per_row(n):
+        n_cells.clear()
+        assert not draws.draw_from_part(schema, rules, n_columns, n, rng, {}).any()
+        return sum(n_cells) / (n_columns * n)
+
+    assert cells_per_row(1) <= 2 / draws.LEAST_SHARE
+    assert cells_per_row(1000) <= 2 / draws.LEAST_SHARE
+    monkeypatch.setattr(draws, "LEAST_SHARE", 0.0)  # the twin that never cuts
+    assert cells_per_row(1) > 1000
+
+
 def test_successive_draws_are_independent(rng):
     """Rows come in no order: half of them is as good a sample as all."""
     schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(12)))

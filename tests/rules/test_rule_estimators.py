@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayescascade import DensityList, DensityRuleList, Table
 from bayescascade.errors import DataError, ParameterError
+from bayescascade.rules.antecedents import Condition
 from bayescascade.rules.rule_list import RuleList
 from tests.rules.fits import DECLARED, QUICK, fitted, people
 
@@ -138,6 +139,21 @@ def test_samples_look_like_the_rows(predictive):
     assert np.isfinite(model.score_samples(frame)).all()
     pd.testing.assert_frame_equal(frame, model.sample(500, random_state=1))
     assert not frame.equals(model.sample(500, random_state=2))
+
+
+def test_samples_of_the_average_are_not_grouped_by_draw(monkeypatch):
+    """The first rows are as good a sample as all, though each list's rows are drawn together."""
+    model = fitted(predictive="average")
+    female = ((Condition(0, 0, 1),),)
+    sure = [DensityList(model.schema_, female, 200 * p, p) for p in np.eye(2)]
+    monkeypatch.setattr(model, "_drawn", lambda: (sure, np.array([0.5, 0.5])))
+    is_female = (model.sample(400, random_state=0)["sex"] == "female").to_numpy()
+
+    def is_mixed(rows):
+        return abs(rows[:200].mean() - rows[200:].mean()) < 0.25
+
+    assert is_mixed(is_female)
+    assert not is_mixed(np.sort(is_female))  # the twin that does not shuffle
 
 
 def test_conditioning_and_explaining():
