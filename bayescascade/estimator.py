@@ -247,11 +247,15 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
     def _drawn(self) -> tuple[list[L], NDArray[np.float64]]:
         """Return what a user sees of each distinct draw, and its share of the draws.
 
+        Of a search that was interrupted before it drew any, it is the best state found, alone.
+
         Raises
         ------
         ParameterError
             If there are no draws to average over.
         """
+        if not self._draws and self.summary_.interrupted:
+            return [self.learned_], np.ones(1)
         if not self._draws:
             raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
         times = np.array([draw.times for draw in self._draws], np.float64)

@@ -1,6 +1,7 @@
 """Fits of rule lists that are interrupted and resumed."""
 
 import pytest
+from numpy.testing import assert_allclose
 
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
@@ -70,3 +71,21 @@ def test_a_checkpoint_of_another_model_is_refused(fit, changes, tmp_path):
     fit(checkpoint=tmp_path / "run", progress=InterruptedAt(3))
     with pytest.raises(CheckpointError):
         fit(checkpoint=tmp_path / "run", resume=True, **changes)
+
+
+@pytest.mark.parametrize("name", ["density", "average"])
+def test_an_average_over_no_draws_is_the_best_list(name, tmp_path):
+    """Else a model that Ctrl-C saved early could be used for nothing."""
+    estimator, parameters, labels = ESTIMATORS[name]
+    frame = people()
+    model = estimator(
+        **{**QUICK, **parameters, "predictive": "average", "progress": InterruptedAt(1)}
+    ).fit(frame, labels(frame))
+    model.save(tmp_path / "model.json")
+    score = "score_samples" if name == "density" else "predict_proba"
+    best = getattr(model.set_params(predictive="map"), score)(frame)
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert loaded.predictive == "average"
+    assert_allclose(getattr(loaded, score)(frame), best, rtol=1e-12)
+    if name == "average":
+        assert loaded.credible_interval(frame.head(5)).shape == (5, 3, 2)
