@@ -30,9 +30,22 @@ from scipy.special import gammaln
 
 from bayescascade.cascades.kernels.layout import BRANCH_MODEL, LEAF_MODEL
 from bayescascade.cascades.tree import LEAF, Tree
-from bayescascade.validation import check_real
+from bayescascade.validation import check_choice, check_integer, check_real
 
-__all__ = ["BranchModel", "CascadeModel", "LeafModel", "empirical_probabilities"]
+__all__ = [
+    "LEAVES",
+    "PARTITIONS",
+    "BranchModel",
+    "CascadeModel",
+    "LeafModel",
+    "empirical_probabilities",
+]
+
+LEAVES = ("uniform", "independent")
+"""What the density is inside a leaf."""
+
+PARTITIONS = ("subsets", "levels")
+"""How a split may share out a column's remaining levels."""
 
 Floats = NDArray[np.float64]
 
@@ -53,6 +66,16 @@ class CascadeModel(Protocol):
     @property
     def rate(self) -> float:
         """Mean of the Poisson, > 0."""
+        ...
+
+    @property
+    def leaf(self) -> str:
+        """What the density is inside a leaf, one of LEAVES."""
+        ...
+
+    @property
+    def leaf_concentration(self) -> float:
+        """Dirichlet parameter of every level inside an independent leaf, > 0."""
         ...
 
     def log_prior(self, tree: Tree, n_columns: int) -> float:
@@ -86,15 +109,27 @@ class LeafModel:
         Mean of the Poisson.
     concentration : float > 0
         Dirichlet parameter of every leaf.
+    max_leaves : int >= 1 or None
+        Trees of more leaves have no density; None for no such bound.
+    leaf : {"uniform", "independent"}
+        What the density is inside a leaf.
+    leaf_concentration : float > 0
+        Dirichlet parameter of every level of a column inside an independent leaf.
     """
 
     expected_leaves: float = 8.0
     concentration: float = 2.0
+    max_leaves: int | None = None
+    leaf: str = "uniform"
+    leaf_concentration: float = 1.0
     kind = LEAF_MODEL
 
     def __post_init__(self) -> None:
         check_real("expected_leaves", self.expected_leaves, above=0.0)
         check_real("concentration", self.concentration, above=0.0)
+        if self.max_leaves is not None:
+            check_integer("max_leaves", self.max_leaves, minimum=1)
+        _check_leaf(self.leaf, self.leaf_concentration)
 
     @property
     def rate(self) -> float:
@@ -144,11 +179,15 @@ class BranchModel:
         Dirichlet parameter of every branch.
     feature_inclusion : float in (0, 1) or None
         Probability ``gamma`` that a column is used at all; None leaves the factor out.
+    leaf, leaf_concentration
+        As in `LeafModel`.
     """
 
     expected_branches: float = 2.0
     concentration: float = 2.0
     feature_inclusion: float | None = None
+    leaf: str = "uniform"
+    leaf_concentration: float = 1.0
     kind = BRANCH_MODEL
 
     def __post_init__(self) -> None:
@@ -156,6 +195,7 @@ class BranchModel:
         check_real("concentration", self.concentration, above=0.0)
         if self.feature_inclusion is not None:
             check_real("feature_inclusion", self.feature_inclusion, above=0.0, below=1.0)
+        _check_leaf(self.leaf, self.leaf_concentration)
 
     @property
     def rate(self) -> float:
@@ -207,6 +247,11 @@ class BranchModel:
 def empirical_probabilities(tree: Tree, counts: Floats) -> Floats:
     """Return each node's share of the rows, the thesis's plug-in estimate, (n_nodes,) float64."""
     return counts / counts[0] if counts[0] > 0 else np.zeros(tree.n_nodes)
+
+
+def _check_leaf(leaf: str, leaf_concentration: float) -> None:
+    check_choice("leaf", leaf, LEAVES)
+    check_real("leaf_concentration", leaf_concentration, above=0.0)
 
 
 def _branches(tree: Tree) -> NDArray[np.int64]:

@@ -18,12 +18,12 @@ from scipy.special import gammaln
 from bayescascade.cascades import kernels
 from bayescascade.cascades.canonical import strongest_splits_first
 from bayescascade.cascades.density import DensityTree
-from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
+from bayescascade.cascades.models import PARTITIONS, BranchModel, CascadeModel, LeafModel
 from bayescascade.cascades.moves import Change, Graft, Grow, Prune, Regroup, Swap
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ModelFileError
 from bayescascade.schema import Schema
-from bayescascade.validation import check_integer
+from bayescascade.validation import check_choice, check_integer
 from samplers.types import Move, StepCounts
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ class CascadePosterior:
     move_weights : mapping of str to float, optional
         Selection weights of the moves by name, grow and prune equal; by default MOVE_WEIGHTS, those
         of whole subtrees less in tables of many rows.
+    partitions : {"subsets", "levels"}
+        A split shares out a column's remaining levels in any blocks (ordered columns: contiguous
+        ones), or sends each its own way; `max_branches` is then of no effect.
     """
 
     def __init__(
@@ -71,7 +74,11 @@ class CascadePosterior:
         model: CascadeModel,
         max_branches: int | None = None,
         move_weights: Mapping[str, float] | None = None,
+        *,
+        partitions: str = "subsets",
     ) -> None:
+        check_choice("partitions", partitions, PARTITIONS)
+        self.partitions = partitions
         if max_branches is not None:
             check_integer("max_branches", max_branches, minimum=2)
         self.table = table
@@ -209,9 +216,10 @@ class CascadePosterior:
         """The table's columns."""
         return self.table.schema
 
-    def parameters(self) -> dict[str, float | int | None]:
+    def parameters(self) -> dict[str, float | int | str | None]:
         """Return the model's parameters by name."""
-        return {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
+        told = {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
+        return {**told, "partitions": self.partitions}
 
     # -- what both samplers and estimators read ----------------------------------------------------
 
@@ -292,9 +300,9 @@ class LeafPosterior(CascadePosterior):
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_leaves, concentration
+    expected_leaves, concentration, max_leaves, leaf, leaf_concentration
         As in `LeafModel`.
-    max_branches, move_weights
+    max_branches, move_weights, partitions
         As in `CascadePosterior`.
     """
 
@@ -305,10 +313,14 @@ class LeafPosterior(CascadePosterior):
         concentration: float = 2.0,
         max_branches: int | None = 2,
         move_weights: Mapping[str, float] | None = None,
+        *,
+        max_leaves: int | None = None,
+        partitions: str = "subsets",
+        leaf: str = "uniform",
+        leaf_concentration: float = 1.0,
     ) -> None:
-        super().__init__(
-            table, LeafModel(expected_leaves, concentration), max_branches, move_weights
-        )
+        model = LeafModel(expected_leaves, concentration, max_leaves, leaf, leaf_concentration)
+        super().__init__(table, model, max_branches, move_weights, partitions=partitions)
 
     def canonical(self, state: Tree) -> Tree:
         """Return the tree, among those with the same leaves, whose first splits gain the most.
@@ -326,9 +338,9 @@ class BranchPosterior(CascadePosterior):
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_branches, concentration, feature_inclusion
+    expected_branches, concentration, feature_inclusion, leaf, leaf_concentration
         As in `BranchModel`.
-    max_branches, move_weights
+    max_branches, move_weights, partitions
         As in `CascadePosterior`.
     """
 
@@ -340,9 +352,15 @@ class BranchPosterior(CascadePosterior):
         max_branches: int | None = None,
         feature_inclusion: float | None = None,
         move_weights: Mapping[str, float] | None = None,
+        *,
+        partitions: str = "subsets",
+        leaf: str = "uniform",
+        leaf_concentration: float = 1.0,
     ) -> None:
-        model = BranchModel(expected_branches, concentration, feature_inclusion)
-        super().__init__(table, model, max_branches, move_weights)
+        model = BranchModel(
+            expected_branches, concentration, feature_inclusion, leaf, leaf_concentration
+        )
+        super().__init__(table, model, max_branches, move_weights, partitions=partitions)
 
 
 def _default_weights(n_distinct: int) -> dict[str, float]:
