@@ -75,45 +75,34 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
 
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
 
+    concentration: float
+    predictive: str
+    search: str
+    n_steps: int | None
+    n_chains: int
+    n_jobs: int | None
+    random_state: Seed
+    columns: Names
+    drop: Names
+    nominal: Names
+    ordinal: Ordinal
+    continuous: Continuous
+    missing: str
+    checkpoint: str | Path | None
+    resume: bool
+    progress: Callable[[samplers.Progress], object] | None
+
     posterior_: TablePosterior[S]
     run_: PosteriorRun[S]
 
-    def __init__(
-        self,
-        *,
-        concentration: float,
-        predictive: str,
-        search: str,
-        n_steps: int | None,
-        n_chains: int,
-        n_jobs: int | None,
-        random_state: Seed,
-        columns: Names,
-        drop: Names,
-        nominal: Names,
-        ordinal: Ordinal,
-        continuous: Continuous,
-        missing: str,
-        checkpoint: str | Path | None,
-        resume: bool,
-        progress: Callable[[samplers.Progress], object] | None,
-    ) -> None:
-        self.concentration = concentration
-        self.predictive = predictive
-        self.search = search
-        self.n_steps = n_steps
-        self.n_chains = n_chains
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.columns = columns
-        self.drop = drop
-        self.nominal = nominal
-        self.ordinal = ordinal
-        self.continuous = continuous
-        self.missing = missing
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.progress = progress
+    def _store(self, parameters: Mapping[str, Any]) -> None:
+        """Set the parameters of the constructor as attributes, from its ``locals()``.
+
+        scikit-learn reads their names off the constructor's signature and wants them unchanged.
+        """
+        for name, value in parameters.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
     # -- hooks that every estimator fills in -------------------------------------------------------
 

@@ -89,6 +89,8 @@ class LeafCascade(Cascade):
 
     model_name: ClassVar[str] = "leaf"
 
+    expected_leaves: float
+
     def __init__(
         self,
         expected_leaves: float = 8.0,
@@ -112,27 +114,7 @@ class LeafCascade(Cascade):
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        self.expected_leaves = expected_leaves
-        self.max_branches = max_branches
-        self.density = density
-        super().__init__(
-            concentration=concentration,
-            predictive=predictive,
-            search=search,
-            n_steps=n_steps,
-            n_chains=n_chains,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            columns=columns,
-            drop=drop,
-            nominal=nominal,
-            ordinal=ordinal,
-            continuous=continuous,
-            missing=missing,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-        )
+        self._store(locals())
 
     def _make_posterior(self, table: Table) -> CascadePosterior:
         return LeafPosterior(table, self.expected_leaves, self.concentration, self.max_branches)
@@ -166,6 +148,9 @@ ordinal, continuous, missing, checkpoint, resume, progress
 
     model_name: ClassVar[str] = "branch"
 
+    expected_branches: float
+    feature_inclusion: float | None
+
     def __init__(
         self,
         expected_branches: float = 2.0,
@@ -190,28 +175,7 @@ ordinal, continuous, missing, checkpoint, resume, progress
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        self.expected_branches = expected_branches
-        self.feature_inclusion = feature_inclusion
-        self.max_branches = max_branches
-        self.density = density
-        super().__init__(
-            concentration=concentration,
-            predictive=predictive,
-            search=search,
-            n_steps=n_steps,
-            n_chains=n_chains,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            columns=columns,
-            drop=drop,
-            nominal=nominal,
-            ordinal=ordinal,
-            continuous=continuous,
-            missing=missing,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-        )
+        self._store(locals())
 
     def _make_posterior(self, table: Table) -> CascadePosterior:
         return BranchPosterior(

@@ -104,6 +104,10 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
     model_name: ClassVar[str] = "rule_classifier"
 
+    min_support: float
+    n_bins: int
+    unknown: str
+
     classes_: NDArray[Any]
     target_: str
     posterior_: LabelListPosterior
@@ -134,28 +138,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        # not by the base class, whose `columns` and `drop` are no parameters here
-        self.expected_rules = expected_rules
-        self.expected_size = expected_size
-        self.concentration = concentration
-        self.max_size = max_size
-        self.min_support = min_support
-        self.n_bins = n_bins
-        self.predictive = predictive
-        self.search = search
-        self.n_steps = n_steps
-        self.n_chains = n_chains
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.nominal = nominal
-        self.ordinal = ordinal
-        self.continuous = continuous
-        self.missing = missing
-        self.unknown = unknown
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.progress = progress
+        self._store(locals())
 
     # -- fitting -----------------------------------------------------------------------------------
 

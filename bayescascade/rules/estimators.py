@@ -137,29 +137,7 @@ class DensityRuleList(
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        self.expected_rules = expected_rules
-        self.expected_size = expected_size
-        self.max_size = max_size
-        self.density = density
-        self.memory_limit = memory_limit
-        super().__init__(
-            concentration=concentration,
-            predictive=predictive,
-            search=search,
-            n_steps=n_steps,
-            n_chains=n_chains,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            columns=columns,
-            drop=drop,
-            nominal=nominal,
-            ordinal=ordinal,
-            continuous=continuous,
-            missing=missing,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-        )
+        self._store(locals())
 
     def _make_posterior(self, table: Table) -> DensityListPosterior:
         return DensityListPosterior(
