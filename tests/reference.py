@@ -38,8 +38,9 @@ def runs(items):
         yield (*blocks, tuple(current))
 
 
-def all_trees(n_levels, nominal, max_branches):
-    """Return every tree over the whole domain."""
+def all_trees(n_levels, nominal, max_branches, splits="subsets"):
+    """Return every tree over the whole domain; "levels": every level left goes its own way."""
+    levels = splits == "levels"
 
     def below(box):
         trees = [None]
@@ -48,7 +49,8 @@ def all_trees(n_levels, nominal, max_branches):
                 continue
             ways = partitions(codes) if nominal[j] else runs(codes)
             for blocks in ways:
-                if 2 <= len(blocks) <= max_branches:
+                each_alone = len(blocks) == len(codes)
+                if each_alone if levels else 2 <= len(blocks) <= max_branches:
                     children = [below((*box[:j], block, *box[j + 1 :])) for block in blocks]
                     for chosen in product(*children):
                         trees.append((j, tuple(zip(sorted(blocks), chosen, strict=True))))
@@ -92,27 +94,61 @@ def log_volume(box, widths):
     return sum(math.log(sum(widths[j][c] for c in codes)) for j, codes in enumerate(box))
 
 
-def leaf_log_density(tree, problem, expected_leaves, alpha):
+def log_inside(box, problem, leaf, leaf_concentration):
+    """Return what a leaf's rows contribute besides the leaf's own weight, term by term."""
+    rows, weights, widths = problem["rows"], problem["weights"], problem["widths"]
+    count = weight_in(box, rows, weights)
+    if leaf == "uniform":
+        return -count * log_volume(box, widths)
+    a, value = leaf_concentration, 0.0
+    for j, codes in enumerate(box):
+        value += math.lgamma(a * len(codes)) - math.lgamma(count + a * len(codes))
+        for code in codes:
+            level_count = weight_in((*box[:j], (code,), *box[j + 1 :]), rows, weights)
+            value += math.lgamma(level_count + a) - math.lgamma(a)
+            value -= level_count * math.log(widths[j][code])
+    return value
+
+
+def leaf_log_density(
+    tree,
+    problem,
+    expected_leaves,
+    concentration,
+    max_leaves=math.inf,
+    leaf="uniform",
+    leaf_concentration=1.0,
+):
     """Model I, term by term."""
     boxes = leaves_of(tree, problem["n_levels"])
-    k, n = len(boxes), sum(problem["weights"])
+    k, n, alpha = len(boxes), sum(problem["weights"]), concentration
+    if k > max_leaves:
+        return -math.inf
     value = -expected_leaves + k * math.log(expected_leaves) - math.lgamma(k + 1)
     value += math.lgamma(k * alpha) - math.lgamma(n + k * alpha)
     for box in boxes:
         count = weight_in(box, problem["rows"], problem["weights"])
         value += math.lgamma(count + alpha) - math.lgamma(alpha)
-        value -= count * log_volume(box, problem["widths"])
+        value += log_inside(box, problem, leaf, leaf_concentration)
     return value
 
 
-def branch_log_density(tree, problem, expected_branches, alpha, feature_inclusion=None):
+def branch_log_density(
+    tree,
+    problem,
+    expected_branches,
+    concentration,
+    feature_inclusion=None,
+    leaf="uniform",
+    leaf_concentration=1.0,
+):
     """Model II, term by term."""
-    used = set()
+    used, alpha = set(), concentration
 
     def walk(node, box):
         count = weight_in(box, problem["rows"], problem["weights"])
         if node is None:
-            return -expected_branches - count * log_volume(box, problem["widths"])
+            return -expected_branches + log_inside(box, problem, leaf, leaf_concentration)
         column, branches = node
         used.add(column)
         b = len(branches)

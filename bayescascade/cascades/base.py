@@ -82,7 +82,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         log_volumes = DensityTree(self.schema_, tree, counts, np.ones(tree.n_nodes), {}).log_volumes
         model = self._model()
         log_prior = model.log_prior(tree, self.schema_.n_columns)
-        return log_prior + model.log_likelihood(tree, counts, log_volumes)
+        return log_prior + model.log_likelihood(tree, counts, -counts * log_volumes)
 
 
 def _columns_of(tree: Tree) -> Sequence[int]:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayescascade.cascades.blocks import block_codes, full_block
+from bayescascade.cascades.blocks import block_codes
+from bayescascade.cascades.leaves import root_box
 from bayescascade.cascades.tree import Tree
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def strongest_splits_first(posterior: "CascadePosterior", tree: Tree) -> Tree:
     Tree
         With leaves equal to those of `tree`.
     """
-    columns = posterior.table.schema.columns
-    root = np.array([full_block(c.kind == "nominal", c.n_levels) for c in columns], np.uint64)
-    boxes = tree.boxes(root)
+    boxes = tree.boxes(root_box(posterior.schema))
     counts, _ = posterior.node_statistics(tree)
     leaves = [
         _Leaf(

@@ -5,17 +5,19 @@ weight, ``alpha`` = `concentration`; all log densities unnormalized, in nats.
 
 * `LeafModel` (Model I), ``lam`` = `expected_leaves`::
 
-      log_prior      = -lam + K ln lam - ln K!
+      log_prior      = -lam + K ln lam - ln K!              (-inf if K > max_leaves)
       log_likelihood = lnG(K alpha) - lnG(n + K alpha)
-                       + sum_l [lnG(n_l + alpha) - lnG(alpha) - n_l ln v_l]
+                       + sum_l [lnG(n_l + alpha) - lnG(alpha) + inside_l]
 
 * `BranchModel` (Model II), ``lam`` = `expected_branches`, inner nodes ``i`` with ``b_i`` branches
   of weights ``n_c``::
 
       log_prior      = sum_i [-lam + b_i ln lam - ln b_i!] + sum_l [-lam]
                        (+ ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma), d of p columns used)
-      log_likelihood = sum_i [lnB(alpha + n_c) - lnB(alpha, .., alpha)] - sum_l n_l ln v_l
+      log_likelihood = sum_i [lnB(alpha + n_c) - lnB(alpha, .., alpha)] + sum_l inside_l
 
+What a leaf's rows contribute beyond being there, ``inside_l``, is ``-n_l ln v_l`` in the thesis;
+`leaves` has that of leaves whose columns are independent instead of uniform.
 The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
 that many leaves times the Poisson, as in the thesis. The thesis's plug-in density ``n_l / (n v_l)``
 is zero on an empty leaf; the posterior mean is used unless asked otherwise.
@@ -82,8 +84,12 @@ class CascadeModel(Protocol):
         """Return the log prior of a tree over `n_columns` columns, nats."""
         ...
 
-    def log_likelihood(self, tree: Tree, counts: Floats, log_volumes: Floats) -> float:
-        """Return the log likelihood given every node's weight and log volume, nats."""
+    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
+        """Return the log likelihood, nats.
+
+        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
+        (n_nodes,) float64.
+        """
         ...
 
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
@@ -137,15 +143,21 @@ class LeafModel:
         return float(self.expected_leaves)
 
     def log_prior(self, tree: Tree, n_columns: int) -> float:  # noqa: ARG002 - the shared signature
-        """Return ``log Poisson(K; expected_leaves)``, nats."""
+        """Return ``log Poisson(K; expected_leaves)``, nats; -inf above `max_leaves`."""
         k, lam = tree.n_leaves, self.expected_leaves
+        if self.max_leaves is not None and k > self.max_leaves:
+            return -np.inf
         return float(-lam + k * np.log(lam) - gammaln(k + 1))
 
-    def log_likelihood(self, tree: Tree, counts: Floats, log_volumes: Floats) -> float:
-        """Return the log likelihood given every node's weight and log volume, nats."""
+    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
+        """Return the log likelihood, nats.
+
+        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
+        (n_nodes,) float64.
+        """
         leaf_counts = counts[tree.leaves]
         multinomial = _log_beta_ratio(leaf_counts, self.concentration)
-        return multinomial - float(np.dot(leaf_counts, log_volumes[tree.leaves]))
+        return multinomial + float(log_inside[tree.leaves].sum())
 
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
         """Return ``(n_l + alpha) / (n + K alpha)`` at the leaves, and sums above."""
@@ -210,12 +222,16 @@ class BranchModel:
         included = self.log_inclusion(n_columns)[tree.features_used.shape[0]]
         return inner - lam * tree.n_leaves + float(included)
 
-    def log_likelihood(self, tree: Tree, counts: Floats, log_volumes: Floats) -> float:
-        """Return the log likelihood given every node's weight and log volume, nats."""
+    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
+        """Return the log likelihood, nats.
+
+        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
+        (n_nodes,) float64.
+        """
         inner = np.flatnonzero(tree.feature != LEAF)
         below = (counts[tree.children(int(node))] for node in inner)
         multinomial = sum(_log_beta_ratio(n, self.concentration) for n in below)
-        return multinomial - float(np.dot(counts[tree.leaves], log_volumes[tree.leaves]))
+        return multinomial + float(log_inside[tree.leaves].sum())
 
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
         """Return the product of ``(n_c + alpha) / (n + b alpha)`` down to every node."""

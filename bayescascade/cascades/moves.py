@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescascade.cascades.blocks import block_codes, full_block
+from bayescascade.cascades.blocks import block_codes
+from bayescascade.cascades.leaves import root_box
 from bayescascade.cascades.splits import SplitProposals
 from bayescascade.cascades.tree import LEAF, Split, Tree
 from samplers.types import Proposal
@@ -46,11 +47,8 @@ class _CascadeMove(ABC):
 
     def __init__(self, posterior: "CascadePosterior") -> None:
         self.posterior = posterior
-        schema = posterior.table.schema
         self.is_nominal = posterior.is_nominal
-        self.root_box = np.array(
-            [full_block(c.kind == "nominal", c.n_levels) for c in schema.columns], np.uint64
-        )
+        self.root_box = root_box(posterior.schema)
 
     def boxes(self, tree: Tree) -> list[list[tuple[int, ...]]]:
         """Return the codes of every column left at every node."""

@@ -18,6 +18,7 @@ from scipy.special import gammaln
 from bayescascade.cascades import kernels
 from bayescascade.cascades.canonical import strongest_splits_first
 from bayescascade.cascades.density import DensityTree
+from bayescascade.cascades.leaves import independent_log_inside, level_starts, root_box
 from bayescascade.cascades.models import PARTITIONS, BranchModel, CascadeModel, LeafModel
 from bayescascade.cascades.moves import Change, Graft, Grow, Prune, Regroup, Swap
 from bayescascade.cascades.tree import Tree
@@ -103,7 +104,15 @@ class CascadePosterior:
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
         tree = _structure(state)
         counts, log_volumes = self.node_statistics(tree)
-        return self.model.log_likelihood(tree, counts, log_volumes)
+        if self.model.leaf == "uniform":
+            return self.model.log_likelihood(tree, counts, -counts * log_volumes)
+        inside = independent_log_inside(
+            self.schema,
+            tree.boxes(root_box(self.schema)),
+            self.level_counts(tree),
+            self.model.leaf_concentration,
+        )
+        return self.model.log_likelihood(tree, counts, inside)
 
     def log_density(self, state: Tree | DensityTree) -> float:
         """Return log prior plus log likelihood, nats."""
@@ -228,6 +237,15 @@ class CascadePosterior:
         work = self._load(state, state.n_nodes)
         return work.reals[:, kernels.COUNT].copy(), work.reals[:, kernels.LOG_VOLUME].copy()
 
+    def level_counts(self, state: Tree) -> NDArray[np.float64]:
+        """Return the weight of every level among each node's rows, (n_nodes, L) float64.
+
+        L levels in all, those of one column after those of the one before.
+        """
+        work = self._load(state, state.n_nodes)
+        kernels.count_levels(self.arrays, work, state.n_nodes)
+        return work.histogram
+
     def _load(self, state: Tree, capacity: int) -> kernels.Work:
         work = kernels.new_work(self.arrays, capacity)
         kernels.load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
@@ -254,7 +272,7 @@ class CascadePosterior:
             weights=self.table.weights,
             nominal=np.array(self.is_nominal, np.bool_),
             n_levels=np.asarray(schema.n_levels, np.int64),
-            offsets=np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64),
+            offsets=level_starts(schema),
             widths=np.concatenate([column.widths for column in schema.columns]),
         )
 

@@ -24,7 +24,8 @@ REVERSES = {"grow": "prune", "prune": "grow"}
 class Problem:
     """A small domain and some rows on it.
 
-    `edges` of a column make it continuous; `n_rows` 0 means no data at all.
+    `edges` of a column make it continuous; `n_rows` 0 means no data at all; with `partitions`
+    "levels" every split sends each level its own way, whatever `max_branches` says.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Problem:
     edges: Mapping[int, tuple[float, ...]] | None = None
     n_rows: int = 14
     fractional: bool = False
+    partitions: str = "subsets"
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -84,7 +86,7 @@ class Problem:
     @cached_property
     def nested(self) -> list[object]:
         """Every tree, as `reference` has them."""
-        return reference.all_trees(self.n_levels, self.nominal, self.max_branches)
+        return reference.all_trees(self.n_levels, self.nominal, self.max_branches, self.partitions)
 
     @cached_property
     def trees(self) -> list[Tree]:
@@ -105,18 +107,25 @@ class Model:
 
     name: str
     posterior: Callable[..., CascadePosterior]
-    parameters: Mapping[str, float]
+    parameters: Mapping[str, object]
     twin: Callable[..., float]
 
     def on(self, problem: Problem, **settings: object) -> CascadePosterior:
         return self.posterior(
-            problem.table, max_branches=problem.max_branches, **self.parameters, **settings
+            problem.table,
+            max_branches=problem.max_branches,
+            partitions=problem.partitions,
+            **self.parameters,
+            **settings,
         )
 
-    def reference(self, problem: Problem) -> np.ndarray:
-        """Return the log density of every tree of the problem, by the twin."""
-        values = self.parameters.values()
-        return np.array([self.twin(tree, problem.record, *values) for tree in problem.nested])
+    def reference(self, problem: Problem, **changed: object) -> np.ndarray:
+        """Return the log density of every tree of the problem, by the twin.
+
+        Parameters given here take the place of the model's own.
+        """
+        parameters = {**self.parameters, **changed}
+        return np.array([self.twin(tree, problem.record, **parameters) for tree in problem.nested])
 
 
 LEAF = Model(
@@ -138,6 +147,24 @@ INCLUSION = Model(
     reference.branch_log_density,
 )
 MODELS = (LEAF, BRANCH, INCLUSION)
+
+INDEPENDENT = Model(
+    "independent",
+    LeafPosterior,
+    {**LEAF.parameters, "leaf": "independent", "leaf_concentration": 0.6},
+    reference.leaf_log_density,
+)
+INDEPENDENT_BRANCH = Model(
+    "independent-branch",
+    BranchPosterior,
+    {**BRANCH.parameters, "leaf": "independent", "leaf_concentration": 1.3},
+    reference.branch_log_density,
+)
+BOUNDED = Model(
+    "bounded", LeafPosterior, {**LEAF.parameters, "max_leaves": 4}, reference.leaf_log_density
+)
+OPTIONS = (INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED)
+"""Models with options that are not the default."""
 
 TERNARY = Problem("ternary", (3, 3), (True, True), 2)
 TERNARY_THREE_WAY = Problem("ternary-3-way", (3, 3), (True, True), 3)

@@ -155,7 +155,7 @@ def test_running_sums_are_those_of_the_formula(problem, model, rng):
             (counts.best_state, counts.best_log_density),
         ):
             nested = tree.to_nested(problem.nominal)
-            exact = model.twin(nested, problem.record, *model.parameters.values())
+            exact = model.twin(nested, problem.record, **model.parameters)
             assert claimed == pytest.approx(exact, abs=1e-9)
 
 

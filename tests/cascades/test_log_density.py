@@ -19,6 +19,7 @@ from tests.cascades.problems import (
     FRACTIONAL,
     LEAF,
     MULTIWAY,
+    OPTIONS,
     PROBLEMS,
     Problem,
     each,
@@ -29,6 +30,14 @@ from tests.cascades.problems import (
 @slowly(*PROBLEMS, model=BRANCH)
 def test_every_tree_has_the_density_of_the_formula(problem, model):
     """Otherwise the tree printed as the most probable one is not."""
+    posterior = model.on(problem)
+    densities = np.array([posterior.log_density(tree) for tree in problem.trees])
+    assert_allclose(densities, model.reference(problem), rtol=0, atol=1e-9)
+
+
+@each(MULTIWAY, BINS, FRACTIONAL, models=OPTIONS)
+def test_every_tree_has_the_density_of_the_formula_with_options(problem, model):
+    """The same with leaves of independent columns, and with a bound on the leaves."""
     posterior = model.on(problem)
     densities = np.array([posterior.log_density(tree) for tree in problem.trees])
     assert_allclose(densities, model.reference(problem), rtol=0, atol=1e-9)
@@ -213,6 +222,28 @@ def test_node_statistics_count_what_is_inside():
         assert counts[0] == pytest.approx(sum(record["weights"]))
 
 
+def test_level_counts_are_those_of_the_rows_inside():
+    """What is printed of the levels inside a leaf is what the leaf holds."""
+    posterior, record = LEAF.on(FRACTIONAL), FRACTIONAL.record
+    for nested, tree in zip(FRACTIONAL.nested[::9], FRACTIONAL.trees[::9], strict=True):
+        counts, _ = posterior.node_statistics(tree)
+        levels = posterior.level_counts(tree)
+        for node, box in zip(
+            tree.leaves, reference.leaves_of(nested, FRACTIONAL.n_levels), strict=True
+        ):
+            inside = [
+                reference.weight_in(
+                    (*box[:j], (code,), *box[j + 1 :]), record["rows"], record["weights"]
+                )
+                if code in box[j]
+                else 0.0
+                for j, n_levels in enumerate(FRACTIONAL.n_levels)
+                for code in range(n_levels)
+            ]
+            assert_allclose(levels[node], inside, atol=1e-12)
+        assert_allclose(np.add.reduceat(levels, [0, 3], axis=1), np.c_[counts, counts], atol=1e-12)
+
+
 def test_many_columns_do_not_overflow():
     """2^300 cells are no number, their logarithm is."""
     rows = np.tile(np.array([[0], [1]]), (1, 300))
@@ -236,6 +267,10 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
         LeafPosterior(table),
         LeafPosterior(table, expected_leaves=9.0),
         LeafPosterior(table, max_branches=3),
+        LeafPosterior(table, max_leaves=9),
+        LeafPosterior(table, leaf="independent"),
+        LeafPosterior(table, leaf="independent", leaf_concentration=2.0),
+        LeafPosterior(table, partitions="levels"),
         LeafPosterior(FRACTIONAL.table),
         BranchPosterior(table),
         BranchPosterior(table, feature_inclusion=0.5),
@@ -245,5 +280,9 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
     assert posteriors[0].parameters() == {
         "expected_leaves": 8.0,
         "concentration": 2.0,
+        "max_leaves": None,
+        "leaf": "uniform",
+        "leaf_concentration": 1.0,
         "max_branches": 2,
+        "partitions": "subsets",
     }

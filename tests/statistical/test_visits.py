@@ -60,8 +60,8 @@ def visits(problem, model, seed, engine=samplers.metropolis, names=None, **setti
 
 def wrong(problem, model):
     """Return the probabilities of a model whose first parameter is half as large again."""
-    first, *others = model.parameters.values()
-    values = [model.twin(t, problem.record, 1.5 * first, *others) for t in problem.nested]
+    name, first = next(iter(model.parameters.items()))
+    values = model.reference(problem, **{name: 1.5 * first})
     return np.exp(values - np.logaddexp.reduce(values))
 
 

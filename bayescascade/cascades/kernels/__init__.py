@@ -18,7 +18,11 @@ from bayescascade.cascades.kernels.layout import (
     Work,
     new_work,
 )
-from bayescascade.cascades.kernels.statistics import score_rows, split_log_probability
+from bayescascade.cascades.kernels.statistics import (
+    count_levels,
+    score_rows,
+    split_log_probability,
+)
 from bayescascade.cascades.kernels.subtrees import export, load
 from bayescascade.cascades.kernels.sweep import sweep
 
@@ -32,6 +36,7 @@ __all__ = [
     "ModelArrays",
     "TableArrays",
     "Work",
+    "count_levels",
     "export",
     "load",
     "new_work",

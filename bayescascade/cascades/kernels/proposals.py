@@ -37,6 +37,7 @@ from bayescascade.cascades.kernels.layout import (
 from bayescascade.cascades.kernels.levels import block_size, in_block, levels_of
 
 __all__ = [
+    "count_rows",
     "draw_partition",
     "draw_split",
     "draw_uniform_feature",

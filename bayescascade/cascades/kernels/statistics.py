@@ -1,4 +1,4 @@
-"""Densities of rows under a tree, and the probability of a split proposal for the tests."""
+"""Densities of rows under a tree, counts of levels, and how probable a proposal is, for tests."""
 
 from math import exp, log
 
@@ -7,9 +7,16 @@ import numpy as np
 from bayescascade._jit import kernel
 from bayescascade.cascades.kernels.layout import Array, ModelArrays, TableArrays, Work
 from bayescascade.cascades.kernels.levels import in_block
-from bayescascade.cascades.kernels.proposals import log_q_split
+from bayescascade.cascades.kernels.proposals import count_rows, log_q_split
 
-__all__ = ["score_rows", "split_log_probability"]
+__all__ = ["count_levels", "score_rows", "split_log_probability"]
+
+
+@kernel
+def count_levels(table: TableArrays, work: Work, n_nodes: int) -> None:
+    """Fill the histograms of the first nodes of the work space: a pass over the rows of each."""
+    for node in range(n_nodes):
+        count_rows(table, work, node)
 
 
 @kernel
