@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
@@ -23,11 +23,12 @@ from bayescascade.errors import ParameterError
 from bayescascade.learned import Counted, Density, Draw
 from bayescascade.posterior import TablePosterior
 from bayescascade.report.inference_data import PosteriorRun
-from bayescascade.schema import Rows, Schema
+from bayescascade.row_densities import RowDensities
+from bayescascade.schema import Schema
 from bayescascade.search import Search, Seed, default_steps, most_blocks
 from bayescascade.summary import FitSummary, summarize
 from bayescascade.table import Table
-from bayescascade.validation import check_choice, check_integer, check_weights
+from bayescascade.validation import check_choice, check_integer
 
 __all__ = [
     "AnyEstimator",
@@ -301,7 +302,7 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         self.summary_ = summary
 
 
-class DensityEstimator(DensityMixin, PosteriorEstimator[S, C, D]):  # type: ignore[misc] # untyped base
+class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
     """An estimator whose readable state is a density D over rows.
 
     Subclasses take a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
@@ -353,42 +354,6 @@ class DensityEstimator(DensityMixin, PosteriorEstimator[S, C, D]):  # type: igno
         self._fit_table(self._to_table(X, sample_weight), search)
         return self
 
-    def _to_table(
-        self, X: pd.DataFrame | ArrayLike | Table, sample_weight: ArrayLike | None
-    ) -> Table:
-        if isinstance(X, Table):
-            if sample_weight is not None:
-                raise ParameterError("sample_weight must be None with a Table, which has weights")
-            return X
-        return Table.from_arrays(
-            X,
-            sample_weight=sample_weight,
-            columns=self.columns,
-            drop=self.drop,
-            nominal=self.nominal,
-            ordinal=self.ordinal,
-            continuous=self.continuous,
-            missing=self.missing,
-        )
-
-    def score_samples(self, X: Rows) -> NDArray[np.float64]:
-        """Return the log density of each row, (n_rows,) float64, nats.
-
-        Parameters
-        ----------
-        X : DataFrame, array, mapping, Series or Table
-            DataFrames are matched by column name. Missing cells are integrated out exactly: a row
-            gets the density of the cells that it has.
-
-        Raises
-        ------
-        DataError
-            If a column is missing or a value is outside its column's domain; the message names
-            column, value and row.
-        """
-        check_is_fitted(self, "_best")
-        return self.score_codes(self.schema_.encode(X))
-
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
         check_choice("predictive", self.predictive, PREDICTIVES)
@@ -398,17 +363,6 @@ class DensityEstimator(DensityMixin, PosteriorEstimator[S, C, D]):  # type: igno
         scores = np.array([density.score_codes(codes) for density in densities])
         averaged: NDArray[np.float64] = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
         return averaged
-
-    def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the (weighted) sum of the rows' log densities, nats."""
-        del y
-        scores = self.score_samples(X)
-        if isinstance(X, Table) and sample_weight is None:
-            sample_weight = X.weights
-        if sample_weight is None:
-            return float(scores.sum())
-        weights = check_weights("sample_weight", sample_weight, scores.shape[0])
-        return float(np.dot(weights[weights > 0], scores[weights > 0]))
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
