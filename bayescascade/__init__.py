@@ -1,7 +1,8 @@
 """Probabilistic models that a person can read, with a Bayesian posterior.
 
 `LeafCascade` and `BranchCascade` learn density trees, `DensityRuleList` lists of rules, and
-`RuleListClassifier` lists with labels; `Table` reads data; `load` reads saved models. Everything is
+`RuleListClassifier` lists with labels; `DensityEstimationTree` and `SmoothedHistogram` are there to
+compare with; `Table` reads data; `load` reads saved models. Everything is
 imported when first used, so that ``import bayescascade`` is quick.
 """
 
@@ -9,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bayescascade.baselines.det import DensityEstimationTree
+    from bayescascade.baselines.histogram import SmoothedHistogram
     from bayescascade.cascades.density import DensityTree
     from bayescascade.cascades.estimators import BranchCascade, LeafCascade
     from bayescascade.cascades.posterior import BranchPosterior, LeafPosterior
@@ -27,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BranchCascade",
     "BranchPosterior",
+    "DensityEstimationTree",
     "DensityList",
     "DensityListPosterior",
     "DensityRuleList",
@@ -39,6 +43,7 @@ __all__ = [
     "Posterior",
     "RuleListClassifier",
     "Schema",
+    "SmoothedHistogram",
     "Table",
     "load",
 ]
@@ -46,6 +51,7 @@ __all__ = [
 _HOMES = {
     "BranchCascade": "bayescascade.cascades.estimators",
     "BranchPosterior": "bayescascade.cascades.posterior",
+    "DensityEstimationTree": "bayescascade.baselines.det",
     "DensityList": "bayescascade.rules.density_list",
     "DensityListPosterior": "bayescascade.rules.posterior",
     "DensityRuleList": "bayescascade.rules.estimators",
@@ -58,6 +64,7 @@ _HOMES = {
     "Posterior": "bayescascade.posterior",
     "RuleListClassifier": "bayescascade.rules.classifier",
     "Schema": "bayescascade.schema",
+    "SmoothedHistogram": "bayescascade.baselines.histogram",
     "Table": "bayescascade.table",
     "load": "bayescascade.models",
 }
