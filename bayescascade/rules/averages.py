@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv
+from scipy.sparse import csr_array
 
 from bayescascade.rules.label_list import LabelList
+from bayescascade.rules.mixtures import mixture_quantiles
+from bayescascade.rules.models import label_beta_parameters
 from bayescascade.validation import check_probability
 
-__all__ = ["average_intervals", "average_probabilities", "beta_mixture_quantile"]
+__all__ = ["average_intervals", "average_probabilities"]
 
-_TOLERANCE = 1e-10
-_MOST_STEPS = 60
-_MOST_BETAS = 1 << 20  # evaluated at once
+_MOST_PARTS = 1 << 26  # of rows in draws, held at once
 
 
 def average_probabilities(
@@ -51,57 +51,61 @@ def average_intervals(
     Parameters
     ----------
     draws, times, codes
-        As in `average_probabilities`.
+        As in `average_probabilities`; the draws have one concentration.
     level : float in (0, 1)
         Posterior probability that one class's probability is inside, for each class by itself.
     """
     level = check_probability("level", level, strict=True)
     columns = sorted({c.column for labels in draws for rule in labels.rules for c in rule})
-    seen, position = np.unique(codes[columns], axis=1, return_inverse=True)
-    cells = np.full((codes.shape[0], seen.shape[1]), -1, np.int32)
-    cells[columns] = seen
-    found = [(labels.beta_parameters, labels.part_of_codes(cells)) for labels in draws]
-    intervals = np.empty((seen.shape[1], draws[0].n_classes, 2))
-    most = max(1, _MOST_BETAS // (len(draws) * draws[0].n_classes))
-    for start in range(0, seen.shape[1], most):
-        chosen = slice(start, start + most)
-        of_class = np.array([ones[parts[chosen]] for (ones, _), parts in found])
-        of_others = np.array([others[parts[chosen]] for (_, others), parts in found])
-        for side, q in enumerate(((1 - level) / 2, (1 + level) / 2)):
-            intervals[chosen, :, side] = beta_mixture_quantile(
-                of_class, of_others, times / times.sum(), q
-            )
+    _, first, position = np.unique(codes[columns], axis=1, return_index=True, return_inverse=True)
+    intervals = np.empty((first.size, draws[0].n_classes, 2))
+    at_once = max(1, _MOST_PARTS // len(draws))
+    for start in range(0, first.size, at_once):
+        chosen = slice(start, start + at_once)
+        intervals[chosen] = _intervals(draws, times, codes[:, first[chosen]], level)
     return intervals[position.reshape(-1)]
 
 
-def beta_mixture_quantile(
-    of_class: NDArray[np.float64],
-    of_others: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    q: float,
+def _intervals(
+    draws: Sequence[LabelList],
+    times: NDArray[np.float64],
+    codes: NDArray[np.int32],
+    level: float,
 ) -> NDArray[np.float64]:
-    """Return where the distribution function of each mixture is `q`.
+    """Return what `average_intervals` does; rows that are in the same parts are done once."""
+    parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)
+    first, position = _different_columns(parts)
+    counts, weights = _mixtures(draws, times / times.sum(), parts[:, first])
+    of_class, of_others = label_beta_parameters(counts, draws[0].concentration)
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    if draws[0].n_classes > 2:
+        return mixture_quantiles(of_class, of_others, weights, tails)[position]
+    second = mixture_quantiles(of_class[:, 1:], of_others[:, 1:], weights, tails)
+    return np.concatenate([1.0 - second[..., ::-1], second], axis=1)[position]
 
-    Parameters
-    ----------
-    of_class, of_others : (n_components, ...) float64 > 0
-        Both parameters of each Beta distribution.
-    weights : (n_components,) float64 > 0
-        They sum up to 1.
-    q : float in (0, 1)
 
-    Returns
-    -------
-    (...) float64
-        To 1e-10, by bisection between the lowest and the highest of the components' quantiles.
+def _mixtures(
+    draws: Sequence[LabelList], shares: NDArray[np.float64], parts: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], csr_array]:
+    """Return the different counts of the draws' parts, and how much each counts for every row.
+
+    `parts` (n_draws, n_rows); returned are (n_counts, n_classes) and (n_rows, n_counts).
     """
-    quantiles = betaincinv(of_class, of_others, q)
-    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
-    for _ in range(_MOST_STEPS):
-        if np.all(high - low <= _TOLERANCE):
-            break
-        middle = (low + high) / 2
-        below = np.tensordot(weights, betainc(of_class, of_others, middle), axes=1)
-        low, high = np.where(below < q, middle, low), np.where(below < q, high, middle)
-    middles: NDArray[np.float64] = (low + high) / 2
-    return middles
+    counts, which = np.unique(
+        np.concatenate([labels.counts for labels in draws]), axis=0, return_inverse=True
+    )
+    first_part = np.cumsum([0, *(len(labels.counts) for labels in draws[:-1])])
+    components = which.reshape(-1)[first_part[:, np.newaxis] + parts]
+    n_draws, n_rows = parts.shape
+    entries = (np.repeat(shares, n_rows), (np.tile(np.arange(n_rows), n_draws), components.ravel()))
+    # equal parts of different draws are one component: their shares are summed
+    return counts, csr_array(entries, shape=(n_rows, len(counts)))
+
+
+def _different_columns(values: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return where one of each kind of equal columns is, and of which kind each column is."""
+    rows = np.ascontiguousarray(values.T)
+    # whole rows as single values: comparing byte by byte sorts them several times faster
+    whole = rows.view(np.dtype((np.void, rows.shape[1]))).reshape(-1)
+    _, first, position = np.unique(whole, return_index=True, return_inverse=True)
+    return first, position

@@ -22,7 +22,11 @@ from bayescascade.report.numbers import estimate_text
 from bayescascade.rules.antecedents import Antecedent
 from bayescascade.rules.encoding import encode_for_labels
 from bayescascade.rules.labeled_rows import rows_frame
-from bayescascade.rules.models import label_intervals, label_probabilities
+from bayescascade.rules.models import (
+    label_beta_parameters,
+    label_intervals,
+    label_probabilities,
+)
 from bayescascade.rules.parts import parts_of_codes
 from bayescascade.rules.wording import antecedent_dict, open_antecedent_words
 from bayescascade.schema import Schema
@@ -85,8 +89,7 @@ class LabelList:
     @cached_property
     def beta_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Both parameters of each class probability's marginal, (n_rules + 1, n_classes) each."""
-        of_class = self.counts + self.concentration
-        return of_class, of_class.sum(axis=1, keepdims=True) - of_class
+        return label_beta_parameters(self.counts, self.concentration)
 
     # -- words -------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ __all__ = [
     "ListPrior",
     "density_log_likelihood",
     "density_probabilities",
+    "label_beta_parameters",
     "label_intervals",
     "label_log_likelihood",
     "label_probabilities",
@@ -149,13 +150,21 @@ def label_probabilities(counts: Floats, concentration: float) -> Floats:
     return probabilities
 
 
+def label_beta_parameters(counts: Floats, concentration: float) -> tuple[Floats, Floats]:
+    """Return both parameters of each class probability's marginal, two (m + 1, C) float64.
+
+    They are those of ``Beta(n_lc + a, n_l - n_lc + (C - 1) a)``.
+    """
+    of_class = counts + concentration
+    return of_class, of_class.sum(axis=1, keepdims=True) - of_class
+
+
 def label_intervals(counts: Floats, concentration: float, level: float = 0.95) -> Floats:
     """Return equal-tailed credible intervals of each class's probability, (m + 1, C, 2).
 
-    Each probability is ``Beta(n_lc + a, n_l - n_lc + (C - 1) a)`` on its own; `level` is in (0, 1).
+    Each probability has its marginal, of `label_beta_parameters`, by itself; `level` is in (0, 1).
     """
-    ones = counts + concentration
-    others = ones.sum(axis=1, keepdims=True) - ones
+    of_class, of_others = label_beta_parameters(counts, concentration)
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    bounds: Floats = betaincinv(ones[..., np.newaxis], others[..., np.newaxis], tails)
+    bounds: Floats = betaincinv(of_class[..., np.newaxis], of_others[..., np.newaxis], tails)
     return bounds

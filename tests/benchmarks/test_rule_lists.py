@@ -1,4 +1,4 @@
-"""What rule lists cost apart from chains: volumes of parts, and candidates for rules."""
+"""What rule lists cost apart from chains: volumes of parts, candidates for rules, intervals."""
 
 import json
 import subprocess
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from bayescascade import RuleListClassifier
 from bayescascade.column import Column
 from bayescascade.rules.antecedents import Antecedent, Condition, candidate_arrays
 from bayescascade.rules.kernels.layout import new_space
@@ -72,6 +74,18 @@ def test_candidates(report: Callable[[Figure], None]) -> None:
     report(Figure("  peak memory, data and chain included", told["gigabytes"], "GB", at_most=2.0))
     report(Figure("  of it before mining", told["gigabytes_before"], "GB"))
     report(Figure(f"  steps ({told['n_rules']} rules)", told["steps_per_second"], "/s"))
+
+
+def test_averaged_intervals(report: Callable[[Figure], None]) -> None:
+    """Credible intervals over a thousand draws, for every row of tic-tac-toe."""
+    frame = pd.read_csv(ROOT / "data" / "tic_tac_toe.csv")
+    labels = frame.pop("outcome")
+    model = RuleListClassifier(predictive="average", n_steps=100_000, random_state=0)
+    model.fit(frame, labels).credible_interval(frame[:1])
+    started = perf_counter()
+    model.credible_interval(frame)
+    seconds = (perf_counter() - started) / len(frame)
+    report(Figure("averaged intervals of a row", 1e3 * seconds, "ms", at_most=1.0))
 
 
 def _rule(rng: np.random.Generator, n_columns: int) -> Antecedent:

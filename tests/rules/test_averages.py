@@ -4,52 +4,77 @@ import numpy as np
 import pytest
 import scipy.stats
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 
+import bayescascade.rules.mixtures
 from bayescascade.rules import averages
-from bayescascade.rules.averages import (
-    average_intervals,
-    average_probabilities,
-    beta_mixture_quantile,
-)
+from bayescascade.rules.averages import average_intervals, average_probabilities
 from bayescascade.rules.label_list import LabelList
+from bayescascade.rules.mixtures import mixture_quantiles
 from tests.rules.lists import BINS, cells_of, random_rules
 
 
-@pytest.mark.parametrize("q", [0.005, 0.025, 0.5, 0.975])
-def test_quantiles_invert_the_distribution_function(q, rng):
+def mixtures(rng, n_mixtures=7, n_components=9, n_classes=3):
+    """Return random components, a few of which each mixture has, and the mixtures' weights."""
+    a = rng.gamma(2.0, 30.0, (n_components, n_classes)) + 0.1
+    b = rng.gamma(2.0, 3.0, (n_components, n_classes)) + 0.1
+    weights = rng.dirichlet(np.ones(n_components), n_mixtures)
+    weights *= rng.random(weights.shape) < 0.6
+    weights[:, 0] += 0.1
+    return a, b, weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_quantiles_invert_the_distribution_function(at_once, rng, monkeypatch):
     """An interval of 95 % must hold 95 % of the average over lists."""
-    a, b = rng.gamma(2.0, 30.0, (7, 4, 3)) + 0.1, rng.gamma(2.0, 3.0, (7, 4, 3)) + 0.1
-    weights = rng.dirichlet(np.ones(7))
-    found = beta_mixture_quantile(a, b, weights, q)
-    assert found.shape == (4, 3)
-    reached = np.tensordot(weights, scipy.stats.beta(a, b).cdf(found), axes=1)
-    assert_allclose(reached, q, atol=1e-7)
-    # the twin that averages the components' quantiles
-    mean = np.tensordot(weights, scipy.stats.beta(a, b).ppf(q), axes=1)
-    assert not np.allclose(found, mean, atol=0.01)
+    monkeypatch.setattr(bayescascade.rules.mixtures, "_MOST_BETAS", at_once)
+    a, b, weights = mixtures(rng)
+    levels = (0.005, 0.025, 0.5, 0.975)
+    found = mixture_quantiles(a, b, csr_array(weights), levels)
+    assert found.shape == (7, 3, 4)
+    for k, level in enumerate(levels):
+        below = scipy.stats.beta(a, b).cdf(found[:, np.newaxis, :, k])
+        assert_allclose(np.einsum("mi,mic->mc", weights, below), level, atol=1e-8)
+        # the twin that averages the components' quantiles
+        mean = weights @ scipy.stats.beta(a, b).ppf(level)
+        assert not np.allclose(found[..., k], mean, atol=0.01)
+
+
+def quantiles(a, b, *levels):
+    """Return the quantiles of the mixture of equal shares of Beta distributions."""
+    of_class, of_others = np.array(a)[:, np.newaxis], np.array(b)[:, np.newaxis]
+    weights = csr_array(np.full((1, len(a)), 1 / len(a)))
+    return mixture_quantiles(of_class, of_others, weights, levels)[0, 0]
 
 
 def test_one_component_is_a_beta():
     """A posterior of a single list has the list's own intervals."""
-    found = beta_mixture_quantile(np.array([[2.0]]), np.array([[5.0]]), np.ones(1), 0.025)
+    found = quantiles([2.0], [5.0], 0.025)
     assert_allclose(found, scipy.stats.beta(2, 5).ppf(0.025), atol=1e-10)
 
 
 def test_far_apart_components():
     """Half the draws say certainly yes, half certainly no: the interval is nearly everything."""
-    a, b = np.array([[5000.0], [1.0]]), np.array([[1.0], [5000.0]])
-    low, high = (beta_mixture_quantile(a, b, np.array([0.5, 0.5]), q) for q in (0.025, 0.975))
-    assert low[0] < 0.001
-    assert high[0] > 0.999
+    low, high = quantiles([5000.0, 1.0], [1.0, 5000.0], 0.025, 0.975)
+    assert low < 0.001
+    assert high > 0.999
 
 
-def random_draws(rng, n=5):
+@pytest.mark.parametrize("size", [1e-12, 1e-3, 1e12])
+def test_extreme_components(size):
+    """Concentrations next to nothing, and tables of a million million rows."""
+    low, high = quantiles([size, 1.0], [1.0, size], 0.25, 0.75)
+    assert 0 <= low <= high <= 1
+    assert_allclose((low, high), (1 - high, 1 - low), atol=1e-9)
+
+
+def random_draws(rng, n=5, classes=("a", "b", "c")):
     """Return lists of random rules over a small domain, and how often each was drawn."""
     draws = []
     for _ in range(n):
         rules = random_rules(rng, BINS, 3)
-        counts = rng.integers(0, 9, (len(rules) + 1, 3)).astype(float)
-        draws.append(LabelList(BINS, np.array(["a", "b", "c"]), rules, counts, 0.7))
+        counts = rng.integers(0, 9, (len(rules) + 1, len(classes))).astype(float)
+        draws.append(LabelList(BINS, np.array(classes), rules, counts, 0.7))
     return draws, rng.integers(1, 4, n).astype(float)
 
 
@@ -65,14 +90,16 @@ def test_averages_are_over_draws(rng):
     assert_allclose(average_probabilities(draws[:1], times[:1], cells).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c")], ids=len)
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
-def test_intervals_are_of_the_mixture(at_once, rng, monkeypatch):
+def test_intervals_are_of_the_mixture(at_once, classes, rng, monkeypatch):
     """Equal shares of the draws' Beta distributions lie below and above, however many rows."""
-    monkeypatch.setattr(averages, "_MOST_BETAS", at_once)
-    draws, times = random_draws(rng)
-    cells, _ = cells_of(BINS)
+    monkeypatch.setattr(averages, "_MOST_PARTS", at_once)
+    draws, times = random_draws(rng, classes=classes)
+    draws, times = [*draws, draws[0]], np.append(times, 2.0)  # two draws with equal parts
+    cells = np.tile(cells_of(BINS)[0], 2)[:, 3:]
     intervals = average_intervals(draws, times, cells, 0.8)
-    assert intervals.shape == (cells.shape[1], 3, 2)
+    assert intervals.shape == (cells.shape[1], len(classes), 2)
     for side, q in enumerate((0.1, 0.9)):
         reached = 0.0
         for labels, n in zip(draws, times, strict=True):
