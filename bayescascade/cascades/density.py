@@ -2,11 +2,13 @@
 
 `DensityTree` needs no data: counts of its nodes, probabilities and the schema are all there is to
 print it, score rows (missing cells integrated out), draw rows, condition on evidence and save it.
-Inside a leaf the density is uniform, so a leaf of probability ``p`` and volume ``v`` has density
-``p / v``: per cell of nominal and ordinal columns, per unit of continuous ones.
+Inside a uniform leaf of probability ``p`` and volume ``v`` the density is ``p / v``: per cell of
+nominal and ordinal columns, per unit of continuous ones. Inside an independent leaf each column has
+its own probabilities ``q`` of the levels that are left, of widths ``w``; the density of a row is
+``p`` times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,17 +18,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.cascades.blocks import block_codes, full_block, pack_block
-from bayescascade.cascades.tree import LEAF, Tree
+from bayescascade.cascades.conditioning import restricted
+from bayescascade.cascades.leaves import level_starts
+from bayescascade.cascades.standouts import Standout, frequent_levels, rare_levels
+from bayescascade.cascades.tree import Tree
+from bayescascade.column import Column
 from bayescascade.errors import DataError
 from bayescascade.evidence import Evidence, evidence_words, narrow_evidence
 from bayescascade.schema import Schema
 
 __all__ = ["DensityTree"]
 
+_MOST_TOLD = 3  # levels that stand out, in an explanation
+
 
 @dataclass(frozen=True, eq=False)
 class DensityTree:
-    """A density that is constant on the leaves of a tree.
+    """A density that is uniform, or a product over columns, inside each leaf of a tree.
 
     Parameters
     ----------
@@ -42,6 +50,10 @@ class DensityTree:
         Codes that the density was conditioned on, by column; its domain is what is left.
     evidence_probability : float in (0, 1]
         Probability of that evidence; 1 without any.
+    level_probabilities : (n_leaves, L) float64 or None
+        Of independent leaves, left to right: the probability, inside the leaf, of every level; the
+        L levels of all columns one column after the other. They sum up to 1 over each column, and
+        levels that the leaf's box lacks have 0. None: leaves are uniform.
     """
 
     schema: Schema
@@ -50,6 +62,7 @@ class DensityTree:
     probabilities: NDArray[np.float64]
     evidence: Evidence
     evidence_probability: float = 1.0
+    level_probabilities: NDArray[np.float64] | None = None
 
     # -- what is where -----------------------------------------------------------------------------
 
@@ -91,14 +104,17 @@ class DensityTree:
 
     @cached_property
     def log_densities(self) -> NDArray[np.float64]:
-        """Log of probability over volume at every node, nats; -inf where the probability is 0."""
+        """Log of probability over volume at every node, nats; -inf where the probability is 0.
+
+        That is the average density over the node: everywhere in a uniform leaf, but not elsewhere.
+        """
         with np.errstate(divide="ignore"):
             log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
         return log_densities
 
     @property
     def relative_densities(self) -> NDArray[np.float64]:
-        """Density of every node as a multiple of the uniform density on the domain."""
+        """Average density of every node as a multiple of the uniform density on the domain."""
         relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_volumes[0])
         return relative
 
@@ -111,6 +127,28 @@ class DensityTree:
     def depth(self) -> int:
         """Splits on the longest path."""
         return self.tree.depth
+
+    @cached_property
+    def leaf_rows(self) -> NDArray[np.int64]:
+        """Which of the leaves each node is, from the left; -1 for inner nodes."""
+        rows = np.full(self.tree.n_nodes, -1, np.int64)
+        rows[self.tree.leaves] = np.arange(self.n_leaves)
+        return rows
+
+    def level_shares(self, leaf: int, column: int) -> NDArray[np.float64]:
+        """Return the probability, inside a leaf, of each of a column's codes in `boxes`."""
+        codes = list(self.boxes[leaf][column])
+        if self.level_probabilities is None:
+            widths = self.schema.columns[column].widths[codes]
+            by_width: NDArray[np.float64] = widths / widths.sum()
+            return by_width
+        levels = self._level_starts[column] + np.array(codes)
+        shares: NDArray[np.float64] = self.level_probabilities[self.leaf_rows[leaf], levels]
+        return shares
+
+    @cached_property
+    def _level_starts(self) -> NDArray[np.int64]:
+        return level_starts(self.schema)
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -136,22 +174,41 @@ class DensityTree:
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
         """Return the rule of the leaf that holds a row and what is known of that leaf, in words.
 
-        A row with missing cells that could be in several leaves gets one line for each.
+        A row with missing cells that could be in several leaves gets one line for each. Of an
+        independent leaf the density is the average over it, followed by levels that rows there
+        mostly have (see `standouts`) and those of this row that they rarely have.
         """
         codes = self.schema.encode_row(row)
-        lines = [self._leaf_words(leaf) for leaf in self._leaves_for(codes)]
+        lines = [self._leaf_words(leaf, codes) for leaf in self._leaves_for(codes)]
         if not lines:
             raise DataError(f"the row contradicts the evidence: {self.evidence_words()}")
         return "\n".join(lines)
 
-    def _leaf_words(self, leaf: int) -> str:
+    def standouts(self, leaf: int) -> list[Standout]:
+        """Return the levels that stand out inside a leaf, the most telling first.
+
+        Nothing for a uniform leaf; see `bayescascade.cascades.standouts` for the rule.
+        """
+        return [] if self.level_probabilities is None else frequent_levels(self, leaf)
+
+    def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
         total = self.counts[0]
-        return (
+        is_uniform = self.level_probabilities is None
+        words = (
             f"{self.rule_words(leaf)}: {self.counts[leaf]:,.10g} of {total:,.10g} rows, "
             f"probability {self.probabilities[leaf]:.4g}, "
-            f"density {np.exp(self.log_densities[leaf]):.4g}, "
+            f"{'' if is_uniform else 'average '}density {np.exp(self.log_densities[leaf]):.4g}, "
             f"{self.relative_densities[leaf]:.3g} x uniform"
         )
+        if is_uniform:
+            return words
+        for how, standouts in (
+            ("mostly", self.standouts(leaf)),
+            ("rarely", rare_levels(self, leaf, codes)),
+        ):
+            told = " and ".join(one.words(self.schema) for one in standouts[:_MOST_TOLD])
+            words += f"; {how} {told}" if told else ""
+        return words
 
     # -- densities and draws -----------------------------------------------------------------------
 
@@ -161,15 +218,39 @@ class DensityTree:
         Cells coded -1 are missing and integrated out, so the result is then the density of the
         cells that are there. Rows outside the domain get -inf.
         """
+        with np.errstate(divide="ignore"):
+            log_probabilities = np.log(self.probabilities)
+            log_levels = (
+                None if self.level_probabilities is None else np.log(self.level_probabilities)
+            )
+        return self.score_codes_given(codes, log_probabilities, log_levels)
+
+    def score_codes_given(
+        self,
+        codes: NDArray[np.int32],
+        log_probabilities: NDArray[np.float64],
+        log_level_probabilities: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64]:
+        """Return what `score_codes` does, for other probabilities of the same leaves.
+
+        Parameters
+        ----------
+        codes : (p, n_rows) int32
+        log_probabilities : (n_nodes,) float64
+            Of the leaves; those of inner nodes are of no effect.
+        log_level_probabilities : (n_leaves, L) float64 or None
+            As `level_probabilities`, None exactly if those are.
+        """
         from bayescascade.cascades import kernels
 
-        n_nodes = self.tree.n_nodes
-        first = np.full(n_nodes, -1, np.int64)
-        following = np.full(n_nodes, -1, np.int64)
-        for node in range(n_nodes):
-            children = self.tree.children(node)
-            first[node] = children[0] if children else -1
-            following[children[:-1]] = children[1:]
+        first, following = self._links
+        if log_level_probabilities is None:
+            log_weights = log_probabilities - self.log_volumes
+            log_levels = np.empty((0, 0))
+        else:
+            log_weights = log_probabilities
+            widths = np.concatenate([column.widths for column in self.schema.columns])
+            log_levels = log_level_probabilities - np.log(widths)
         out = np.empty(codes.shape[1])
         kernels.score_rows(
             np.ascontiguousarray(codes, np.int32),
@@ -179,13 +260,27 @@ class DensityTree:
             following,
             self.tree.block.copy(),
             self.box_widths,
-            self.log_densities,
-            np.empty(n_nodes + 1, np.int64),
+            log_weights,
+            self.leaf_rows,
+            self._level_starts,
+            log_levels,
+            np.empty(self.tree.n_nodes + 1, np.int64),
             out,
         )
         for j, allowed in self.evidence.items():
             out[(codes[j] >= 0) & ~np.isin(codes[j], allowed)] = -np.inf
         return out
+
+    @cached_property
+    def _links(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First child and next sibling of every node, -1 for none, each (n_nodes,) int64."""
+        first = np.full(self.tree.n_nodes, -1, np.int64)
+        following = np.full(self.tree.n_nodes, -1, np.int64)
+        for node in range(self.tree.n_nodes):
+            children = self.tree.children(node)
+            first[node] = children[0] if children else -1
+            following[children[:-1]] = children[1:]
+        return first, following
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw (p, n) codes: a leaf by its probability, then every column within the leaf."""
@@ -196,8 +291,8 @@ class DensityTree:
         for leaf in np.unique(chosen):
             inside = np.flatnonzero(chosen == leaf)
             for j, left in enumerate(self.boxes[leaf]):
-                widths = self.schema.columns[j].widths[list(left)]
-                codes[j, inside] = rng.choice(left, size=inside.size, p=widths / widths.sum())
+                shares = self.level_shares(leaf, j)
+                codes[j, inside] = rng.choice(left, size=inside.size, p=shares)
         return codes
 
     def condition(self, evidence: Mapping[str, object]) -> "DensityTree":
@@ -211,8 +306,8 @@ class DensityTree:
         Returns
         -------
         DensityTree
-            Splits that the evidence decides are gone. Within a leaf rows are spread uniformly, so
-            a leaf that the evidence cuts keeps the share of its volume; `counts` are then expected.
+            Splits that the evidence decides are gone. A leaf that the evidence cuts keeps the share
+            of its volume, or of its level probabilities, that is left; `counts` are then expected.
 
         Raises
         ------
@@ -221,18 +316,18 @@ class DensityTree:
             if levels of an ordered column are not neighbors.
         """
         known = narrow_evidence(self.schema, self.evidence, evidence)
-        kept = self._restricted(known)
-        if not kept.probability > 0:
+        left = restricted(self, known)
+        probability = float(left.probabilities[0])
+        if not probability > 0:
             raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
-        flat = _Flat()
-        flat.add(kept, -1, 0, self.is_nominal)
         return DensityTree(
             self.schema,
-            Tree.from_nodes(flat.feature, flat.parent, flat.block),
-            np.array(flat.counts),
-            np.array(flat.probabilities) / kept.probability,
+            left.tree,
+            left.counts,
+            left.probabilities / probability,
             known,
-            self.evidence_probability * kept.probability,
+            self.evidence_probability * probability,
+            left.level_probabilities,
         )
 
     # -- as plain data -----------------------------------------------------------------------------
@@ -244,18 +339,22 @@ class DensityTree:
         (continuous: ``"interval": [low, high]`` for ``levels``; a missing level is None, or
         ``"missing": True`` beside an interval), leaves
         ``{"count": n, "volume": v, "probability": p, "density": p / v}``. A volume beyond the
-        largest float, 1.8e308, is infinite.
+        largest float, 1.8e308, is infinite. Independent leaves also have every level left of every
+        column: ``"levels": {name: [{"levels": [level], "probability": q}, ...], ...}``.
         """
         children = self.tree.children(node)
         if not children:
             with np.errstate(over="ignore"):  # over a thousand binary columns
                 volume = float(np.exp(self.log_volumes[node]))
-            return {
+            leaf: dict[str, Any] = {
                 "count": float(self.counts[node]),
                 "volume": volume,
                 "probability": float(self.probabilities[node]),
                 "density": float(np.exp(self.log_densities[node])),
             }
+            if self.level_probabilities is not None:
+                leaf["levels"] = self._levels_dict(node)
+            return leaf
         name = self.schema.columns[self.tree.feature[node]].name
         branches = [{**self._branch_dict(c), "child": self.to_dict(c)} for c in children]
         return {"feature": name, "branches": branches}
@@ -271,14 +370,18 @@ class DensityTree:
 
     def _branch_dict(self, node: int) -> dict[str, Any]:
         column = self.schema.columns[self.tree.feature[self.tree.parent[node]]]
-        codes = list(self._branch_codes(node))
-        missing = column.has_missing_level and codes[-1] == column.n_levels - 1
-        if column.kind != "continuous":
-            levels = [column.levels[code] for code in codes[: len(codes) - missing]]
-            return {"levels": [*levels, None] if missing else levels}
-        bins = codes[: len(codes) - missing]
-        interval = [column.edges[bins[0]], column.edges[bins[-1] + 1]] if bins else None
-        return {"interval": interval, "missing": True} if missing else {"interval": interval}
+        return _codes_dict(column, list(self._branch_codes(node)))
+
+    def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:
+        return {
+            column.name: [
+                {**_codes_dict(column, [code]), "probability": share}
+                for code, share in zip(
+                    self.boxes[leaf][j], self.level_shares(leaf, j).tolist(), strict=True
+                )
+            ]
+            for j, column in enumerate(self.schema.columns)
+        }
 
     def _leaves_for(self, codes: NDArray[np.int32]) -> Iterator[int]:
         """Yield the leaves that a coded row may be in, left to right."""
@@ -287,62 +390,13 @@ class DensityTree:
             if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
                 yield int(leaf)
 
-    def _restricted(self, evidence: Evidence, node: int = 0) -> "_Kept":
-        """Return what is left below a node, decided splits dropped."""
-        children = self.tree.children(node)
-        if not children:
-            share = 1.0
-            for j, allowed in evidence.items():
-                widths = self.schema.columns[j].widths
-                left = [code for code in self.boxes[node][j] if code in allowed]
-                share *= widths[left].sum() / self.box_widths[node, j]
-            return _Kept(LEAF, (), self.counts[node] * share, self.probabilities[node] * share)
-        column = int(self.tree.feature[node])
-        open_codes = evidence.get(column)
-        branches = []
-        for child in children:
-            codes = self._branch_codes(child)
-            if open_codes is not None:
-                codes = tuple(code for code in codes if code in open_codes)
-            if codes:
-                branches.append((codes, self._restricted(evidence, child)))
-        if len(branches) == 1:
-            return branches[0][1]
-        branches.sort(key=lambda branch: branch[0][0])
-        return _Kept(
-            column,
-            tuple(branches),
-            sum(kept.count for _, kept in branches),
-            sum(kept.probability for _, kept in branches),
-        )
 
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A subtree restricted to evidence."""
-
-    feature: int
-    branches: Sequence[tuple[tuple[int, ...], "_Kept"]]
-    count: float
-    probability: float
-
-
-class _Flat:
-    """Arrays of a tree under construction, in preorder."""
-
-    def __init__(self) -> None:
-        self.feature: list[int] = []
-        self.parent: list[int] = []
-        self.block: list[int] = []
-        self.counts: list[float] = []
-        self.probabilities: list[float] = []
-
-    def add(self, kept: _Kept, parent: int, block: int, is_nominal: Sequence[bool]) -> None:
-        index = len(self.feature)
-        self.feature.append(kept.feature)
-        self.parent.append(parent)
-        self.block.append(block)
-        self.counts.append(kept.count)
-        self.probabilities.append(kept.probability)
-        for codes, child in kept.branches:
-            self.add(child, index, pack_block(is_nominal[kept.feature], codes), is_nominal)
+def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
+    """Return codes of a column, ascending, as plain data; see `DensityTree.to_dict`."""
+    missing = column.has_missing_level and codes[-1] == column.n_levels - 1
+    if column.kind != "continuous":
+        levels = [column.levels[code] for code in codes[: len(codes) - missing]]
+        return {"levels": [*levels, None] if missing else levels}
+    bins = codes[: len(codes) - missing]
+    interval = [column.edges[bins[0]], column.edges[bins[-1] + 1]] if bins else None
+    return {"interval": interval, "missing": True} if missing else {"interval": interval}

@@ -18,7 +18,13 @@ from scipy.special import gammaln
 from bayescascade.cascades.blocks import full_block
 from bayescascade.schema import Schema
 
-__all__ = ["independent_log_inside", "level_starts", "levels_left", "root_box"]
+__all__ = [
+    "independent_log_inside",
+    "independent_probabilities",
+    "level_starts",
+    "levels_left",
+    "root_box",
+]
 
 _LOW_BITS = np.uint64((1 << 32) - 1)
 
@@ -90,3 +96,35 @@ def independent_log_inside(
     inside: NDArray[np.float64] = np.where(left, terms, 0.0).sum(axis=1)
     inside += (gammaln(total) - gammaln(weights + total)).sum(axis=1)
     return inside
+
+
+def independent_probabilities(
+    schema: Schema,
+    boxes: NDArray[np.uint64],
+    level_counts: NDArray[np.float64],
+    leaf_concentration: float,
+) -> NDArray[np.float64]:
+    """Return the probability of every level inside each box as an independent leaf.
+
+    Parameters
+    ----------
+    schema, boxes, level_counts
+        As in `independent_log_inside`.
+    leaf_concentration : float >= 0
+        ``a`` of the posterior mean ``(n_jc + a) / (n_l + a m_j)``; with 0 it is the share of the
+        rows, or of the width where there are none.
+
+    Returns
+    -------
+    (n, L) float64
+        Sums up to 1 over each column; 0 for levels not left.
+    """
+    starts = level_starts(schema)
+    left = levels_left(schema, boxes)
+    weights = np.where(left, level_counts + leaf_concentration, 0.0)
+    widths = np.concatenate([column.widths for column in schema.columns])
+    is_empty = np.add.reduceat(weights, starts[:-1], axis=1) == 0
+    weights = np.where(np.repeat(is_empty, schema.n_levels, axis=1), left * widths, weights)
+    totals = np.add.reduceat(weights, starts[:-1], axis=1)
+    probabilities: NDArray[np.float64] = weights / np.repeat(totals, schema.n_levels, axis=1)
+    return probabilities

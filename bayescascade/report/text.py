@@ -191,7 +191,10 @@ def _legend(model: "AnyEstimator", learned: Any, width: int) -> list[str]:
     """Return what the numbers in the table are."""
     if not hasattr(learned, "classes"):
         size = "cells" if model.schema_.n_cells is not None else "volume"
-        return [f"share: {_DENSITIES[model.density]}", f"density: share / {size}"]
+        legend = [f"share: {_DENSITIES[model.density]}", f"density: share / {size}"]
+        if getattr(learned, "level_probabilities", None) is not None:
+            legend.append("mostly: what stands out inside a leaf, and its probability")
+        return legend
     if not has_class_columns(learned, width):
         return ["probabilities: posterior means", "intervals: 95 % of the posterior"]
     return ["probabilities of the classes: posterior means", "intervals: see --json or to_dict()"]

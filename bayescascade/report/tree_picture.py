@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_tree", "tree_dot"]
 
 _LABEL_WIDTH = 28  # characters of a box's line
+_MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
 _FONT_SIZE = 9.0  # points
 _LINE = 0.165  # inches between two lines of text
 _PADDING = 0.08  # inches between a box's text and its edge
@@ -178,6 +179,8 @@ def _box_texts(density: "DensityTree") -> list[list[str]]:
         lines = [*wrap(words, _LABEL_WIDTH), f"{rows[node]} {noun}, {shares[node]}"]
         if density.tree.feature[node] < 0:
             lines.append(f"{ratios[node]} x uniform")
+            for standout in density.standouts(node)[:_MOST_STANDOUTS]:
+                lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
         boxes.append(lines)
     if density.evidence:
         probability = significant_text(math.log(density.evidence_probability))

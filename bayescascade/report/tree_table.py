@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from bayescascade.report.layout import Ink, flow, ljust, longest, printable, wrap
 from bayescascade.report.number_columns import NumberColumns, density_columns, ratio_style
 
@@ -19,6 +21,9 @@ _GAP, _LEAST_GAP = 3, 2  # columns before each number
 _LEAST_LABEL = 18  # columns that a label has at least beside its guides
 _WIDE_GUIDE, _NARROW_GUIDE = 3, 2  # columns per level of the tree
 
+_MOSTLY = "mostly "
+_MOST_LINES = 2  # on what stands out inside a leaf
+
 
 def node_columns(density: "DensityTree") -> NumberColumns:
     """Return the numbers of all nodes of a density tree as text."""
@@ -28,8 +33,10 @@ def node_columns(density: "DensityTree") -> NumberColumns:
 def tree_table(density: "DensityTree", width: int, ink: Ink) -> list[str]:
     """Return the lines of the table, header first, each at most `width` columns.
 
-    Long labels go on below, with the guides continued. Where the tree is too deep for its guides,
-    a subtree is cut off, numbered, and printed after the rest, under the rule that leads to it.
+    Long labels go on below, with the guides continued. Under an independent leaf are the levels
+    that stand out inside it, with their probabilities, as many as two lines hold. Where the tree is
+    too deep for its guides, a subtree is cut off, numbered, and printed after the rest, under the
+    rule that leads to it.
     """
     numbers = node_columns(density)
     widths = numbers.widths
@@ -51,7 +58,21 @@ def tree_table(density: "DensityTree", width: int, ink: Ink) -> list[str]:
         first, *others = wrap(row.label, label_room, len(row.below) - len(row.guide))
         label = ink("dim", row.guide) + ljust(first, label_room)
         lines.append(label + "".join(most) + ink(ratio_style(log_ratios[row.node]), ratio))
-        lines.extend(ink("dim", row.below) + other for other in others)
+        inside = _standout_lines(density, row.node, width - cell_len(row.below))
+        lines.extend(ink("dim", row.below) + line for line in [*others, *inside])
+    return lines
+
+
+def _standout_lines(density: "DensityTree", node: int, width: int) -> list[str]:
+    """Return what stands out inside a leaf; nothing for an inner node."""
+    lines: list[str] = []
+    if not density.tree.children(node):
+        pieces: list[str] = []
+        for standout in density.standouts(node):
+            longer = [*pieces, standout.words(density.schema)]
+            flowed = flow(longer, width, len(_MOSTLY), first=_MOSTLY)
+            if len(flowed) <= _MOST_LINES:
+                pieces, lines = longer, flowed
     return lines
 
 

@@ -12,6 +12,7 @@ from tests.cascades.problems import (
     BINS,
     BRANCH,
     FRACTIONAL,
+    INDEPENDENT,
     LEAF,
     MULTIWAY,
     ORDINAL,
@@ -65,7 +66,7 @@ def _problems(conditional):
                 yield node
 
 
-@each(BINARY, MULTIWAY, BINS, ORDINAL, models=[LEAF, BRANCH])
+@each(BINARY, MULTIWAY, BINS, ORDINAL, models=[LEAF, BRANCH, INDEPENDENT])
 def test_conditional_is_joint_over_marginal(problem, model, rng):
     """On every cell, whatever is known."""
     for index in rng.choice(len(problem.trees), size=6, replace=False):
@@ -76,7 +77,7 @@ def test_conditional_is_joint_over_marginal(problem, model, rng):
                 assert_conditional(density, conditional, {j: codes})
 
 
-@each(MULTIWAY, FRACTIONAL, BINS, models=[LEAF])
+@each(MULTIWAY, FRACTIONAL, BINS, models=[LEAF, INDEPENDENT])
 def test_evidence_may_be_given_in_steps(problem, model, rng):
     """First the one fact, then the other, is both facts at once."""
     for index in rng.choice(len(problem.trees), size=6, replace=False):

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.cascades.density import DensityTree
+from bayescascade.cascades.leaves import independent_probabilities, root_box
 from bayescascade.cascades.models import empirical_probabilities
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import DataError
@@ -18,6 +19,9 @@ from tests.cascades.problems import (
     BINARY,
     BINS,
     FRACTIONAL,
+    INDEPENDENT,
+    INDEPENDENT_BRANCH,
+    MODELS,
     MULTIWAY,
     ORDINAL,
     TERNARY_THREE_WAY,
@@ -26,6 +30,7 @@ from tests.cascades.problems import (
 from tests.statistical.chi_square import fits
 
 DENSITIES = ("posterior_mean", "empirical")
+WITH_INDEPENDENT = (*MODELS, INDEPENDENT, INDEPENDENT_BRANCH)
 
 
 def density_of(problem, model, tree, density="posterior_mean"):
@@ -36,7 +41,15 @@ def density_of(problem, model, tree, density="posterior_mean"):
         probabilities = empirical_probabilities(tree, counts)
     else:
         probabilities = posterior.model.probabilities(tree, counts)
-    return DensityTree(problem.table.schema, tree, counts, probabilities, {})
+    schema, levels = problem.table.schema, None
+    if posterior.model.leaf == "independent":
+        levels = independent_probabilities(
+            schema,
+            tree.boxes(root_box(schema))[tree.leaves],
+            posterior.level_counts(tree)[tree.leaves],
+            0.0 if density == "empirical" else posterior.model.leaf_concentration,
+        )
+    return DensityTree(schema, tree, counts, probabilities, {}, level_probabilities=levels)
 
 
 def cells_of(schema):
@@ -46,7 +59,7 @@ def cells_of(schema):
     return np.ascontiguousarray(cells), np.prod(widths, axis=0)
 
 
-@each(BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, TERNARY_THREE_WAY)
+@each(BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, TERNARY_THREE_WAY, models=WITH_INDEPENDENT)
 @pytest.mark.parametrize("density", DENSITIES)
 def test_densities_integrate_to_one(problem, model, density):
     """Otherwise scores of different models could not be compared."""
@@ -78,7 +91,7 @@ def test_posterior_means_are_those_of_the_dirichlet(problem, model):
         assert len(reference.leaves_of(nested, problem.n_levels)) == tree_density.n_leaves
 
 
-@each(BINARY, BINS)
+@each(BINARY, BINS, models=WITH_INDEPENDENT)
 @pytest.mark.parametrize("density", DENSITIES)
 def test_missing_cells_are_integrated_out(problem, model, density):
     """A row's score without a cell is the sum over what the cell could have been."""
@@ -101,14 +114,14 @@ def test_missing_cells_are_integrated_out(problem, model, density):
                 assert found[i] == pytest.approx(expected, rel=1e-12, abs=1e-300)
 
 
-@each(BINS)
+@each(BINS, models=WITH_INDEPENDENT)
 def test_a_row_of_missing_cells_has_density_one(problem, model):
     """Nothing is known of it, and nothing is what it says."""
     density = density_of(problem, model, problem.trees[20])
     assert density.score_codes(np.full((2, 1), -1, np.int32))[0] == pytest.approx(0.0, abs=1e-12)
 
 
-@each(BINS, MULTIWAY)
+@each(BINS, MULTIWAY, models=WITH_INDEPENDENT)
 def test_draws_have_the_density(problem, model, rng):
     """Synthetic rows must have the frequencies that the printed tree states."""
     density = density_of(problem, model, problem.trees[len(problem.trees) // 2])

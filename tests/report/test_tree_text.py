@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,13 @@ from bayescascade.column import Column
 from bayescascade.errors import ParameterError
 from bayescascade.report.text import tree_text
 from bayescascade.schema import Schema
-from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
+from tests.report.trees import (
+    TITANIC,
+    density_tree,
+    random_density,
+    titanic_tree,
+    with_independent_leaves,
+)
 
 GOLDEN = """\
                                rows     share   cells   density   x uniform
@@ -58,18 +65,38 @@ def test_layout_is_the_documented_one() -> None:
     assert tree_text(titanic_tree()) == GOLDEN
 
 
+def test_levels_that_stand_out_are_below_their_leaf() -> None:
+    """Guides go on beside them, numbers do not move, and the most telling comes first."""
+    inside = [
+        [0.7, 0.1, 0.1, 0.1, 1, 0, 1, 0],
+        [0.4, 0.3, 0.2, 0.1, 1, 0, 0, 1],
+        [0.05, 0.05, 0.85, 0.05, 0, 1, 0.1, 0.9],
+    ]
+    nested = (1, [((0,), (2, [((0,), None), ((1,), None)])), ((1,), None)])
+    density = density_tree(TITANIC, nested, [45, 425, 1731])
+    independent = replace(density, level_probabilities=np.array(inside))
+    lines = tree_text(independent).splitlines()
+    assert lines.pop() == "      mostly class is 3rd 0.85   age is adult 0.90"
+    assert lines.pop(4) == "│  │     mostly class is 1st 0.70"
+    assert lines == tree_text(density).splitlines()
+
+
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_splits=st.integers(0, 60),
     depth_bias=st.sampled_from([0.0, 0.5, 1.0]),
     width=st.sampled_from([60, 80, 120]),
+    is_independent=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
 def test_any_tree_fits_its_width_and_shows_every_node(
-    seed: int, n_splits: int, depth_bias: float, width: int
+    seed: int, n_splits: int, depth_bias: float, width: int, is_independent: bool
 ) -> None:
     """A line that is too long wraps in a terminal and the tree can no longer be read."""
-    density = random_density(np.random.default_rng(seed), MIXED, n_splits, depth_bias)
+    rng = np.random.default_rng(seed)
+    density = random_density(rng, MIXED, n_splits, depth_bias)
+    if is_independent:
+        density = with_independent_leaves(rng, density)
     text = tree_text(density, width=width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
     rows = parsed_rows(text)

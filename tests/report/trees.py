@@ -1,11 +1,13 @@
 """Density trees for tests of what is printed: made up, so that nothing needs to be fitted."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayescascade.cascades.density import DensityTree
+from bayescascade.cascades.leaves import level_starts, levels_left, root_box
 from bayescascade.cascades.tree import Tree
 from bayescascade.column import Column
 from bayescascade.schema import Schema
@@ -72,3 +74,12 @@ def random_density(
     n_leaves = len(leaves)
     counts = np.floor(rng.exponential(1.0, n_leaves) ** 4 * 50)
     return density_tree(schema, root[0], counts.tolist(), alpha=2.0)
+
+
+def with_independent_leaves(rng: np.random.Generator, density: DensityTree) -> DensityTree:
+    """Return a density with the same tree, and random probabilities inside its leaves."""
+    schema, leaves = density.schema, density.tree.leaves
+    left = levels_left(schema, density.tree.boxes(root_box(schema))[leaves])
+    weights = np.where(left, rng.exponential(1.0, left.shape) ** 3 + 1e-9, 0.0)
+    totals = np.add.reduceat(weights, level_starts(schema)[:-1], axis=1)
+    return replace(density, level_probabilities=weights / totals.repeat(schema.n_levels, axis=1))

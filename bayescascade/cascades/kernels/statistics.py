@@ -46,7 +46,10 @@ def score_rows(
     following: Array,
     block: Array,
     box_width: Array,
-    log_density: Array,
+    log_weight: Array,
+    leaf: Array,
+    offset: Array,
+    log_level: Array,
     stack: Array,
     out: Array,
 ) -> None:
@@ -54,11 +57,16 @@ def score_rows(
 
     codes (p, n) int32, -1 where missing; nominal (p,) bool; feature, first, following (m,) int64:
     the tree's columns, first children and next siblings, -1 for none; block (m,) uint64;
-    box_width (m, p) float64: total width of each column's levels at a node; log_density (m,)
-    float64, at leaves; stack (m + 1,) int64: scratch; out (n,) float64. A row that no leaf holds
-    gets minus infinity.
+    box_width (m, p) float64: total width of each column's levels at a node; stack (m + 1,) int64:
+    scratch; out (n,) float64. A row that no leaf holds gets minus infinity.
+
+    Uniform leaves: log_weight (m,) float64 has their log densities, log_level no rows. Independent
+    ones: log_weight has their log probabilities, log_level (n_leaves, L) float64 the log densities
+    inside, by column, of every level; leaf (m,) int64 is a node's row in it, offset (p,) int64 a
+    column's first level.
     """
     p, n_rows = codes.shape
+    is_uniform = log_level.shape[0] == 0
     for row in range(n_rows):
         best = -np.inf
         total = 0.0
@@ -69,10 +77,13 @@ def score_rows(
             node = stack[size]
             j = feature[node]
             if j < 0:
-                value = log_density[node]
+                value = log_weight[node]
                 for k in range(p):
-                    if codes[k, row] < 0:
+                    code = codes[k, row]
+                    if is_uniform and code < 0:
                         value += log(box_width[node, k])
+                    elif not is_uniform and code >= 0:
+                        value += log_level[leaf[node], offset[k] + code]
                 if value > best:
                     total = total * exp(best - value) + 1.0
                     best = value
