@@ -5,13 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.cascades.counted_tree import CountedTree
 from bayescascade.cascades.density import DensityTree
+from bayescascade.cascades.leaves import (
+    independent_log_inside,
+    independent_probabilities,
+    root_box,
+)
 from bayescascade.cascades.models import CascadeModel, empirical_probabilities
 from bayescascade.cascades.posterior import CascadePosterior
 from bayescascade.cascades.tree import Tree
+from bayescascade.errors import ParameterError
 from bayescascade.estimator import DENSITIES, DensityEstimator
 from bayescascade.report.inference_data import PosteriorRun
 from bayescascade.table import Table
@@ -63,26 +70,79 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             settings=settings,
         )
 
+    def density_tree(self, tree: Tree) -> DensityTree:
+        """Return a state as what a user reads, such as a draw in ``run_.draws``.
+
+        Parameters
+        ----------
+        tree : Tree
+            Over the columns that the model was fitted to.
+
+        Returns
+        -------
+        DensityTree
+            With counts of the rows that the model was fitted to, which a loaded model lacks.
+
+        Raises
+        ------
+        ParameterError
+            If the tree is not one over the model's columns.
+        """
+        check_is_fitted(self, "_best")
+        is_nominal = [column.kind == "nominal" for column in self.schema_.columns]
+        problem = next(tree.problems(is_nominal, self.schema_.n_levels.tolist()), None)
+        if problem is not None:
+            raise ParameterError(f"tree must be one over the model's columns: {problem}")
+        return self._readable(self._count(tree))
+
     def _count(self, state: Tree) -> CountedTree:
-        return CountedTree(state, self.posterior_.node_statistics(state)[0])
+        counts, _ = self.posterior_.node_statistics(state)
+        if self.posterior_.model.leaf == "uniform":
+            return CountedTree(state, counts)
+        return CountedTree(state, counts, self.posterior_.level_counts(state)[state.leaves])
 
     def _readable(self, counted: CountedTree) -> DensityTree:
         check_choice("density", self.density, DENSITIES)
-        if self.density == "empirical":
-            probabilities = empirical_probabilities(counted.tree, counted.counts)
-        else:
-            probabilities = self._model().probabilities(counted.tree, counted.counts)
-        return DensityTree(self.schema_, counted.tree, counted.counts, probabilities, {})
+        tree, counts, model = counted.tree, counted.counts, self._model()
+        is_empirical = self.density == "empirical"
+        levels = None
+        if counted.level_counts is not None:
+            levels = independent_probabilities(
+                self.schema_,
+                tree.boxes(root_box(self.schema_))[tree.leaves],
+                counted.level_counts,
+                0.0 if is_empirical else model.leaf_concentration,
+            )
+        return DensityTree(
+            self.schema_,
+            tree,
+            counts,
+            empirical_probabilities(tree, counts)
+            if is_empirical
+            else model.probabilities(tree, counts),
+            {},
+            level_probabilities=levels,
+        )
 
     def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
-        return CountedTree.from_record(record, self.schema_)
+        is_independent = self._model().leaf == "independent"
+        return CountedTree.from_record(record, self.schema_, has_level_counts=is_independent)
 
     def _log_density(self, counted: CountedTree) -> float:
-        tree, counts = counted.tree, counted.counts
-        log_volumes = DensityTree(self.schema_, tree, counts, np.ones(tree.n_nodes), {}).log_volumes
-        model = self._model()
+        tree, counts, model = counted.tree, counted.counts, self._model()
+        if counted.level_counts is None:
+            log_volumes = DensityTree(self.schema_, tree, counts, counts, {}).log_volumes
+            log_inside = -counts * log_volumes
+        else:
+            log_inside = np.zeros(tree.n_nodes)
+            log_inside[tree.leaves] = independent_log_inside(
+                self.schema_,
+                tree.boxes(root_box(self.schema_))[tree.leaves],
+                counted.level_counts,
+                model.leaf_concentration,
+            )
         log_prior = model.log_prior(tree, self.schema_.n_columns)
-        return log_prior + model.log_likelihood(tree, counts, -counts * log_volumes)
+        return log_prior + model.log_likelihood(tree, counts, log_inside)
 
 
 def _columns_of(tree: Tree) -> Sequence[int]:

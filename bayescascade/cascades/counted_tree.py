@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.cascades.leaves import level_starts, levels_left, root_box
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ModelFileError
 from bayescascade.schema import Schema
 
 __all__ = ["CountedTree"]
+
+_TOLERANCE = 1e-6  # between a leaf's count and the sum of its levels', which may be rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +26,14 @@ class CountedTree:
     ----------
     tree : Tree
     counts : (n_nodes,) float64
+    level_counts : (n_leaves, L) float64 or None
+        Of independent leaves, left to right: the weight of every level of every column, the levels
+        of one column after those of the one before. None for uniform leaves, which need none.
     """
 
     tree: Tree
     counts: NDArray[np.float64]
+    level_counts: NDArray[np.float64] | None = None
 
     @property
     def total(self) -> float:
@@ -35,11 +42,23 @@ class CountedTree:
 
     def to_record(self) -> dict[str, Any]:
         """Return the tree and the weights of its leaves, from which those above follow."""
-        return {**self.tree.to_flat(), "leaf_counts": self.counts[self.tree.leaves].tolist()}
+        record = {**self.tree.to_flat(), "leaf_counts": self.counts[self.tree.leaves].tolist()}
+        if self.level_counts is not None:
+            record["level_counts"] = self.level_counts.tolist()
+        return record
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "CountedTree":
+    def from_record(
+        cls, record: Mapping[str, Any], schema: Schema, *, has_level_counts: bool = False
+    ) -> "CountedTree":
         """Rebuild from what `to_record` returned.
+
+        Parameters
+        ----------
+        record : mapping
+        schema : Schema
+        has_level_counts : bool
+            Whether there must be counts of levels in the leaves, or must be none.
 
         Raises
         ------
@@ -67,4 +86,33 @@ class CountedTree:
         counts[leaves] = leaf_counts
         for node in range(tree.n_nodes - 1, 0, -1):
             counts[tree.parent[node]] += counts[node]
-        return cls(tree, counts)
+        if ("level_counts" in record) != has_level_counts:
+            raise ModelFileError(
+                "a saved tree must have counts of levels exactly if its leaves are independent"
+            )
+        if not has_level_counts:
+            return cls(tree, counts)
+        return cls(tree, counts, _read_level_counts(record["level_counts"], tree, counts, schema))
+
+
+def _read_level_counts(
+    told: Any, tree: Tree, counts: NDArray[np.float64], schema: Schema
+) -> NDArray[np.float64]:
+    """Return the counts of levels in a tree's leaves, checked; `told` may be anything."""
+    level_counts = np.array(told, np.float64)
+    left = levels_left(schema, tree.boxes(root_box(schema))[tree.leaves])
+    if level_counts.shape != left.shape:
+        raise ModelFileError(
+            f"a saved tree's counts of levels must be {left.shape[0]} lists of {left.shape[1]}, "
+            f"got an array of shape {level_counts.shape}"
+        )
+    if not (np.isfinite(level_counts) & (level_counts >= 0) & (left | (level_counts == 0))).all():
+        raise ModelFileError(
+            "a saved tree's counts of levels must be finite, >= 0, and 0 for levels not in the leaf"
+        )
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(level_counts, level_starts(schema)[:-1], axis=1)
+    expected = counts[tree.leaves, np.newaxis]
+    if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
+        raise ModelFileError("a saved tree's counts of levels must sum up to those of its leaves")
+    return level_counts
