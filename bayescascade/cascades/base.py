@@ -13,7 +13,7 @@ from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.leaves import (
     independent_log_inside,
     independent_probabilities,
-    root_box,
+    leaf_boxes,
 )
 from bayescascade.cascades.models import CascadeModel, empirical_probabilities
 from bayescascade.cascades.posterior import CascadePosterior
@@ -104,24 +104,16 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     def _readable(self, counted: CountedTree) -> DensityTree:
         check_choice("density", self.density, DENSITIES)
         tree, counts, model = counted.tree, counted.counts, self._model()
-        is_empirical = self.density == "empirical"
+        if self.density == "empirical":
+            probabilities, a = empirical_probabilities(tree, counts), 0.0
+        else:
+            probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
         levels = None
         if counted.level_counts is not None:
-            levels = independent_probabilities(
-                self.schema_,
-                tree.boxes(root_box(self.schema_))[tree.leaves],
-                counted.level_counts,
-                0.0 if is_empirical else model.leaf_concentration,
-            )
+            boxes = leaf_boxes(self.schema_, tree)
+            levels = independent_probabilities(self.schema_, boxes, counted.level_counts, a)
         return DensityTree(
-            self.schema_,
-            tree,
-            counts,
-            empirical_probabilities(tree, counts)
-            if is_empirical
-            else model.probabilities(tree, counts),
-            {},
-            level_probabilities=levels,
+            self.schema_, tree, counts, probabilities, {}, level_probabilities=levels
         )
 
     def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
@@ -131,15 +123,13 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     def _log_density(self, counted: CountedTree) -> float:
         tree, counts, model = counted.tree, counted.counts, self._model()
         if counted.level_counts is None:
-            log_volumes = DensityTree(self.schema_, tree, counts, counts, {}).log_volumes
-            log_inside = -counts * log_volumes
+            density = DensityTree(self.schema_, tree, counts, np.ones(tree.n_nodes), {})
+            log_inside = -counts * density.log_volumes
         else:
             log_inside = np.zeros(tree.n_nodes)
+            boxes = leaf_boxes(self.schema_, tree)
             log_inside[tree.leaves] = independent_log_inside(
-                self.schema_,
-                tree.boxes(root_box(self.schema_))[tree.leaves],
-                counted.level_counts,
-                model.leaf_concentration,
+                self.schema_, boxes, counted.level_counts, model.leaf_concentration
             )
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.cascades.leaves import level_starts, levels_left, root_box
+from bayescascade.cascades.leaves import leaf_boxes, level_starts, levels_left
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ModelFileError
 from bayescascade.schema import Schema
@@ -100,7 +100,7 @@ def _read_level_counts(
 ) -> NDArray[np.float64]:
     """Return the counts of levels in a tree's leaves, checked; `told` may be anything."""
     level_counts = np.array(told, np.float64)
-    left = levels_left(schema, tree.boxes(root_box(schema))[tree.leaves])
+    left = levels_left(schema, leaf_boxes(schema, tree))
     if level_counts.shape != left.shape:
         raise ModelFileError(
             f"a saved tree's counts of levels must be {left.shape[0]} lists of {left.shape[1]}, "

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.cascades.blocks import full_block
+from bayescascade.cascades.tree import Tree
 from bayescascade.schema import Schema
 
 __all__ = [
     "independent_log_inside",
     "independent_probabilities",
+    "leaf_boxes",
     "level_starts",
     "levels_left",
     "root_box",
@@ -33,6 +35,11 @@ def root_box(schema: Schema) -> NDArray[np.uint64]:
     """Return the block of all levels of every column, (p,) uint64."""
     blocks = [full_block(c.kind == "nominal", c.n_levels) for c in schema.columns]
     return np.array(blocks, np.uint64)
+
+
+def leaf_boxes(schema: Schema, tree: Tree) -> NDArray[np.uint64]:
+    """Return the blocks that are left of every column in a tree's leaves, (n_leaves, p) uint64."""
+    return tree.boxes(root_box(schema))[tree.leaves]
 
 
 def level_starts(schema: Schema) -> NDArray[np.int64]:

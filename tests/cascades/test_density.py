@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.cascades.density import DensityTree
-from bayescascade.cascades.leaves import independent_probabilities, root_box
+from bayescascade.cascades.leaves import independent_probabilities, leaf_boxes
 from bayescascade.cascades.models import empirical_probabilities
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import DataError
@@ -45,7 +45,7 @@ def density_of(problem, model, tree, density="posterior_mean"):
     if posterior.model.leaf == "independent":
         levels = independent_probabilities(
             schema,
-            tree.boxes(root_box(schema))[tree.leaves],
+            leaf_boxes(schema, tree),
             posterior.level_counts(tree)[tree.leaves],
             0.0 if density == "empirical" else posterior.model.leaf_concentration,
         )

@@ -295,3 +295,16 @@ def test_constant_columns_are_noted():
     model = BranchCascade(**QUICK).fit(people()[["sex", "crew"]].assign(ship="titanic"))
     assert any('"ship" is constant' in note for note in model.summary_.notes)
     assert 2 not in model.tree_.tree.features_used
+
+
+@both
+def test_any_draw_can_be_read(estimator):
+    """The second most probable tree may be the one that makes sense."""
+    model = fitted(estimator)
+    tree = model.run_.draws[-1][-1]
+    density = model.density_tree(tree)
+    assert density.tree == tree
+    assert density.counts[0] == model.tree_.counts[0]
+    assert model.density_tree(model.tree_.tree).to_dict() == model.tree_.to_dict()
+    with pytest.raises(ParameterError, match="tree must be one over the model's columns: a split"):
+        model.density_tree(Tree.from_nested((9, [((0,), None), ((1,), None)]), [True] * 10))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayescascade.cascades.density import DensityTree
-from bayescascade.cascades.leaves import level_starts, levels_left, root_box
+from bayescascade.cascades.leaves import leaf_boxes, level_starts, levels_left
 from bayescascade.cascades.tree import Tree
 from bayescascade.column import Column
 from bayescascade.schema import Schema
@@ -78,8 +78,8 @@ def random_density(
 
 def with_independent_leaves(rng: np.random.Generator, density: DensityTree) -> DensityTree:
     """Return a density with the same tree, and random probabilities inside its leaves."""
-    schema, leaves = density.schema, density.tree.leaves
-    left = levels_left(schema, density.tree.boxes(root_box(schema))[leaves])
+    schema = density.schema
+    left = levels_left(schema, leaf_boxes(schema, density.tree))
     weights = np.where(left, rng.exponential(1.0, left.shape) ** 3 + 1e-9, 0.0)
     totals = np.add.reduceat(weights, level_starts(schema)[:-1], axis=1)
     return replace(density, level_probabilities=weights / totals.repeat(schema.n_levels, axis=1))
