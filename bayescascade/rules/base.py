@@ -49,7 +49,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
 
     @property
     def n_candidates_(self) -> NDArray[np.int64]:
-        """Number of candidates of 0 (none), 1, .. max_size conditions, (max_size + 1,) int64."""
+        """Number of candidates for rules of 0 (none), 1, .. conditions, int64."""
         check_is_fitted(self, "_best")
         if "posterior_" in self.__dict__:
             return self.posterior_.antecedents.n_of_size
@@ -112,7 +112,8 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         return {"n_candidates": self.n_candidates_.tolist()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        self._n_candidates = read_numbers_of_candidates(record["n_candidates"], self.max_size)
+        most = min(self.max_size, self.schema_.n_columns)
+        self._n_candidates = read_numbers_of_candidates(record["n_candidates"], most)
 
 
 def _candidate_words(

@@ -50,7 +50,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     concentration : float > 0
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
     max_size : int >= 1
-        Most conditions of a rule, at most the number of columns.
+        Most conditions of a rule; no more than there are columns are ever used.
     min_support : float in [0, 1)
         Share of the rows, by weight, that a candidate for a rule captures at least.
     n_bins : int >= 2

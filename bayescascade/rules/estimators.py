@@ -46,8 +46,8 @@ class DensityRuleList(
     concentration : float > 0
         Dirichlet parameter of every part: as if that many rows had been seen in each.
     max_size : int >= 1
-        Most conditions of a rule, at most the number of columns. All conjunctions up to that size
-        are candidates: their number grows quickly with it.
+        Most conditions of a rule; no more than there are columns are ever used. All conjunctions up
+        to that size are candidates: their number grows quickly with it.
     density : {"posterior_mean", "empirical"}
         Probability of a part: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
         an empty part.
@@ -81,8 +81,8 @@ class DensityRuleList(
     ----------
     rules_ : DensityList
         The most probable list found.
-    n_candidates_ : (max_size + 1,) int64
-        Number of candidates for rules of 0 (none), 1, .. max_size conditions.
+    n_candidates_ : (min(max_size, n_columns) + 1,) int64
+        Number of candidates for rules of 0 (none), 1, .. conditions.
     log_posterior_ : float
         Log posterior density of `rules_`, nats, unnormalized.
     posterior_ : DensityListPosterior

@@ -47,8 +47,9 @@ def mine_antecedents(
     weights : (n,) float64 > 0
     labels : (n,) int in [0, n_classes)
     n_classes : int >= 1
-    max_size : int in [1, n_features]
-        Most conditions of a candidate.
+    max_size : int >= 1
+        Most conditions of a candidate; each is on a column of its own, so that more than there are
+        columns is no more than these.
     min_support : float in [0, 1)
         Share of the rows, by weight, that a candidate captures at least; 0 takes all candidates,
         those that capture no row included.
@@ -61,13 +62,7 @@ def mine_antecedents(
         If a parameter is out of its range, no candidate reaches the support, or the candidates
         would take more memory; the message says which parameters to change.
     """
-    n_columns = schema.n_columns
-    check_integer("max_size", max_size, minimum=1)
-    if max_size > n_columns:
-        raise ParameterError(
-            f"max_size must be at most the number of columns, {n_columns} "
-            f"(n_features = {n_columns}), got {max_size}"
-        )
+    max_size = min(check_integer("max_size", max_size, minimum=1), schema.n_columns)
     check_real("min_support", min_support, minimum=0.0, below=1.0)
     check_real("memory_limit", memory_limit, above=0.0)
     n_items = [n_conditions(column) for column in schema.columns]

@@ -106,7 +106,7 @@ class RuleListPosterior(ABC):
             "expected_rules": prior.expected_rules,
             "expected_size": prior.expected_size,
             "concentration": self.concentration,
-            "max_size": self.antecedents.max_size,
+            "max_size": int(max_size),
         }
 
     # -- the contract ------------------------------------------------------------------------------
@@ -320,8 +320,8 @@ class DensityListPosterior(RuleListPosterior):
         See `ListPrior`.
     concentration : float > 0
         Dirichlet parameter of every part.
-    max_size : int from 1 to the number of columns
-        Most conditions of a rule.
+    max_size : int >= 1
+        Most conditions of a rule; no more than there are columns are ever used.
     memory_limit : float > 0
         Gigabytes that the candidates may take.
     """

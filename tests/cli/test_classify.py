@@ -218,7 +218,6 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
         (["--target", "age", "--weights", "fate"], 'weights names the unknown column "fate"'),
         (["--target", "age", "--weights", "sex"], 'weights column "sex" must hold numbers'),
         (["--target", "age", "--nominal", "fate"], 'nominal names the unknown column "fate"'),
-        (["--target", "age", "--max-size", "4"], "must be at most the number of columns, 3"),
         (["--target", "age", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
         (["--target", "age", "--min-support", "0.9"], "min_support must be at most 0.786, the"),
         (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
@@ -253,7 +252,6 @@ def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.Mon
         ("a,b\nx,1.5\ny,2.5\n", [], 'column "b" must hold text, whole numbers or truth values'),
         ("a,b\n,1\ny,2\n", [], 'column "a" has a missing cell (NaN) in row 1: fill it, drop'),
         ("a,b\n,1\n,2\n", ["--missing", "level"], 'column "a" has only missing cells: drop it'),
-        ("a,b\nx,1\ny,2\n", [], "at most the number of columns, 1 (n_features = 1), got 2"),
         ("b\n1\n2\n", [], "at least one column besides b must be used, got none"),
         ("a,a,b\nx,y,1\nx,y,2\n", [], 'column names must be different, got "a" more than once'),
         ("a,b\nx,1\ny\n", [], "every row must have 2 cells, got 1 in row 2"),
@@ -272,6 +270,16 @@ def test_data_that_cannot_be_used(
     out = tmp_path / "m.json"
     assert_error(run("classify", path, "--target", "b", *options, "--out", out, *FEW), message)
     assert not out.exists()
+
+
+def test_one_column_is_enough(tmp_path: Path) -> None:
+    """Of a rule's two conditions there is one, and nobody need say so."""
+    (tmp_path / "one.csv").write_text("a,b\n" + "x,1\ny,2\n" * 9)
+    path = tmp_path / "m.json"
+    found = run("classify", tmp_path / "one.csv", "--target", "b", "--out", path, *FEW)
+    assert found.exit_code == 0, found.stderr
+    assert run("show", path).stdout == found.stdout
+    assert run("predict", path, tmp_path / "one.csv").stdout.count("\n") == 19
 
 
 def test_a_constant_column_is_noted(tmp_path: Path) -> None:

@@ -34,10 +34,6 @@ def test_nothing_works_before_fit():
         ({"expected_size": -1.0}, "expected_size must be a finite number > 0, got -1.0"),
         ({"concentration": "1"}, "concentration must be a finite number > 0, got '1'"),
         ({"max_size": 0}, "max_size must be an integer >= 1, got 0"),
-        (
-            {"max_size": 5},
-            r"max_size must be at most the number of columns, 4 \(n_features = 4\), got 5",
-        ),
         ({"min_support": 1.0}, "min_support must be a finite number >= 0 and < 1, got 1.0"),
         ({"min_support": 0.97}, "min_support must be at most 0"),
         ({"n_bins": 1}, "n_bins must be an integer from 2 to 65535, got 1"),

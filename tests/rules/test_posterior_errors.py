@@ -60,10 +60,13 @@ def test_max_size_is_a_positive_integer(posterior, value):
 
 @pytest.mark.parametrize("posterior", [labeled, unlabeled])
 @pytest.mark.parametrize("value", [3, 10**9])
-def test_max_size_is_at_most_the_number_of_columns(posterior, value):
-    """The label is no column of a rule."""
-    with pytest.raises(ParameterError, match=f"^max_size must be at most .*2.*, got {value}"):
-        posterior(max_size=value)
+def test_rules_have_no_more_conditions_than_columns(posterior, value):
+    """Whoever has one column need not know of `max_size`; the label is no column of a rule."""
+    longest, capped = posterior(max_size=2), posterior(max_size=value)
+    assert capped.antecedents.n_of_size.tolist() == longest.antecedents.n_of_size.tolist()
+    assert capped.antecedents.max_size == 2
+    state = capped.initial_state(np.random.default_rng(1))
+    assert capped.log_density(state) == longest.log_density(state)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, 5, math.nan, "0.1", None, True])

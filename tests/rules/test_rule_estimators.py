@@ -240,7 +240,6 @@ def test_arviz():
         ({"expected_size": -1.0}, "expected_size must be a finite number > 0, got -1.0"),
         ({"concentration": None}, "concentration must be a finite number > 0, got None"),
         ({"max_size": 1.0}, "max_size must be an integer >= 1, got 1.0"),
-        ({"max_size": 5}, "max_size must be at most the number of columns, 4"),
         ({"density": "mean"}, "density must be one of"),
         ({"predictive": "mean"}, "predictive must be one of"),
         ({"search": "anneal", "predictive": "average"}, "anneal"),

@@ -109,6 +109,21 @@ def test_classes_keep_their_type(labels, tmp_path):
     assert loaded.classes_.tolist() == model.classes_.tolist()
 
 
+@pytest.mark.parametrize("model", [DensityRuleList(**QUICK), RuleListClassifier(**QUICK)])
+def test_models_of_one_column(model, tmp_path):
+    """Rules of two conditions are allowed by default, and there are none."""
+    frame = people()[["sex"]]
+    model.fit(frame, fates(people())).save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert model.n_candidates_.tolist() == loaded.n_candidates_.tolist() == [0, 2]
+    assert loaded.max_size == 2
+    assert loaded.score(frame, fates(people())) == model.score(frame, fates(people()))
+    record = json.loads((tmp_path / "model.json").read_text())
+    record["n_candidates"].append(0)
+    with pytest.raises(ModelFileError, match=r"for 0 \(none\) to 1 conditions"):
+        bayescascade.load(write(tmp_path, record))
+
+
 def test_a_loaded_model_says_that_it_has_no_data(saved, tmp_path):
     """The posterior needs the rows, which are not saved; it can be fitted anew."""
     model, record = saved
