@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.rules import posterior as posteriors
+from bayescascade.rules import list_posterior as posteriors
 from bayescascade.rules.rule_list import RuleList
 from tests.rules.problems import (
     BINS,
