@@ -1,0 +1,137 @@
+"""What the kernels of the exact recursion share, by name.
+
+A *box* keeps one block of levels per column: its digits are the blocks' ids, ascending from small
+blocks to the whole column. Columns stand in the lattice's order; those before the last are *outer*,
+and boxes that differ only in the last column's block are a *line*. A box's *cost* is the least
+number of leaves that any tree needs outside it: a tree of K leaves has at most K - cost inside.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "UNION",
+    "Array",
+    "IndexArrays",
+    "LatticeArrays",
+    "Scaled",
+    "TermArrays",
+    "Work",
+    "new_work",
+]
+
+UNION = -1  # a value of `shift`: entries are sets of columns used, and join by union
+
+Array = NDArray[Any]  # the docstrings give dtypes
+
+
+class LatticeArrays(NamedTuple):
+    """p columns, N blocks, M two-way partitions of blocks and L levels, column after column.
+
+    starts (p + 1,) int64: where a column's blocks start; costs (p,) int64: cost of narrowing a
+    column; splits (p,) bool: whether it may be split at all; by_levels: whether a split separates
+    all levels; sizes (N,) int64: levels of a block; log_width (N,) float64; shape (N,) int64: its
+    block in the lattice of shapes; pair_start (N + 1,) int64, first, rest (M,) int32: partitions of
+    a block in two, `first` with the lowest level, ascending by `rest`; times (M,) float64: how many
+    partitions stand behind one; code_start (N + 1,), codes: the levels of a block; level_start
+    (p + 1,), single (L,) int64: the block of one level alone; log_level_width (L,) float64.
+    """
+
+    starts: Array
+    costs: Array
+    splits: Array
+    by_levels: bool
+    sizes: Array
+    log_width: Array
+    shape: Array
+    pair_start: Array
+    first: Array
+    rest: Array
+    times: Array
+    code_start: Array
+    codes: Array
+    level_start: Array
+    single: Array
+    log_level_width: Array
+
+
+class IndexArrays(NamedTuple):
+    """Where the entries of a box start: the sum over columns of (digit - lowest) * step.
+
+    lowest (p,) int64: smallest digit kept; step (p, C + 2) int64: entries passed over by one digit
+    of a column, by the cost of the columns before it; size (C + 2,) int64: entries of a box by its
+    cost. Costs above C count as C + 1, where all are 0.
+    """
+
+    lowest: Array
+    step: Array
+    size: Array
+
+
+class TermArrays(NamedTuple):
+    """The model, as the recursion reads it.
+
+    shift: how entries of two parts join: 1: numbers of leaves less one add up, plus one; 0: the one
+    entry there is; UNION: sets of columns used unite. is_branch: Poisson and Dirichlet at every
+    split; rate: Poisson mean; alpha: concentration; independent, leaf_alpha: the leaves' density;
+    most: most branches of a split; branches: the numbers of branches there can be, ascending int64;
+    log_split (B + 1,) float64: what b branches are worth without rows;
+    log_gamma (B + 1, G) float64: lnG(b alpha + n) of whole weights n, and leaf_log_gamma (Q + 1, H)
+    float64: lnG(m leaf_alpha + n); G = H = 0 where weights are not whole.
+    """
+
+    shift: int
+    is_branch: bool
+    rate: float
+    alpha: float
+    independent: bool
+    leaf_alpha: float
+    most: int
+    branches: Array
+    log_split: Array
+    log_gamma: Array
+    leaf_log_gamma: Array
+
+
+class Scaled(NamedTuple):
+    """Numbers ``mantissa * 2**(512 * exponent)``: float64 and int32 arrays of one length."""
+
+    mantissa: Array
+    exponent: Array
+
+
+class Work(NamedTuple):
+    """Scratch of one recursion; `line_*` and `side_*` hold sums over partitions of blocks."""
+
+    digits: Array  # (p,) int64: the line's outer blocks
+    cost: Array  # (p,) int64: cost of the columns before each
+    base: Array  # (p,) int64: entries of a child: base + block * stride + inner digit * step
+    stride: Array
+    step: Array
+    count_base: Array  # the same in the index of counts
+    count_stride: Array
+    count_step: Array
+    factor: Array  # (B + 1,) float64, int32: what a split into b branches is worth
+    factor_exponent: Array
+    total: Array  # (E,) float64, int32: a box's entries being summed
+    total_exponent: Array
+    line: Array  # (rows of E,) float64, int32
+    line_exponent: Array
+    side: Array
+    side_exponent: Array
+
+
+def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int) -> Work:
+    """Allocate scratch: `n_entries` a box at most, sums of `n_line` and `n_side` blocks."""
+
+    integers = (np.zeros(n_columns, np.int64) for _ in range(8))
+    row = (most + 1) * n_entries
+    lengths = (most + 1, n_entries, n_line * row, n_side * row)
+    scaled = (empty(n) for n in lengths for empty in (np.empty, _empty_exponents))
+    return Work(*integers, *scaled)
+
+
+def _empty_exponents(n: int) -> Array:
+    return np.empty(n, np.int32)

@@ -1,0 +1,253 @@
+"""The exact posterior: what the sum over all trees has to say."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from bayescascade.cascades.exact.averages import RowAverages
+from bayescascade.cascades.exact.cost import ExactCost, check_fits, first_cap, number_of_cells
+from bayescascade.cascades.exact.kernels import UNION
+from bayescascade.cascades.exact.lattice import Lattice, term_arrays
+from bayescascade.cascades.exact.plan import Plan
+from bayescascade.cascades.exact.recursion import Progress, Recursion, count_all
+from bayescascade.cascades.exact.root import Root
+from bayescascade.cascades.exact.walk import LEAF_OPTION, Walk, largest, proportional
+from bayescascade.cascades.models import LeafModel
+from bayescascade.cascades.tree import Tree
+from bayescascade.errors import ParameterError
+from bayescascade.validation import check_integer, check_real
+
+if TYPE_CHECKING:
+    from bayescascade.cascades.posterior import CascadePosterior
+
+__all__ = ["ExactPosterior", "SplitProbabilities", "solve"]
+
+Floats = NDArray[np.float64]
+
+_SMALL_TAIL = 1e-9  # of the probability of as many leaves as are allowed
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProbabilities:
+    """Posterior probabilities of what is split.
+
+    Parameters
+    ----------
+    used : dict of str to float
+        Probability that a column is split anywhere, by name.
+    first : dict of str to float
+        Probability that a column is split first, by name.
+    none : float
+        Probability that nothing is split.
+    """
+
+    used: dict[str, float]
+    first: dict[str, float]
+    none: float
+
+
+def solve(
+    posterior: "CascadePosterior",
+    *,
+    max_leaves: int | None = None,
+    memory_limit: float = 2e9,
+    progress: Progress | None = None,
+) -> "ExactPosterior":
+    """Sum over all trees.
+
+    Parameters
+    ----------
+    posterior : LeafPosterior or BranchPosterior
+    max_leaves : int >= 1 or None
+        Most leaves of a tree of the leaf model, if the model itself has no bound. None: twice the
+        leaves expected or 12, doubled while the probability of so many leaves is above 1e-9 and
+        twice as many fit. The branch model needs no bound.
+    memory_limit : float > 0, bytes
+    progress : callable, optional
+        Takes the share of the work done, in [0, 1].
+
+    Raises
+    ------
+    TooLargeError
+        At once, if the solution would take more than `memory_limit` or about a day; the message
+        says what would fit.
+    """
+    if max_leaves is not None:
+        check_integer("max_leaves", max_leaves, minimum=1)
+    check_real("memory_limit", memory_limit, above=0.0)
+    plan = Plan.of(posterior, first_cap(posterior, max_leaves))
+    cost = check_fits(posterior, plan, memory_limit)
+    exact = ExactPosterior(posterior, plan, cost, progress)
+    is_bounded = max_leaves is not None or getattr(posterior.model, "max_leaves", None) is not None
+    while not is_bounded and exact.tail > _SMALL_TAIL:
+        cap = min(2 * plan.max_leaves, number_of_cells(posterior))
+        plan = Plan.of(posterior, cap)
+        cost = ExactCost.of_plan(plan)
+        if not cost.fits(memory_limit):
+            break
+        del exact  # before the next one takes its memory
+        exact = ExactPosterior(posterior, plan, cost, progress)
+    return exact
+
+
+class ExactPosterior:
+    """All trees of a posterior at once; made by `solve`.
+
+    Attributes
+    ----------
+    posterior : CascadePosterior
+    cost : ExactCost
+        What it took.
+    max_leaves : int or None
+        Most leaves of the trees summed over; None for the branch model, whose trees all are.
+    log_normalizer : float
+        Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats.
+    log_evidence : float
+        That, less the same sum without data: the log probability of the data under the normalized
+        prior (on trees of at most `max_leaves` leaves), comparable across hyperparameters.
+    tree : Tree
+        The most probable tree.
+    log_density : float
+        Its log density: no tree has more.
+    tail : float
+        Probability of exactly `max_leaves` leaves, 0 where there are no trees of more; if it is not
+        small, more leaves would be, too.
+    """
+
+    def __init__(
+        self,
+        posterior: "CascadePosterior",
+        plan: Plan,
+        cost: ExactCost,
+        progress: Progress | None = None,
+    ) -> None:
+        self.posterior = posterior
+        self.cost = cost
+        self.max_leaves = cost.max_leaves
+        self._plan = plan
+        self._root = Root(plan, posterior.model)
+        self._total = float(posterior.table.weights.sum())
+        lattice = Lattice.of(plan, posterior)
+        terms = term_arrays(plan, posterior.model)
+        self._shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
+        self._sums = Recursion(lattice, terms, count_all(lattice, posterior.table), self._shapes)
+        self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5))
+        best = self._log_densities
+        entry = largest(best)
+        self.log_density = float(best[entry])
+        self.tree = posterior.canonical(Walk(self._sums).tree(entry, largest))
+        self._sums.run(progress=_part_of(progress, 0.5, 1.0))
+        self.log_normalizer = float(logsumexp(self._log_densities))
+        without_data = self._root.log_normalizer(self._shapes.log_values(_whole(self._shapes)), 0.0)
+        self.log_evidence = self.log_normalizer - without_data
+        self._walk = Walk(self._sums)
+        self._averages = RowAverages(self._sums, self._root, self._total)
+
+    @property
+    def _log_densities(self) -> Floats:
+        """Log of the sum (or maximum) over the trees of every entry of the root."""
+        return self._root.log_densities(self._sums.log_values(_whole(self._sums)), self._total)
+
+    @cached_property
+    def _entry_probabilities(self) -> Floats:
+        return np.exp(self._log_densities - self.log_normalizer)
+
+    @property
+    def leaf_count_probabilities(self) -> Floats:
+        """Probabilities of 1, 2, ... leaves, (max_leaves,) float64.
+
+        Raises
+        ------
+        ParameterError
+            Of the branch model, whose sums are not kept by numbers of leaves: count those of draws.
+        """
+        if self.max_leaves is None:
+            raise ParameterError(
+                "leaf_count_probabilities must be asked of a leaf model, got a branch model: "
+                "count the leaves of draws, sample(n, rng)"
+            )
+        return self._entry_probabilities
+
+    @property
+    def tail(self) -> float:
+        """Probability of exactly `max_leaves` leaves where trees of more exist, else 0."""
+        if self.max_leaves is None or self.max_leaves >= number_of_cells(self.posterior):
+            return 0.0
+        return float(self._entry_probabilities[-1])
+
+    @cached_property
+    def split_probabilities(self) -> SplitProbabilities:
+        """Which columns are split, and which first; the first call solves anew without each."""
+        names = [self.posterior.schema.names[j] for j in self._plan.columns]
+        first = dict.fromkeys(self.posterior.schema.names, 0.0)
+        none = 0.0
+        for entry in np.flatnonzero(self._entry_probabilities > 0):
+            options, weights = self._walk.options(_whole(self._sums), int(entry))
+            shares = np.exp(weights - logsumexp(weights)) * self._entry_probabilities[entry]
+            for option, share in zip(options, shares, strict=True):
+                if option.column == LEAF_OPTION:
+                    none += float(share)
+                else:
+                    first[names[option.column]] += float(share)
+        used = dict.fromkeys(self.posterior.schema.names, 0.0)
+        for j, name in enumerate(names):
+            used[name] = self._used(j)
+        return SplitProbabilities(used, first, none)
+
+    def _used(self, j: int) -> float:
+        """Return the probability that a column, in the plan's order, is split."""
+        if self._plan.n_levels[j] == 1:
+            return 0.0
+        if self._plan.shift == UNION:
+            entries = np.arange(self._entry_probabilities.size)
+            return float(self._entry_probabilities[entries >> j & 1 == 1].sum())
+        lattice = self._sums.lattice.without(j)
+        shapes = Recursion(lattice.shapes(), self._sums.terms, np.zeros(1), None)
+        shapes.run()
+        unused = Recursion(lattice, self._sums.terms, self._sums.counts, shapes)
+        unused.run()
+        log_sum = self._root.log_normalizer(unused.log_values(_whole(unused)), self._total)
+        return float(-np.expm1(min(0.0, log_sum - self.log_normalizer)))
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[Tree]:
+        """Return independent draws from the posterior.
+
+        Parameters
+        ----------
+        n : int >= 0
+        rng : numpy.random.Generator
+        """
+        check_integer("n", n, minimum=0)
+        shares = self._entry_probabilities
+        entries = rng.choice(shares.size, size=n, p=shares / shares.sum())
+        choose = proportional(rng)
+        return [self._walk.tree(int(entry), choose) for entry in entries]
+
+    def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
+        """Return the log density of rows, averaged over all trees and their leaf probabilities.
+
+        Parameters
+        ----------
+        codes : (p, n) int32
+            As of `Schema.encode`; -1 is a missing cell and integrated out: the density is then that
+            of the others. Its time is that of all ways to fill it in.
+
+        Returns
+        -------
+        (n,) float64, nats
+        """
+        return self._averages.log_densities(codes)
+
+
+def _whole(recursion: Recursion) -> tuple[int, ...]:
+    return recursion.lattice.whole
+
+
+def _part_of(progress: Progress | None, low: float, high: float) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda share: progress(low + share * (high - low))
