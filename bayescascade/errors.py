@@ -39,7 +39,3 @@ class DataError(BayesCascadeError, ValueError):
 
 class ModelFileError(BayesCascadeError, ValueError):
     """A saved model cannot be read: truncated, edited, of another format."""
-
-
-class TooLargeError(ParameterError):
-    """A problem is too large for the memory or the time allowed; the message says what fits."""

@@ -50,7 +50,9 @@ class RowAverages:
     def _completions(self, row: Row) -> Iterator[tuple[Row, float]]:
         """Yield all complete rows behind a row, and the log widths of the cells filled in."""
         widths = self._recursion.lattice.widths
-        cells = [range(w.size) if code < 0 else (code,) for code, w in zip(row, widths, strict=True)]
+        cells = [
+            range(w.size) if code < 0 else (code,) for code, w in zip(row, widths, strict=True)
+        ]
         for complete in product(*cells):
             filled = [w[c] for code, c, w in zip(row, complete, widths, strict=True) if code < 0]
             yield complete, float(np.log(filled).sum())

@@ -112,9 +112,7 @@ def _subset_pairs(mask: int) -> tuple[Integers, Integers]:
     return (mask ^ rests[1:]) - 1, rests[1:] - 1
 
 
-def _range_pairs(
-    low: int, high: int, ids: dict[tuple[int, int], int]
-) -> tuple[Integers, Integers]:
+def _range_pairs(low: int, high: int, ids: dict[tuple[int, int], int]) -> tuple[Integers, Integers]:
     cuts = range(high - 1, low, -1)
     return np.array([ids[low, cut] for cut in cuts], np.int64), np.array(
         [ids[cut, high] for cut in cuts], np.int64

@@ -12,10 +12,7 @@ from bayescascade.errors import TooLargeError
 if TYPE_CHECKING:
     from bayescascade.cascades.posterior import CascadePosterior
 
-__all__ = ["WORK_LIMIT", "ExactCost", "check_fits", "first_cap", "number_of_cells"]
-
-WORK_LIMIT = 10**12
-"""Most products of entries: a day's work of one core, about."""
+__all__ = ["ExactCost", "check_fits", "first_cap", "number_of_cells"]
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
@@ -64,9 +61,9 @@ class ExactCost:
             max_leaves=plan.max_leaves if plan.shift == 1 else None,
         )
 
-    def fits(self, memory_limit: float) -> bool:
-        """Whether it takes no more than `memory_limit` bytes and `WORK_LIMIT`."""
-        return self.memory_bytes <= memory_limit and self.n_terms <= WORK_LIMIT
+    def fits(self, memory_limit: float, work_limit: float) -> bool:
+        """Whether it takes no more than `memory_limit` bytes and `work_limit` terms."""
+        return self.memory_bytes <= memory_limit and self.n_terms <= work_limit
 
     def words(self) -> str:
         """Return such as "4,782,969 boxes, 77 MB, about 1.2e8 terms"."""
@@ -95,7 +92,9 @@ def number_of_cells(posterior: "CascadePosterior") -> int:
     return cells
 
 
-def check_fits(posterior: "CascadePosterior", plan: Plan, memory_limit: float) -> ExactCost:
+def check_fits(
+    posterior: "CascadePosterior", plan: Plan, memory_limit: float, work_limit: float
+) -> ExactCost:
     """Return what a plan takes.
 
     Raises
@@ -104,23 +103,24 @@ def check_fits(posterior: "CascadePosterior", plan: Plan, memory_limit: float) -
         If it does not fit; the message says what would.
     """
     cost = ExactCost.of_plan(plan)
-    if cost.fits(memory_limit):
+    if cost.fits(memory_limit, work_limit):
         return cost
-    limit = f"{_byte_words(int(memory_limit))} and {_power_words(WORK_LIMIT)} terms"
-    would = "; ".join(_what_fits(posterior, plan, memory_limit)) or "nothing smaller"
+
+    def fits(smaller: Plan) -> bool:
+        return ExactCost.of_plan(smaller).fits(memory_limit, work_limit)
+
+    limits = f"{_byte_words(memory_limit)} and {_power_words(int(work_limit))} terms"
+    would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing smaller"
     raise TooLargeError(
-        f"an exact solution must fit {limit}, got {cost.words()}; what fits: {would}"
+        f"an exact solution must fit {limits}, got {cost.words()}; what fits: {would}",
+        cost.words(),
     )
 
 
 def _what_fits(
-    posterior: "CascadePosterior", plan: Plan, memory_limit: float
+    posterior: "CascadePosterior", plan: Plan, fits: Callable[[Plan], bool]
 ) -> Iterator[str]:
     """Yield, in words, smaller problems that fit."""
-
-    def fits(smaller: Plan) -> bool:
-        return ExactCost.of_plan(smaller).fits(memory_limit)
-
     if plan.shift == 1:
         k = _largest(lambda k: fits(replace(plan, max_leaves=k)), plan.max_leaves - 1)
         if k > 1:
@@ -132,13 +132,15 @@ def _what_fits(
         yield 'partitions="levels"'
     widest = sorted(range(len(plan.columns)), key=lambda i: -plan.n_levels[i])
 
-    def with_widest_dropped(n_kept: int) -> Plan:
+    def with_narrowest(n_kept: int) -> Plan:
         kept = sorted(widest[len(widest) - n_kept :])
-        return plan.with_columns(*(
-            [values[i] for i in kept] for values in (plan.columns, plan.n_levels, plan.is_nominal)
-        ))
+        return plan.with_columns(
+            [plan.columns[i] for i in kept],
+            [plan.n_levels[i] for i in kept],
+            [plan.is_nominal[i] for i in kept],
+        )
 
-    n_kept = _largest(lambda n: fits(with_widest_dropped(n)), len(widest) - 1)
+    n_kept = _largest(lambda n: fits(with_narrowest(n)), len(widest) - 1)
     if n_kept > 0:
         names = posterior.schema.names
         dropped = [names[plan.columns[i]] for i in widest[: len(widest) - n_kept]]
@@ -165,9 +167,9 @@ def _power_words(n: int) -> str:
     return f"{10 ** (log10(max(n, 1)) - power):.1f}e{power}" if n >= 10_000 else f"{n:,}"
 
 
-def _byte_words(n: int) -> str:
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+def _byte_words(n: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
         if n < 1000:
             return f"{n:.3g} {unit}"
-        n /= 1000
+        n = n / 1000 if n < 1e15 else int(n) // 1000  # integers may be beyond any float
     return f"{_power_words(int(n))} TB"

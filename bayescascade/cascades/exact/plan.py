@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -236,7 +237,10 @@ class Plan:
         values = self.index().n_entries
         closed = 0
         if self.shift != UNION:
-            closed = max(self.index(frozenset({j})).n_entries for j in range(len(self.columns)))
+            unlike = dict(
+                zip(zip(self.n_levels, self.is_nominal, strict=True), count(), strict=False)
+            )
+            closed = max(self.index(frozenset({j})).n_entries for j in unlike.values())
         blocks = self._block_numbers(False)
         row = (self.most + 1) * self.n_entries(0)
         sums = (max(blocks[:-1], default=1) + blocks[-1] if self.keeps else 2) * row

@@ -16,7 +16,6 @@ from bayescascade.cascades.exact.plan import Plan
 from bayescascade.cascades.exact.recursion import Progress, Recursion, count_all
 from bayescascade.cascades.exact.root import Root
 from bayescascade.cascades.exact.walk import LEAF_OPTION, Walk, largest, proportional
-from bayescascade.cascades.models import LeafModel
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ParameterError
 from bayescascade.validation import check_integer, check_real
@@ -55,6 +54,7 @@ def solve(
     *,
     max_leaves: int | None = None,
     memory_limit: float = 2e9,
+    work_limit: float = 1e12,
     progress: Progress | None = None,
 ) -> "ExactPosterior":
     """Sum over all trees.
@@ -67,27 +67,29 @@ def solve(
         leaves expected or 12, doubled while the probability of so many leaves is above 1e-9 and
         twice as many fit. The branch model needs no bound.
     memory_limit : float > 0, bytes
+    work_limit : float > 0, terms
+        Products to be added up in one pass over the boxes; one core takes about a day for the
+        default.
     progress : callable, optional
         Takes the share of the work done, in [0, 1].
 
     Raises
     ------
     TooLargeError
-        At once, if the solution would take more than `memory_limit` or about a day; the message
-        says what would fit.
+        At once, if the solution would take more than is allowed; the message says what would fit.
     """
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)
     check_real("memory_limit", memory_limit, above=0.0)
+    check_real("work_limit", work_limit, above=0.0)
     plan = Plan.of(posterior, first_cap(posterior, max_leaves))
-    cost = check_fits(posterior, plan, memory_limit)
+    cost = check_fits(posterior, plan, memory_limit, work_limit)
     exact = ExactPosterior(posterior, plan, cost, progress)
-    is_bounded = max_leaves is not None or getattr(posterior.model, "max_leaves", None) is not None
-    while not is_bounded and exact.tail > _SMALL_TAIL:
+    while max_leaves is None and exact.tail > _SMALL_TAIL:
         cap = min(2 * plan.max_leaves, number_of_cells(posterior))
         plan = Plan.of(posterior, cap)
         cost = ExactCost.of_plan(plan)
-        if not cost.fits(memory_limit):
+        if not cost.fits(memory_limit, work_limit):
             break
         del exact  # before the next one takes its memory
         exact = ExactPosterior(posterior, plan, cost, progress)
@@ -113,9 +115,11 @@ class ExactPosterior:
         The most probable tree.
     log_density : float
         Its log density: no tree has more.
+    is_complete : bool
+        Whether no tree of positive density has more than `max_leaves` leaves.
     tail : float
-        Probability of exactly `max_leaves` leaves, 0 where there are no trees of more; if it is not
-        small, more leaves would be, too.
+        If not, the probability of exactly `max_leaves` leaves: unless it is small, trees of more
+        leaves would be probable, too.
     """
 
     def __init__(
@@ -173,11 +177,15 @@ class ExactPosterior:
         return self._entry_probabilities
 
     @property
+    def is_complete(self) -> bool:
+        """Whether these are all trees to which the model gives a density."""
+        own = getattr(self.posterior.model, "max_leaves", None)
+        return self.max_leaves in (None, own, number_of_cells(self.posterior))
+
+    @property
     def tail(self) -> float:
-        """Probability of exactly `max_leaves` leaves where trees of more exist, else 0."""
-        if self.max_leaves is None or self.max_leaves >= number_of_cells(self.posterior):
-            return 0.0
-        return float(self._entry_probabilities[-1])
+        """Probability of exactly `max_leaves` leaves where trees of more have a density, else 0."""
+        return 0.0 if self.is_complete else float(self._entry_probabilities[-1])
 
     @cached_property
     def split_probabilities(self) -> SplitProbabilities:

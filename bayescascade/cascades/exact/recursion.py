@@ -188,9 +188,7 @@ def _open_blocks(lattice: Lattice, is_open: Sequence[Flags] | None) -> Flags:
     if is_open is not None:
         return np.concatenate(is_open)
     whole = [blocks.n_blocks - 1 for blocks in lattice.blocks]
-    flags = (
-        np.arange(w + 1) >= (w if j in lattice.closed else 0) for j, w in enumerate(whole)
-    )
+    flags = (np.arange(w + 1) >= (w if j in lattice.closed else 0) for j, w in enumerate(whole))
     return np.fromiter(chain.from_iterable(flags), np.bool_)
 
 
@@ -202,9 +200,7 @@ def _n_lines(lattice: Lattice) -> int:
     return n
 
 
-def _in_pieces(
-    piece: Callable[[bool, int], bool], n_lines: int, progress: Progress | None
-) -> None:
+def _in_pieces(piece: Callable[[bool, int], bool], n_lines: int, progress: Progress | None) -> None:
     """Call a kernel for as many lines at a time as take a fraction of a second."""
     done, size, is_first, is_left = 0, 1, True, True
     while is_left:

@@ -43,14 +43,14 @@ class Root:
             Weight of all rows.
         """
         alpha = self.model.concentration
-        if isinstance(self.model, BranchModel):  # an entry has the share of a branch, which it isn't
+        if isinstance(self.model, BranchModel):
+            # the root is no branch, and has no share of one
             share = gammaln(total + alpha) - gammaln(alpha)
-            return log_values - share + self._log_inclusion()
+            weighted: Floats = log_values - share + self._log_inclusion()
+            return weighted
         k, rate = np.arange(1, log_values.size + 1), self.model.rate
         log_prior = -rate + k * np.log(rate) - gammaln(k + 1)
-        densities: Floats = (
-            log_values + log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
-        )
+        densities: Floats = log_values + log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
         return densities
 
     def log_normalizer(self, log_values: Floats, total: float) -> float:
@@ -62,4 +62,5 @@ class Root:
             return np.zeros(1)
         p = len(self.plan.columns)
         used = np.array([u.bit_count() for u in range(1 << p)])
-        return self.model.log_inclusion(p)[used]
+        inclusion: Floats = self.model.log_inclusion(p)[used]
+        return inclusion

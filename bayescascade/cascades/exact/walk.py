@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from bayescascade.cascades.exact import kernels
 from bayescascade.cascades.exact.kernels import UNION, Scaled
@@ -160,9 +159,9 @@ class Walk:
             first, rest = blocks.single[-b : -b + 1], blocks.single[-1:]
         else:
             pairs = slice(blocks.pair_start[block], blocks.pair_start[block + 1])
-            first, rest = blocks.first[pairs], blocks.rest[pairs]
-            large = blocks.sizes[rest] >= b - 1
-            first, rest = first[large], rest[large]
+            large = blocks.sizes[blocks.rest[pairs]] >= b - 1
+            first = blocks.first[pairs][large].astype(np.int64)
+            rest = blocks.rest[pairs][large].astype(np.int64)
         base, stride = self._recursion.index.children(digits, j)
         values, joins = self._recursion.values, np.array(_joins(self._plan.shift, entry, b))
         firsts = log_of(values, (base + first * stride)[:, None] + joins[:, 0])

@@ -1,7 +1,5 @@
 """The recursion over boxes: rows in each, then the sum over all trees of each."""
 
-import numpy as np
-
 from bayescascade._jit import inner_kernel, kernel
 from bayescascade.cascades.exact.kernels.layout import (
     UNION,
@@ -72,9 +70,7 @@ def count_boxes(
         first_line(lattice, index, is_open, work)
     last = work.digits.shape[0] - 1
     for _ in range(n_lines):
-        find_children(
-            lattice, index, work, work.count_base, work.count_stride, work.count_step
-        )
+        find_children(lattice, index, work, work.count_base, work.count_stride, work.count_step)
         digit = index.lowest[last]
         if index.step[last, work.cost[last]] == 0:
             digit = lattice.starts[last + 1] - lattice.starts[last] - 1
@@ -85,9 +81,7 @@ def count_boxes(
                 kept = block if j == last else work.digits[j]
                 if _has_children(lattice, index, work, j, kept, block):
                     base = work.count_base[j] + block * work.count_step[j]
-                    counts[own] = _shared_out(
-                        lattice, counts, j, kept, base, work.count_stride[j]
-                    )
+                    counts[own] = _shared_out(lattice, counts, j, kept, base, work.count_stride[j])
                     break
         if not next_line(lattice, index, is_open, work):
             return False
@@ -117,9 +111,7 @@ def _shared_out(lattice, counts, j, kept, base, stride):
             total += counts[base + lattice.single[level] * stride]
         return total
     pair = lattice.pair_start[lattice.starts[j] + kept]
-    return (
-        counts[base + lattice.first[pair] * stride] + counts[base + lattice.rest[pair] * stride]
-    )
+    return counts[base + lattice.first[pair] * stride] + counts[base + lattice.rest[pair] * stride]
 
 
 @kernel
@@ -196,9 +188,7 @@ def evaluate_boxes(
 
 
 @inner_kernel
-def _evaluate(
-    lattice, terms, counts, values, work, digit, count, log_volume, own, limit, maximize
-):
+def _evaluate(lattice, terms, counts, values, work, digit, count, log_volume, own, limit, maximize):
     """Write one box's entries to values[own : own + limit]."""
     n_entries = work.total.shape[0]
     last = work.digits.shape[0] - 1
@@ -241,13 +231,9 @@ def _evaluate(
         for b in range(2, most + 1):
             at = row + b * n_entries
             if is_line:
-                add_scaled(
-                    terms, work, work.line, work.line_exponent, at, b, limit, bit, maximize
-                )
+                add_scaled(terms, work, work.line, work.line_exponent, at, b, limit, bit, maximize)
             else:
-                add_scaled(
-                    terms, work, work.side, work.side_exponent, at, b, limit, bit, maximize
-                )
+                add_scaled(terms, work, work.side, work.side_exponent, at, b, limit, bit, maximize)
     for k in range(limit):
         values.mantissa[own + k], values.exponent[own + k] = normalized(
             work.total[k], work.total_exponent[k]

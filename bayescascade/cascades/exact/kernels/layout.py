@@ -125,7 +125,6 @@ class Work(NamedTuple):
 
 def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int) -> Work:
     """Allocate scratch: `n_entries` a box at most, sums of `n_line` and `n_side` blocks."""
-
     integers = (np.zeros(n_columns, np.int64) for _ in range(8))
     row = (most + 1) * n_entries
     lengths = (most + 1, n_entries, n_line * row, n_side * row)
