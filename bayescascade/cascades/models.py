@@ -71,6 +71,11 @@ class CascadeModel(Protocol):
         ...
 
     @property
+    def max_leaves(self) -> int | None:
+        """Most leaves of a tree, >= 1; None for no bound."""
+        ...
+
+    @property
     def leaf(self) -> str:
         """What the density is inside a leaf, one of LEAVES."""
         ...
@@ -201,6 +206,7 @@ class BranchModel:
     leaf: str = "uniform"
     leaf_concentration: float = 1.0
     kind = BRANCH_MODEL
+    max_leaves = None
 
     def __post_init__(self) -> None:
         check_real("expected_branches", self.expected_branches, above=0.0)

@@ -18,6 +18,9 @@ can list all of them. Generic engines use them, and the tests hold the compiled 
 * `Graft` draws any inner node and either puts a split above it, on a column not used below, one
   branch of which keeps the subtree while the others are leaves, or takes the node's split away if
   just one branch is inner and does not use its column; each with probability one half.
+
+Where a split sends every level its own way, a column has one split, nothing is regrouped, and
+`Change` keeps the number of branches by taking a column with as many levels left.
 """
 
 from abc import ABC, abstractmethod
@@ -142,7 +145,7 @@ class Grow(_CascadeMove):
         return found
 
     def random_split(self, rng: np.random.Generator, tree: Tree) -> Tree:
-        """Return the tree with one leaf split in two at random, or itself if none can be."""
+        """Return the tree with one leaf split at random, in two if it may be, or unchanged."""
         boxes = self.boxes(tree)
         growable = self.growable(tree, boxes)
         if not growable:
@@ -151,6 +154,8 @@ class Grow(_CascadeMove):
         open_columns = [j for j, codes in enumerate(boxes[leaf]) if len(codes) > 1]
         column = open_columns[int(rng.integers(len(open_columns)))]
         codes = boxes[leaf][column]
+        if self.posterior.partitions == "levels":
+            return self.replaced(tree, leaf, (column, _leaves_for([(code,) for code in codes])))
         order = rng.permutation(codes).tolist() if self.is_nominal[column] else list(codes)
         cut = int(rng.integers(1, len(codes)))
         blocks = [tuple(order[:cut]), tuple(order[cut:])]

@@ -6,7 +6,7 @@ compiled sweep that samplers call through `advance`.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.cascades import kernels
+from bayescascade.cascades.blocks import block_codes
 from bayescascade.cascades.canonical import strongest_splits_first
 from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.leaves import independent_log_inside, level_starts, root_box
@@ -47,7 +48,7 @@ MOST_PROPOSED = 64  # branches of a split proposed at once; more can come of reg
 MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
 
 _LARGEST_TABLE = 1 << 20  # entries, 8 MB
-_START_LEAVES = 8  # a random start has at most this many leaves
+_START_LEAVES = 8  # a random start has fewer splits than this
 
 
 class CascadePosterior:
@@ -82,16 +83,18 @@ class CascadePosterior:
         self.partitions = partitions
         if max_branches is not None:
             check_integer("max_branches", max_branches, minimum=2)
+            max_branches = None if partitions == "levels" else int(max_branches)
         self.table = table
         self.model = model
         most = max(2, int(table.schema.n_levels.max()))
-        self.max_branches = most if max_branches is None else min(int(max_branches), most)
+        self.max_branches = most if max_branches is None else min(max_branches, most)
+        most_proposed = most if partitions == "levels" else MOST_PROPOSED
+        self.max_proposed = min(self.max_branches, most_proposed)
         self._weights = dict(
             _default_weights(table.n_distinct) if move_weights is None else move_weights
         )
-        if self.max_branches == 2:  # nothing to group among two branches
+        if self.max_branches == 2 or partitions == "levels":  # nothing to group among branches
             self._weights.pop("regroup", None)
-        self.max_proposed = min(self.max_branches, MOST_PROPOSED)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
 
     # -- the contract ------------------------------------------------------------------------------
@@ -119,11 +122,13 @@ class CascadePosterior:
         return self.log_prior(state) + self.log_likelihood(state)
 
     def initial_state(self, rng: np.random.Generator) -> Tree:
-        """Return a random tree of one to eight leaves, grown without looking at the data."""
+        """Return a random tree of up to seven splits, grown without looking at the data."""
         tree = Tree.root()
         grow = Grow(self)
         for _ in range(int(rng.integers(_START_LEAVES))):
-            tree = grow.random_split(rng, tree)
+            grown = grow.random_split(rng, tree)
+            if self.model.max_leaves is None or grown.n_leaves <= self.model.max_leaves:
+                tree = grown
         return tree
 
     def moves(self) -> Mapping[str, Move[Tree]]:
@@ -170,24 +175,15 @@ class CascadePosterior:
         best, best_log_density = state, -np.inf
         done = 0
         while done < n_steps:  # again only if the tree outgrew the work space
-            work = self._load(state, 3 * state.n_nodes + 4 * self.max_proposed + 128)
+            capacity = 3 * state.n_nodes + 4 * self.max_proposed + 128
+            work, flat = self._load(state, capacity), kernels.new_flat_tree(capacity)
             done += kernels.sweep(
                 rng, self.arrays, self.model_arrays, work, n_steps - done,
-                float(inverse_temperature), self._move_cdf, proposed, accepted, summary,
+                float(inverse_temperature), self._move_cdf, proposed, accepted, summary, flat,
             )  # fmt: skip
             if summary[1] > best_log_density:
-                best_log_density, size = float(summary[1]), int(summary[2])
-                best = Tree(
-                    work.best_feature[:size].copy(),
-                    work.best_parent[:size].copy(),
-                    work.best_block[:size].copy(),
-                )
-            size = kernels.export(work, work.best_feature, work.best_parent, work.best_block)
-            state = Tree(
-                work.best_feature[:size].copy(),
-                work.best_parent[:size].copy(),
-                work.best_block[:size].copy(),
-            )
+                best, best_log_density = _tree_of(flat, int(summary[2])), float(summary[1])
+            state = _tree_of(flat, kernels.export(work, flat))
         names = [name for name in kernels.MOVES if self._weights.get(name, 0.0) > 0]
         index = {name: kernels.MOVES.index(name) for name in names}
         return state, StepCounts(
@@ -206,14 +202,23 @@ class CascadePosterior:
         """Return the tree that `encode_state` encoded; checked, as a file may be forged."""
         try:
             tree = Tree.from_flat(encoded)
-            problem = next(
-                tree.problems(self.is_nominal, self.table.schema.n_levels.tolist()), None
-            )
+            problem = next(self._problems(tree), None)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"a stored tree cannot be read: {error}") from error
         if problem is not None:
             raise ModelFileError(f"a stored tree is not valid: {problem}")
         return tree
+
+    def _problems(self, tree: Tree) -> Iterator[str]:
+        """Yield why a tree is none of this posterior's."""
+        yield from tree.problems(self.is_nominal, self.schema.n_levels.tolist())
+        if self.partitions == "levels" and any(
+            len(block_codes(self.is_nominal[tree.feature[above]], int(block))) > 1
+            for above, block in zip(tree.parent[1:], tree.block[1:], strict=True)
+        ):
+            yield "every branch must hold a single level"
+        if self.log_prior(tree) == -np.inf:
+            yield f"it must have at most {self.model.max_leaves} leaves"
 
     def fingerprint(self) -> str:
         """Return a digest of model, parameters and data."""
@@ -244,10 +249,10 @@ class CascadePosterior:
         """
         work = self._load(state, state.n_nodes)
         kernels.count_levels(self.arrays, work, state.n_nodes)
-        return work.histogram
+        return work.histogram[: state.n_nodes]
 
     def _load(self, state: Tree, capacity: int) -> kernels.Work:
-        work = kernels.new_work(self.arrays, capacity)
+        work = kernels.new_work(self.arrays, self.model_arrays, capacity)
         kernels.load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
         return work
 
@@ -282,20 +287,28 @@ class CascadePosterior:
         nominal_levels = self.table.schema.n_levels[np.array(self.is_nominal, np.bool_)]
         largest = max(2, int(nominal_levels.max(initial=2)))
         weights = self.branch_log_weights
+        max_leaves, leaf_alpha = self.model.max_leaves, self.model.leaf_concentration
+        independent = self.model.leaf == "independent"
+        whole_weights = np.arange(self._n_whole_weights())
         norms = np.full(weights.shape, -np.inf)
         norms[2:] = np.logaddexp.accumulate(weights[2:])
         return kernels.ModelArrays(
             kind=self.model.kind,
             rate=self.model.rate,
             alpha=float(self.model.concentration),
+            max_leaves=np.iinfo(np.int64).max if max_leaves is None else max_leaves,
+            by_levels=self.partitions == "levels",
             max_branches=self.max_branches,
             max_proposed=self.max_proposed,
             branch_log_weights=weights,
             branch_log_norms=norms,
             inclusion=self.model.log_inclusion(len(self.is_nominal)),
             log_stirling=log_stirling_numbers(largest),
-            log_gamma=gammaln(np.arange(self._n_whole_weights()) + self.model.concentration),
+            log_gamma=gammaln(whole_weights + self.model.concentration),
             log_integers=np.log(np.maximum(np.arange(largest + 1), 1)),
+            independent=independent,
+            leaf_alpha=float(leaf_alpha),
+            leaf_log_gamma=gammaln(whole_weights[: None if independent else 0] + leaf_alpha),
         )
 
     def _n_whole_weights(self) -> int:
@@ -399,6 +412,10 @@ def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
         k = np.arange(1, m + 1)
         table[m, 1 : m + 1] = np.logaddexp(table[m - 1, k] + np.log(k), table[m - 1, k - 1])
     return table
+
+
+def _tree_of(flat: kernels.FlatTree, n_nodes: int) -> Tree:
+    return Tree(*(array[:n_nodes].copy() for array in flat))
 
 
 def _structure(state: Tree | DensityTree) -> Tree:

@@ -6,6 +6,9 @@ probability ``1 - EPS``, a way to cut the levels in order of falling density (or
 their own order), else any partition uniformly. Two-way cuts are weighted by
 ``exp(cut score)``, half the log Bayes factor, others equally; ``score_j`` is the log of the
 column's sum of two-way weights.
+
+Where every level goes its own way only the column is drawn, ``score_j`` being half the log Bayes
+factor of its one split.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +42,8 @@ class SplitProposals:
         For every column with two or more levels left: their codes in order of falling density,
         ties by code (ordered columns: ascending).
     cut_scores : mapping of int to (m - 1,) float64
-        For each such column, the score of the cut after each of the ordered levels.
+        For each such column, the score of the cut after each of the ordered levels; of (1,) the
+        score of its one split if every level goes its own way.
     """
 
     posterior: "CascadePosterior"
@@ -61,15 +65,18 @@ class SplitProposals:
             column = table.schema.columns[j]
             counts = np.bincount(
                 table.codes[j][inside], table.weights[inside], minlength=column.n_levels
-            )
+            ).astype(np.float64)
             order = sorted(left, key=lambda c: (-counts[c], c)) if posterior.is_nominal[j] else left
             sequence = list(order)
-            n, w = np.cumsum(counts[sequence]), np.cumsum(column.widths[sequence])
-            n_left, n_right = n[:-1], n[-1] - n[:-1]
-            bayes_factor = gammaln(n_left + alpha) + gammaln(n_right + alpha)
-            bayes_factor -= n_left * np.log(w[:-1] / w[-1]) + n_right * np.log1p(-w[:-1] / w[-1])
-            ordered[j], cut_scores[j] = tuple(sequence), 0.5 * bayes_factor
+            weigh = _of_levels if posterior.partitions == "levels" else _of_cuts
+            bayes_factors = weigh(counts[sequence], column.widths[sequence], alpha)
+            ordered[j], cut_scores[j] = tuple(sequence), 0.5 * bayes_factors
         return cls(posterior, ordered, cut_scores)
+
+    @property
+    def by_levels(self) -> bool:
+        """Whether every level left goes its own way."""
+        return self.posterior.partitions == "levels"
 
     def column_probability(self, j: int) -> float:
         """Return the probability that the split is on column `j`."""
@@ -80,11 +87,14 @@ class SplitProposals:
     def branches(self, j: int) -> tuple[range, NDArray[np.float64]]:
         """Return the numbers of branches open to column `j` and their probabilities."""
         most = min(len(self.ordered[j]), self.posterior.max_proposed)
-        weights = self.posterior.branch_log_weights[2 : most + 1]
-        return range(2, most + 1), np.exp(weights - np.logaddexp.reduce(weights))
+        fewest = most if self.by_levels else 2
+        weights = self.posterior.branch_log_weights[fewest : most + 1]
+        return range(fewest, most + 1), np.exp(weights - np.logaddexp.reduce(weights))
 
     def partition_probability(self, split: Split) -> float:
         """Return the probability of the partition, given column and number of branches."""
+        if self.by_levels:
+            return 1.0
         j, blocks = split
         order, b = self.ordered[j], len(blocks)
         branch_of = {code: index for index, block in enumerate(blocks) for code in block}
@@ -148,12 +158,16 @@ class SplitProposals:
             yield j, blocks
 
     def _open_to(self, n_branches: int) -> list[int]:
+        if self.by_levels:
+            return [j for j, codes in self.ordered.items() if len(codes) == n_branches]
         return [j for j, codes in self.ordered.items() if len(codes) >= n_branches]
 
     def _draw_partition(
         self, rng: np.random.Generator, j: int, b: int
     ) -> tuple[tuple[int, ...], ...]:
         order = self.ordered[j]
+        if self.by_levels:
+            return tuple((code,) for code in sorted(order))
         if self.posterior.is_nominal[j] and rng.random() < EPS:
             return _random_partition(rng, tuple(sorted(order)), b)
         if b == 2 and (self.posterior.is_nominal[j] or rng.random() >= EPS):
@@ -164,6 +178,26 @@ class SplitProposals:
             cuts = sorted((rng.permutation(len(order) - 1)[: b - 1] + 1).tolist())
         pieces = [order[i:k] for i, k in zip([0, *cuts], [*cuts, len(order)], strict=True)]
         return tuple(sorted(tuple(sorted(piece)) for piece in pieces))
+
+
+def _of_cuts(
+    counts: NDArray[np.float64], widths: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
+    """Return the log Bayes factor of the cut after each level but the last, but for a constant."""
+    n, w = np.cumsum(counts), np.cumsum(widths)
+    n_left, n_right = n[:-1], n[-1] - n[:-1]
+    bayes_factors: NDArray[np.float64] = gammaln(n_left + alpha) + gammaln(n_right + alpha)
+    bayes_factors -= n_left * np.log(w[:-1] / w[-1]) + n_right * np.log1p(-w[:-1] / w[-1])
+    return bayes_factors
+
+
+def _of_levels(
+    counts: NDArray[np.float64], widths: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
+    """Return the log Bayes factor of splitting all levels, (1,) float64."""
+    n, m = counts.sum(), counts.shape[0]
+    terms = gammaln(counts + alpha) - gammaln(alpha) - counts * np.log(widths / widths.sum())
+    return np.array([terms.sum() + gammaln(m * alpha) - gammaln(n + m * alpha)])
 
 
 def _random_partition(

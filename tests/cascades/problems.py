@@ -175,11 +175,35 @@ BINS = Problem("bins", (3, 2), (False, True), 3, edges={0: (-1.0, -0.5, 1.5, 2.0
 MIXED_WAYS = Problem("mixed-ways", (3, 2, 2), (True, True, True), 3)
 FRACTIONAL = Problem("fractional", (3, 2), (True, True), 3, fractional=True)
 CONSTANT = Problem("constant", (3, 2, 1), (False, True, True), 2)
+LEVELS = Problem("levels", (3, 2, 2), (True, True, True), 2, partitions="levels")
+UNEVEN_LEVELS = Problem(
+    "uneven-levels", (3, 3, 1), (False, True, False), 2, edges={0: (-1.0, -0.5, 1.5, 2.0)},
+    fractional=True, partitions="levels",
+)  # fmt: skip
 PROBLEMS = (
     TERNARY, TERNARY_THREE_WAY, BINARY, MULTIWAY, ORDINAL, BINS, FRACTIONAL, CONSTANT,
 )  # fmt: skip
 SMALL = (BINARY, MULTIWAY, BINS, FRACTIONAL, CONSTANT)
 """Those of which every transition is quickly listed."""
+
+
+WITH_OPTIONS = (
+    (MULTIWAY, INDEPENDENT),
+    (BINS, INDEPENDENT),
+    (FRACTIONAL, INDEPENDENT_BRANCH),
+    (MULTIWAY, BOUNDED),
+    (UNEVEN_LEVELS, LEAF),
+    (UNEVEN_LEVELS, BRANCH),
+    (UNEVEN_LEVELS, INDEPENDENT),
+)
+"""Each option with what it could fail at: few problems, as every exact test runs over them."""
+
+
+def pairs(*chosen: tuple[Problem, Model]) -> pytest.MarkDecorator:
+    """Parametrize a test over pairs of a problem and a model."""
+    return pytest.mark.parametrize(
+        ("problem", "model"), [pytest.param(p, m, id=f"{p.name}-{m.name}") for p, m in chosen]
+    )
 
 
 def each(*problems: Problem, models: Sequence[Model] = MODELS) -> pytest.MarkDecorator:

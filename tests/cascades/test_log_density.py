@@ -17,12 +17,16 @@ from tests.cascades.problems import (
     BINS,
     BRANCH,
     FRACTIONAL,
+    INCLUSION,
+    INDEPENDENT_BRANCH,
     LEAF,
+    LEVELS,
     MULTIWAY,
-    OPTIONS,
     PROBLEMS,
+    WITH_OPTIONS,
     Problem,
     each,
+    pairs,
     slowly,
 )
 
@@ -35,9 +39,9 @@ def test_every_tree_has_the_density_of_the_formula(problem, model):
     assert_allclose(densities, model.reference(problem), rtol=0, atol=1e-9)
 
 
-@each(MULTIWAY, BINS, FRACTIONAL, models=OPTIONS)
+@pairs(*WITH_OPTIONS, (BINS, INDEPENDENT_BRANCH), (LEVELS, INCLUSION))
 def test_every_tree_has_the_density_of_the_formula_with_options(problem, model):
-    """The same with leaves of independent columns, and with a bound on the leaves."""
+    """The same with independent leaves, levels that all go their own way, and a bound on leaves."""
     posterior = model.on(problem)
     densities = np.array([posterior.log_density(tree) for tree in problem.trees])
     assert_allclose(densities, model.reference(problem), rtol=0, atol=1e-9)

@@ -10,16 +10,21 @@ from tests.cascades.problems import (
     BINS,
     BRANCH,
     INCLUSION,
+    INDEPENDENT_BRANCH,
     LEAF,
+    LEVELS,
     MIXED_WAYS,
     MULTIWAY,
     ORDINAL,
     SMALL,
     TERNARY,
     TERNARY_THREE_WAY,
+    UNEVEN_LEVELS,
+    WITH_OPTIONS,
     each,
     groups,
     listed_moves,
+    pairs,
     slowly,
     step_matrix,
     without_hastings,
@@ -39,6 +44,13 @@ def imbalance(problem, model, names, inverse_temperature=1.0):
 @slowly(*SMALL, model=BRANCH)
 def test_moves_are_in_detailed_balance(problem, model):
     """With a wrong ratio the chain samples another posterior than the one printed."""
+    for names in groups(model.on(problem)):
+        assert imbalance(problem, model, names) < 1e-12, names
+
+
+@pairs(*WITH_OPTIONS)
+def test_moves_are_in_detailed_balance_with_options(problem, model):
+    """The same where splits are others, leaves are not uniform, or large trees have no density."""
     for names in groups(model.on(problem)):
         assert imbalance(problem, model, names) < 1e-12, names
 
@@ -80,6 +92,20 @@ def relative_imbalance(posterior, moves, tree):
         back *= np.exp(posterior.log_density(other) - log_density)
         differences.append(abs(flow - back) / max(flow, back))
     return max(differences)
+
+
+@pairs((LEVELS, LEAF), (LEVELS, INCLUSION), (LEVELS, INDEPENDENT_BRANCH))
+def test_moves_are_in_balance_around_larger_trees_of_levels(problem, model, rng):
+    """Changes, swaps and grafts need two columns with as many levels below a third."""
+    posterior = model.on(problem)
+    moves = listed_moves(posterior)
+    without = without_hastings(moves)
+    for names in groups(posterior):
+        chosen, broken = ({name: m[name] for name in names} for m in (moves, without))
+        trees = some_trees(problem, rng, 6)
+        assert max(relative_imbalance(posterior, chosen, tree) for tree in trees) < 1e-9, names
+        if names != ("change",):  # in place of a split over leaves; others are symmetric
+            assert max(relative_imbalance(posterior, broken, tree) for tree in trees) > 0.01, names
 
 
 def some_trees(problem, rng, n):
@@ -127,7 +153,7 @@ def test_all_moves_are_in_balance_on_larger_spaces(problem, model):
     assert imbalance(problem, model, tuple(model.on(problem).moves())) < 1e-12
 
 
-@each(BINARY, MULTIWAY, BINS, models=[LEAF])
+@pairs((BINARY, LEAF), (MULTIWAY, LEAF), (BINS, LEAF), (UNEVEN_LEVELS, LEAF))
 def test_moves_reach_every_tree(problem, model):
     """A tree that cannot be reached is never reported, however probable."""
     posterior = model.on(problem)
@@ -135,7 +161,7 @@ def test_moves_reach_every_tree(problem, model):
     assert set(found) == set(problem.trees)
 
 
-@each(BINARY, MULTIWAY, BINS, models=[LEAF])
+@pairs((BINARY, LEAF), (MULTIWAY, LEAF), (BINS, LEAF), (LEVELS, LEAF))
 def test_proposals_are_what_propose_draws(problem, model, rng):
     """The exact tests list `proposals`; the generic engines draw with `propose`."""
     posterior = model.on(problem)
@@ -171,7 +197,7 @@ def test_other_proposals_are_told_apart(problem, model, rng):
     assert not fits(drawn, probabilities[::-1])
 
 
-@each(*SMALL, models=[BRANCH])
+@each(*SMALL, UNEVEN_LEVELS, models=[BRANCH])
 def test_proposed_trees_are_valid(problem, model):
     """An invalid tree has no meaning, whatever its density is."""
     posterior = model.on(problem)

@@ -46,7 +46,7 @@ def boxes_of(posterior, tree):
 
 def compiled(posterior, tree, node, split):
     """Return the probability that the kernels give a split of a node."""
-    work = kernels.new_work(posterior.arrays, tree.n_nodes)
+    work = kernels.new_work(posterior.arrays, posterior.model_arrays, tree.n_nodes)
     kernels.load(
         posterior.arrays, posterior.model_arrays, work, tree.feature, tree.parent, tree.block
     )

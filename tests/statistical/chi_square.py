@@ -34,7 +34,8 @@ def fits(indices: Sequence[int], probabilities: np.ndarray, p_value: float = P_V
 
 def independent_steps(matrix: np.ndarray, probabilities: np.ndarray) -> int:
     """Return after how many steps of a reversible chain draws are as good as independent."""
-    root = np.sqrt(probabilities)
-    symmetric = root[:, None] * matrix / root
+    possible = probabilities > 0
+    root = np.sqrt(probabilities[possible])
+    symmetric = root[:, None] * matrix[np.ix_(possible, possible)] / root
     eigenvalues = np.sort(np.abs(np.linalg.eigvalsh((symmetric + symmetric.T) / 2)))
     return max(1, math.ceil(math.log(CORRELATION) / math.log(eigenvalues[-2])))

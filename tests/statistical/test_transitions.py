@@ -13,13 +13,16 @@ from tests.cascades.problems import (
     FRACTIONAL,
     INCLUSION,
     LEAF,
+    LEVELS,
     MIXED_WAYS,
     MULTIWAY,
     ORDINAL,
     TERNARY_THREE_WAY,
+    WITH_OPTIONS,
     each,
     groups,
     listed_moves,
+    pairs,
     slowly,
     weights_of,
     without_hastings,
@@ -77,11 +80,25 @@ def some_trees(problem, rng):
     return [*chosen, by_size[int(rng.integers(third, len(by_size)))]]
 
 
+def possible_trees(problem, model, rng):
+    """Return some trees, of those that have a density."""
+    possible = [t for t in problem.trees if model.on(problem).log_prior(t) > -np.inf]
+    return [possible[int(i)] for i in rng.choice(len(possible), size=4, replace=False)]
+
+
 @slowly(BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, MIXED_WAYS, TERNARY_THREE_WAY, model=BRANCH)
 def test_compiled_steps_are_the_plain_ones(problem, model, rng):
     """The compiled sweep is a second program for the moves: it must be the same chain."""
     posterior = model.on(problem)
     for tree in some_trees(problem, rng):
+        assert is_plain_step(posterior, tree, rng), tree
+
+
+@pairs(*WITH_OPTIONS, (LEVELS, LEAF), (LEVELS, INCLUSION))
+def test_compiled_steps_are_the_plain_ones_with_options(problem, model, rng):
+    """The same where splits are others, leaves are not uniform, or large trees have no density."""
+    posterior = model.on(problem)
+    for tree in possible_trees(problem, model, rng):
         assert is_plain_step(posterior, tree, rng), tree
 
 

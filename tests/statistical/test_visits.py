@@ -1,5 +1,7 @@
 """Long runs visit every tree as often as it is probable; without data, as the prior has it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,11 +14,16 @@ from tests.cascades.problems import (
     BRANCH,
     FRACTIONAL,
     LEAF,
+    LEVELS,
+    MODELS,
     MULTIWAY,
+    UNEVEN_LEVELS,
+    WITH_OPTIONS,
     Model,
     Problem,
     each,
     listed_moves,
+    pairs,
     slowly,
     step_matrix,
     weights_of,
@@ -28,9 +35,9 @@ N_DRAWS = 600  # per chain, of four chains
 IRREDUCIBLE = [("grow", "prune"), ("grow", "prune", "change"), ("grow", "prune", "swap")]
 
 UNSEEN = tuple(
-    Problem(p.name + "-unseen", p.n_levels, p.nominal, p.max_branches, edges=p.edges, n_rows=0)
-    for p in (BINARY, MULTIWAY, BINS)
+    replace(p, name=p.name + "-unseen", n_rows=0) for p in (BINARY, MULTIWAY, BINS, UNEVEN_LEVELS)
 )
+BY_SUBSETS, BY_LEVELS = UNSEEN[:3], UNSEEN[3:]
 
 
 def probabilities_of(problem, model):
@@ -73,6 +80,14 @@ def test_plain_chains_visit_trees_as_often_as_they_are_probable(problem, model, 
     assert not fits(drawn, wrong(problem, model))
 
 
+@pairs(*WITH_OPTIONS)
+def test_chains_with_options_visit_trees_as_often_as_they_are_probable(problem, model, rng):
+    """The same where splits are others, leaves are not uniform, or large trees have no density."""
+    drawn = visits(problem, model, rng)
+    assert fits(drawn, probabilities_of(problem, model))
+    assert not fits(drawn, wrong(problem, model))
+
+
 @each(MULTIWAY, models=[LEAF, BRANCH])
 def test_the_cold_replica_visits_trees_as_often_as_they_are_probable(problem, model, rng):
     """Replica exchange must not let the hot chains' trees into the draws."""
@@ -92,9 +107,8 @@ def test_some_moves_alone_suffice(problem, model, names, rng):
     assert not fits(drawn, wrong(problem, model))
 
 
-@slowly(*UNSEEN, model=BRANCH)
-def test_without_data_the_chain_returns_the_prior(problem, model, rng):
-    """What is claimed to be learned from data must not come from the chain itself."""
+def assert_prior(problem, model, rng):
+    """Check that without data the chain visits trees as the prior weighs them."""
     prior = probabilities_of(problem, model)
     posterior = model.on(problem)
     log_priors = np.array([posterior.log_prior(tree) for tree in problem.trees])
@@ -102,6 +116,18 @@ def test_without_data_the_chain_returns_the_prior(problem, model, rng):
     drawn = visits(problem, model, rng)
     assert fits(drawn, prior)
     assert not fits(drawn, wrong(problem, model))
+
+
+@slowly(*BY_SUBSETS, model=BRANCH)
+def test_without_data_the_chain_returns_the_prior(problem, model, rng):
+    """What is claimed to be learned from data must not come from the chain itself."""
+    assert_prior(problem, model, rng)
+
+
+@each(*BY_LEVELS, models=[LEAF])
+def test_without_data_the_chain_of_levels_returns_the_prior(problem, model, rng):
+    """The same where every level goes its own way; other models leave nearly all to one leaf."""
+    assert_prior(problem, model, rng)
 
 
 @each(MULTIWAY, BINS, models=[BRANCH])
@@ -122,7 +148,7 @@ def test_the_generic_engine_visits_them_as_often(problem, model, rng):
     )
 
 
-@each(BINARY, MULTIWAY, BINS, FRACTIONAL)
+@pairs(*((p, m) for p in (BINARY, MULTIWAY, BINS, FRACTIONAL) for m in MODELS), *WITH_OPTIONS)
 def test_annealing_finds_the_most_probable_tree(problem, model, rng):
     """The most probable tree found should be the most probable tree, where it can be checked."""
     exact = model.reference(problem)
@@ -150,6 +176,18 @@ def test_starts_differ():
     assert all(tree.n_leaves <= 8 for tree in starts)
     for tree in starts:
         assert not list(tree.problems(posterior.is_nominal, MULTIWAY.n_levels))
+
+
+def test_starts_are_possible():
+    """A chain that starts where there is no density has nothing to compare its proposals with."""
+    bounded = LeafPosterior(MULTIWAY.table, max_leaves=3)
+    levels = LeafPosterior(LEVELS.table, partitions="levels", max_leaves=2)
+    rng = np.random.default_rng(0)
+    starts = [bounded.initial_state(rng) for _ in range(40)]
+    assert {tree.n_leaves for tree in starts} == {1, 2, 3}
+    starts = [levels.initial_state(rng) for _ in range(40)]
+    assert {tree.n_leaves for tree in starts} == {1, 2}
+    assert all(set(tree.features_used) <= {1, 2} for tree in starts)  # the first has three levels
 
 
 @pytest.mark.slow

@@ -21,10 +21,11 @@ def log_gamma(model, count):
 
 @inner_kernel
 def leaf_value(model, count, log_volume):
-    """Contribution of a leaf to the log density, but for `shape_value`."""
+    """Contribution of a leaf to the log density, but for `shape_value` and `inside`."""
+    value = -model.rate
     if model.kind == LEAF_MODEL:
-        return log_gamma(model, count) - log_gamma(model, 0.0) - count * log_volume
-    return -model.rate - count * log_volume
+        value = log_gamma(model, count) - log_gamma(model, 0.0)
+    return value if model.independent else value - count * log_volume
 
 
 @inner_kernel
@@ -42,6 +43,8 @@ def branch_value(model, counts, b, total):
 @inner_kernel
 def shape_value(model, n_leaves, n_used, total):
     """Contribution of the numbers of leaves and of columns used."""
+    if n_leaves > model.max_leaves:
+        return -np.inf
     value = model.inclusion[n_used]
     if model.kind == LEAF_MODEL:
         value += -model.rate + n_leaves * log(model.rate) - lgamma(n_leaves + 1.0)

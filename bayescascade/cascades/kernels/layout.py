@@ -17,9 +17,11 @@ __all__ = [
     "REGROUP",
     "SWAP",
     "Array",
+    "FlatTree",
     "ModelArrays",
     "TableArrays",
     "Work",
+    "new_flat_tree",
     "new_work",
 ]
 
@@ -65,17 +67,22 @@ class ModelArrays(NamedTuple):
     """A cascade model as kernels read it.
 
     kind: LEAF_MODEL or BRANCH_MODEL; rate: the Poisson mean; alpha: Dirichlet concentration;
-    max_branches >= 2; max_proposed B: most branches of a split proposed at once, larger ones come
-    by flattening; branch_log_weights (B + 1,) float64, unnormalized, used at 2 .. B, and
+    max_leaves >= 1; by_levels: whether a split sends every level left its own way; max_branches
+    >= 2; max_proposed B: most branches of a split proposed at once, larger ones come by
+    flattening; branch_log_weights (B + 1,) float64, unnormalized, used at 2 .. B, and
     branch_log_norms (B + 1,), the log sums of the first of them; inclusion (p + 1,) float64: log
     prior of d columns used (zeros without feature inclusion); log_stirling (S + 1, S + 1) float64:
     log number of partitions of m levels into b blocks; log_gamma (G,) float64: lnG(n + alpha) of
-    whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64.
+    whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64. independent:
+    whether columns are independent inside a leaf, and not uniform; leaf_alpha: Dirichlet
+    concentration there, and leaf_log_gamma of it, G = 0 also if unused.
     """
 
     kind: int
     rate: float
     alpha: float
+    max_leaves: int
+    by_levels: bool
     max_branches: int
     max_proposed: int
     branch_log_weights: Array
@@ -84,6 +91,9 @@ class ModelArrays(NamedTuple):
     log_stirling: Array
     log_gamma: Array
     log_integers: Array
+    independent: bool
+    leaf_alpha: float
+    leaf_log_gamma: Array
 
 
 class Work(NamedTuple):
@@ -92,13 +102,17 @@ class Work(NamedTuple):
     A node's rows are ``rows[start:end]``, so a move touches the rows of one node only; its children
     are linked in the order of their blocks' lowest codes. ``histogram[node]`` holds the weight of
     every level of every column among the node's rows; it is filled when first wanted and kept until
-    the rows change, so most proposals to grow or prune cost no pass over rows at all.
+    the rows change, so most proposals to grow or prune cost no pass over rows at all. With
+    independent leaves B = Q, and ``histogram[C + branch]`` is for the branches of a split proposed;
+    else B = 0.
+
+    All of it is handed on from kernel to kernel, which takes longer the more arrays there are.
     """
 
     nodes: Array  # (C, N_FIELDS) int64
     reals: Array  # (C, 4) float64
     box: Array  # (C, p) uint64: blocks that remain at the node
-    histogram: Array  # (C, L) float64
+    histogram: Array  # (C + B, L) float64
     score: Array  # (C, p) float64: log weight of each column for a split of the node
     rows: Array  # (N,) int32: row indices, contiguous per node
     spare: Array  # (2, N) int32: scratch for partitioning; rows saved while a move is tried
@@ -116,20 +130,26 @@ class Work(NamedTuple):
     saved_nodes: Array  # (C, N_FIELDS) int64
     saved_reals: Array  # (C, 4) float64
     saved_box: Array  # (C, p) uint64
-    best_feature: Array  # (C,) int32: the best tree visited, as in `Tree`
-    best_parent: Array  # (C,) int32
-    best_block: Array  # (C,) uint64
 
 
-def new_work(table: TableArrays, capacity: int) -> Work:
+class FlatTree(NamedTuple):
+    """Space for a tree as in `Tree`: feature, parent (C,) int32, block (C,) uint64."""
+
+    feature: Array
+    parent: Array
+    block: Array
+
+
+def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     """Allocate a work space for trees of up to `capacity` nodes; `load` fills it."""
     p, n_rows = table.codes.shape
     widest = max(2, int(table.n_levels.max()))
+    n_branches = widest if model.independent else 0
     return Work(
         nodes=np.empty((capacity, N_FIELDS), np.int64),
         reals=np.empty((capacity, 4)),
         box=np.empty((capacity, p), np.uint64),
-        histogram=np.empty((capacity, int(table.offsets[p]))),
+        histogram=np.empty((capacity + n_branches, int(table.offsets[p]))),
         score=np.empty((capacity, p)),
         rows=np.empty(n_rows, np.int32),
         spare=np.empty((2, n_rows), np.int32),
@@ -147,7 +167,11 @@ def new_work(table: TableArrays, capacity: int) -> Work:
         saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
         saved_reals=np.empty((capacity, 4)),
         saved_box=np.empty((capacity, p), np.uint64),
-        best_feature=np.empty(capacity, np.int32),
-        best_parent=np.empty(capacity, np.int32),
-        best_block=np.empty(capacity, np.uint64),
+    )
+
+
+def new_flat_tree(capacity: int) -> FlatTree:
+    """Allocate the space for a tree of up to `capacity` nodes; `export` fills it."""
+    return FlatTree(
+        np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.uint64)
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayescascade._jit import inner_kernel
 from bayescascade.cascades.kernels.densities import branch_value, leaf_value, shape_value
+from bayescascade.cascades.kernels.insides import inside_gain
 from bayescascade.cascades.kernels.layout import (
     COUNT,
     FEATURE,
@@ -105,6 +106,8 @@ def gain(table, model, work, node, j, b, assign):
             work.branch[WEIGHT, branch],
             log_volume + log(work.branch[WIDTH, branch] / own_width),
         )
+    if model.independent:
+        change += inside_gain(table, model, work, node, j, b, assign)
     n_leaves, n_used = work.sizes[N_LEAVES], work.sizes[N_USED]
     inner = work.nodes[node, FEATURE]
     if inner >= 0:  # seen as the leaf that it would be
@@ -135,7 +138,7 @@ def prune(rng, table, model, work, beta):
     )
     change = -gain(table, model, work, node, j, b, work.assign[IN_PLACE])
     if accept(rng, beta * change + log_q_back + log(sizes[TWIGS])):
-        make_leaf(model, work, node)
+        make_leaf(table, model, work, node)
         return change
     return np.nan
 
@@ -153,7 +156,7 @@ def change_twig(rng, table, model, work, beta, node):
     change = gain(table, model, work, node, j, b, work.assign[PROPOSED])
     change -= gain(table, model, work, node, old_j, old_b, work.assign[IN_PLACE])
     if accept(rng, beta * change + log_q_ratio):
-        make_leaf(model, work, node)
+        make_leaf(table, model, work, node)
         make_inner(table, model, work, node, j, b, work.assign[PROPOSED])
         return change
     return np.nan
@@ -164,11 +167,12 @@ def change_above(rng, table, model, work, beta, node):
     """Put another split in the place of one over inner nodes, which stay, each by its rank."""
     nodes = work.nodes
     old_j, b = nodes[node, FEATURE], nodes[node, N_CHILDREN]
+    most = b if model.by_levels else work.order.shape[0]
     n_open = 0
     for j in range(table.codes.shape[0]):
-        n_open += block_size(table.nominal[j], work.box[node, j]) >= b
+        n_open += b <= block_size(table.nominal[j], work.box[node, j]) <= most
     prepare(table, model, work, node)
-    j = draw_uniform_feature(rng, table, work, node, b, n_open)
+    j = draw_uniform_feature(rng, table, work, node, b, most, n_open)
     m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
     draw_partition(rng, table, model, work, node, j, m, b, work.assign[PROPOSED])
     read_split(table, work, node)

@@ -6,6 +6,7 @@ import numpy as np
 
 from bayescascade._jit import inner_kernel
 from bayescascade.cascades.kernels.densities import branch_value, leaf_value
+from bayescascade.cascades.kernels.insides import inside
 from bayescascade.cascades.kernels.layout import (
     COUNT,
     END,
@@ -231,6 +232,8 @@ def place_children(table, model, work, node):
         reals[child, LOG_VOLUME] = reals[node, LOG_VOLUME] + log(width / own_width)
         if nodes[child, FEATURE] < 0:
             reals[child, VALUE] = leaf_value(model, count, reals[child, LOG_VOLUME])
+            if model.independent:
+                reals[child, VALUE] += inside(table, model, work, child)
         child = nodes[child, NEXT]
         branch += 1
     reals[node, VALUE] = branch_value(model, counts, branch, reals[node, COUNT])
@@ -273,7 +276,7 @@ def make_inner(table, model, work, node, j, b, assign):
 
 
 @inner_kernel
-def make_leaf(model, work, node):
+def make_leaf(table, model, work, node):
     """Turn an inner node whose children are leaves into a leaf."""
     child = work.nodes[node, FIRST]
     while child >= 0:
@@ -288,6 +291,8 @@ def make_leaf(model, work, node):
     work.reals[node, VALUE] = leaf_value(
         model, work.reals[node, COUNT], work.reals[node, LOG_VOLUME]
     )
+    if model.independent:
+        work.reals[node, VALUE] += inside(table, model, work, node)
     sync_lists(work, node)
     if work.nodes[node, PARENT] >= 0:
         sync_lists(work, work.nodes[node, PARENT])

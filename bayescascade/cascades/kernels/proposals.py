@@ -14,6 +14,7 @@ import numpy as np
 
 from bayescascade._jit import inner_kernel
 from bayescascade.cascades.kernels.densities import log_gamma
+from bayescascade.cascades.kernels.insides import count_rows
 from bayescascade.cascades.kernels.layout import (
     COUNTED,
     END,
@@ -37,7 +38,6 @@ from bayescascade.cascades.kernels.layout import (
 from bayescascade.cascades.kernels.levels import block_size, in_block, levels_of
 
 __all__ = [
-    "count_rows",
     "draw_partition",
     "draw_split",
     "draw_uniform_feature",
@@ -103,6 +103,22 @@ def cut_scores(table, model, work, node, j, m, out):
 
 
 @inner_kernel
+def levels_score(table, model, work, node, j, m):
+    """Return half the log Bayes factor of sending each of the ordered levels its own way."""
+    base = table.offsets[j]
+    count = 0.0
+    width = 0.0
+    score = lgamma(m * model.alpha) - m * log_gamma(model, 0.0)
+    for i in range(m):
+        level = base + work.order[i]
+        n = work.histogram[node, level]
+        count += n
+        width += table.widths[level]
+        score += log_gamma(model, n) - n * log(table.widths[level])
+    return 0.5 * (score + count * log(width) - lgamma(m * model.alpha + count))
+
+
+@inner_kernel
 def prepare(table, model, work, node):
     """Fill the node's histogram and split scores, unless they are there."""
     nodes = work.nodes
@@ -117,7 +133,10 @@ def prepare(table, model, work, node):
             work.score[node, j] = -np.inf
             continue
         m = order_levels(table, work.histogram, node, j, block, work.order)
-        work.score[node, j] = cut_scores(table, model, work, node, j, m, work.branch[SCRATCH])
+        if model.by_levels:
+            work.score[node, j] = levels_score(table, model, work, node, j, m)
+        else:
+            work.score[node, j] = cut_scores(table, model, work, node, j, m, work.branch[SCRATCH])
         best = max(best, work.score[node, j])
     total = 0.0
     for j in range(p):
@@ -147,7 +166,7 @@ def fill_histogram(table, model, work, node):
             sibling = nodes[node, NEXT]
         n_rows = nodes[node, END] - nodes[node, START]
         if nodes[sibling, READY] < COUNTED and nodes[sibling, END] - nodes[sibling, START] < n_rows:
-            count_rows(table, work, sibling)
+            count_node(table, work, sibling)
         if nodes[sibling, READY] >= COUNTED:
             for level in range(work.histogram.shape[1]):
                 work.histogram[node, level] = (
@@ -155,21 +174,14 @@ def fill_histogram(table, model, work, node):
                 )
             nodes[node, READY] = COUNTED
             return
-    count_rows(table, work, node)
+    count_node(table, work, node)
 
 
 @inner_kernel
-def count_rows(table, work, node):
+def count_node(table, work, node):
     """Fill the node's histogram from its rows."""
-    nodes = work.nodes
-    p = table.codes.shape[0]
-    work.histogram[node, :] = 0.0
-    for i in range(nodes[node, START], nodes[node, END]):
-        row = work.rows[i]
-        weight = table.weights[row]
-        for j in range(p):
-            work.histogram[node, table.offsets[j] + table.row_codes[row, j]] += weight
-    nodes[node, READY] = COUNTED
+    count_rows(table, work, node, work.histogram[node])
+    work.nodes[node, READY] = COUNTED
 
 
 @inner_kernel
@@ -186,15 +198,16 @@ def draw_feature(rng, table, work, node):
                 if u < 0.0:
                     break
         return chosen
-    return draw_uniform_feature(rng, table, work, node, 2, work.nodes[node, N_SPLITTABLE])
+    most = work.order.shape[0]
+    return draw_uniform_feature(rng, table, work, node, 2, most, work.nodes[node, N_SPLITTABLE])
 
 
 @inner_kernel
-def draw_uniform_feature(rng, table, work, node, b, n_open):
-    """Draw uniformly among the `n_open` columns that have `b` or more levels left."""
+def draw_uniform_feature(rng, table, work, node, fewest, most, n_open):
+    """Draw uniformly among the `n_open` columns that have from `fewest` to `most` levels left."""
     index = np.int64(rng.random() * n_open)
     for j in range(table.codes.shape[0]):
-        if block_size(table.nominal[j], work.box[node, j]) >= b:
+        if fewest <= block_size(table.nominal[j], work.box[node, j]) <= most:
             if index == 0:
                 return j
             index -= 1
@@ -203,6 +216,8 @@ def draw_uniform_feature(rng, table, work, node, b, n_open):
 
 @inner_kernel
 def draw_branches(rng, model, m):
+    if model.by_levels:
+        return m
     most = min(m, model.max_proposed)
     if most == 2:
         return 2
@@ -223,7 +238,10 @@ def draw_partition(rng, table, model, work, node, j, m, b, assign):
     `work.order` must hold the ordered levels.
     """
     order = work.order
-    if rng.random() >= EPS or not table.nominal[j]:
+    if model.by_levels:
+        for i in range(m):
+            assign[order[i]] = i
+    elif rng.random() >= EPS or not table.nominal[j]:
         if b == 2:
             total = cut_scores(table, model, work, node, j, m, work.branch[SCRATCH])
             informed = table.nominal[j] or rng.random() >= EPS
@@ -287,6 +305,8 @@ def number_branches(table, j, block, assign, b, seen):
 @inner_kernel
 def log_q_partition(table, model, work, node, j, m, b, assign):
     """Log probability that `draw_partition` makes of this partition; `work.order` as there."""
+    if model.by_levels:
+        return 0.0
     order = work.order
     changes = 0
     cut = 0
@@ -317,7 +337,7 @@ def log_q_split(table, model, work, node, j, b, assign):
     informed = exp(work.score[node, j] - work.reals[node, LOG_NORM])
     log_q = log((1.0 - EPS) * informed + EPS / work.nodes[node, N_SPLITTABLE])
     most = min(m, model.max_proposed)
-    if most > 2:
+    if most > 2 and not model.by_levels:
         log_q += model.branch_log_weights[b] - model.branch_log_norms[most]
     return log_q + log_q_partition(table, model, work, node, j, m, b, assign)
 

@@ -5,9 +5,10 @@ from math import exp, log
 import numpy as np
 
 from bayescascade._jit import kernel
+from bayescascade.cascades.kernels.insides import count_rows
 from bayescascade.cascades.kernels.layout import Array, ModelArrays, TableArrays, Work
 from bayescascade.cascades.kernels.levels import in_block
-from bayescascade.cascades.kernels.proposals import count_rows, log_q_split
+from bayescascade.cascades.kernels.proposals import log_q_split
 
 __all__ = ["count_levels", "score_rows", "split_log_probability"]
 
@@ -16,7 +17,7 @@ __all__ = ["count_levels", "score_rows", "split_log_probability"]
 def count_levels(table: TableArrays, work: Work, n_nodes: int) -> None:
     """Fill the histograms of the first nodes of the work space: a pass over the rows of each."""
     for node in range(n_nodes):
-        count_rows(table, work, node)
+        count_rows(table, work, node, work.histogram[node])
 
 
 @kernel

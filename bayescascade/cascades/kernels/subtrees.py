@@ -6,6 +6,7 @@ import numpy as np
 
 from bayescascade._jit import inner_kernel, kernel
 from bayescascade.cascades.kernels.densities import leaf_value, shape_value
+from bayescascade.cascades.kernels.insides import inside
 from bayescascade.cascades.kernels.layout import (
     COUNT,
     END,
@@ -23,6 +24,7 @@ from bayescascade.cascades.kernels.layout import (
     START,
     VALUE,
     Array,
+    FlatTree,
     ModelArrays,
     TableArrays,
     Work,
@@ -204,6 +206,8 @@ def load(
         nodes[0, N_SPLITTABLE] += table.n_levels[j] >= 2
         work.reals[0, LOG_VOLUME] += log(block_width(table, j, work.box[0, j]))
     work.reals[0, VALUE] = leaf_value(model, work.reals[0, COUNT], work.reals[0, LOG_VOLUME])
+    if model.independent:
+        work.reals[0, VALUE] += inside(table, model, work, 0)
     for node in range(n_nodes):
         if feature[node] >= 0:
             place_children(table, model, work, node)
@@ -212,9 +216,10 @@ def load(
 
 
 @kernel
-def export(work: Work, feature: Array, parent: Array, block: Array) -> int:
+def export(work: Work, tree: FlatTree) -> int:
     """Write the tree in canonical order, as in `Tree`; returns its number of nodes."""
     nodes = work.nodes
+    feature, parent, block = tree.feature, tree.parent, tree.block
     node = 0
     size = 0
     feature[0] = nodes[0, FEATURE]

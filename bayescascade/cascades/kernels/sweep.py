@@ -18,6 +18,7 @@ from bayescascade.cascades.kernels.layout import (
     SWAP,
     TWIGS,
     Array,
+    FlatTree,
     ModelArrays,
     TableArrays,
     Work,
@@ -56,18 +57,19 @@ def sweep(
     proposed: Array,
     accepted: Array,
     summary: Array,
+    best_tree: FlatTree,
 ) -> int:
     """Run steps on ``exp(beta * log density)`` from the tree in the work space.
 
     move_cdf (6,) float64: cumulative selection probabilities of MOVES; proposed, accepted (6,)
-    int64: counts, added to. The best tree visited, the first one included, is left in
-    ``work.best_*``, and `summary` (3,) float64 is written: the log density reached, that of the
-    best tree, and its number of nodes.
+    int64: counts, added to. The best tree visited, the first one included, is left in `best_tree`,
+    as large as the work space, and `summary` (3,) float64 is written: the log density reached, that
+    of the best tree, and its number of nodes.
 
     Returns the steps done: fewer than `n_steps` only when the work space is nearly full.
     """
     nodes, sizes = work.nodes, work.sizes
-    best_size = export(work, work.best_feature, work.best_parent, work.best_block)
+    best_size = export(work, best_tree)
     best = log_density(model, work)
     current = best
     done = 0
@@ -127,7 +129,7 @@ def sweep(
                 current = log_density(model, work)
                 if current > best:
                     best = current
-                    best_size = export(work, work.best_feature, work.best_parent, work.best_block)
+                    best_size = export(work, best_tree)
     summary[0] = log_density(model, work)
     summary[1] = best
     summary[2] = best_size
