@@ -68,11 +68,15 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         Name of what is learned: the field of a saved file, and with a "_" the attribute.
     size_name : str
         Name of the trace that says how large a state is, and of that attribute of what is learned.
+    is_classifier : bool
+        Whether it tells labels, not densities; a value beyond the range that it learned from is
+        then in the bin next to it.
     """
 
     model_name: ClassVar[str]
     learned_name: ClassVar[str]
     size_name: ClassVar[str]
+    is_classifier: ClassVar[bool] = False
 
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
 

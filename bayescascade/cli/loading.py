@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from bayescascade.estimator import AnyEstimator, DensityEstimator
     from bayescascade.rules.classifier import RuleListClassifier
 
-__all__ = ["is_classifier", "load_classifier", "load_density", "wrong_model"]
+__all__ = ["load_classifier", "load_density", "wrong_model"]
 
 
 def load_density(path: str, what: str) -> "DensityEstimator[Any, Any, Any]":
@@ -22,7 +22,7 @@ def load_density(path: str, what: str) -> "DensityEstimator[Any, Any, Any]":
     from bayescascade.models import load
 
     model: DensityEstimator[Any, Any, Any] = load(path)
-    if is_classifier(model):
+    if model.is_classifier:
         raise wrong_model(f"{what} needs a density", path, model)
     return model
 
@@ -32,14 +32,9 @@ def load_classifier(path: str, what: str) -> "RuleListClassifier":
     from bayescascade.models import load
 
     model: RuleListClassifier = load(path)
-    if not is_classifier(model):
+    if not model.is_classifier:
         raise wrong_model(f"{what} needs a classifier", path, model, ": score tells log densities")
     return model
-
-
-def is_classifier(model: "AnyEstimator") -> bool:
-    """Return whether a model tells labels, not densities."""
-    return hasattr(model, "classes_")
 
 
 def wrong_model(

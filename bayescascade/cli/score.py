@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.loading import is_classifier, wrong_model
+from bayescascade.cli.loading import wrong_model
 from bayescascade.cli.options import Integer
 from bayescascade.cli.output import check_outputs, echo_json, layout_options
 from bayescascade.cli.rows import open_rows, read_blocks
@@ -64,7 +64,7 @@ def score(
     from bayescascade.models import load
 
     fitted = load(model)
-    if is_classifier(fitted):
+    if fitted.is_classifier:
         if top is not None:
             raise wrong_model("--top needs a density", model, fitted)
         score_labels(fitted, data, target=target, out=out, weights=weights, as_json=as_json)

@@ -2,7 +2,7 @@
 
 import click
 
-from bayescascade.cli.loading import is_classifier, wrong_model
+from bayescascade.cli.loading import wrong_model
 from bayescascade.cli.options import parse_given
 from bayescascade.cli.output import check_outputs, echo_json, layout_options
 
@@ -29,7 +29,7 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
 
     fitted = load(model)
     learned = fitted.learned_
-    if given and is_classifier(fitted):
+    if given and fitted.is_classifier:
         raise wrong_model("--given needs a density", model, fitted)
     if (dot or png is not None) and fitted.learned_name != "tree":
         raise wrong_model(f"{'--dot' if dot else '--png'} needs a tree", model, fitted)

@@ -189,7 +189,7 @@ def _density_text(
 
 def _legend(model: "AnyEstimator", learned: Any, width: int) -> list[str]:
     """Return what the numbers in the table are."""
-    if not hasattr(learned, "classes"):
+    if not model.is_classifier:
         size = "cells" if model.schema_.n_cells is not None else "volume"
         legend = [f"share: {_DENSITIES[model.density]}", f"density: share / {size}"]
         if getattr(learned, "level_probabilities", None) is not None:
@@ -216,7 +216,7 @@ def _data_pieces(model: "AnyEstimator", summary: "FitSummary") -> Iterator[str]:
         yield f"weight {count_texts([summary.total_weight])[0]}"
     yield f"{summary.n_distinct:,} distinct"
     yield _counted(schema.n_columns, "column")
-    if hasattr(model, "classes_"):
+    if model.is_classifier:
         yield _counted(len(model.classes_), "class", "classes")
     elif schema.n_cells is None:
         yield f"volume {significant_text(schema.log_cells)}"
@@ -261,11 +261,10 @@ def _convergence_pieces(summary: "FitSummary") -> Iterator[str]:
 
 
 def _column_pieces(model: "AnyEstimator") -> Iterator[str]:
-    has_classes = hasattr(model, "classes_")
-    if has_classes:
+    if model.is_classifier:
         yield f"classes: {', '.join(map(level_text, model.classes_.tolist()))}"
     for column in model.schema_.columns:
-        yield _column_words(column, is_open=has_classes)
+        yield _column_words(column, is_open=model.is_classifier)
 
 
 def _column_words(column: Column, *, is_open: bool) -> str:

@@ -103,6 +103,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     """
 
     model_name: ClassVar[str] = "rule_classifier"
+    is_classifier: ClassVar[bool] = True
 
     min_support: float
     n_bins: int
