@@ -23,7 +23,6 @@ __all__ = [
     "Antecedent",
     "Antecedents",
     "Condition",
-    "antecedent_words",
     "candidate_arrays",
     "conditions_of",
     "n_conditions",
@@ -135,15 +134,6 @@ def n_conditions(column: Column) -> int:
     n_present = n_levels - column.has_missing_level
     n_runs = n_present * (n_present + 1) // 2
     return n_runs + (1 if column.has_missing_level and n_present else -1)
-
-
-def antecedent_words(schema: Schema, antecedent: Antecedent) -> str:
-    """Return an antecedent in words, such as "sex is male and class is crew"."""
-    words = []
-    for index, low, high in antecedent:
-        column = schema.columns[index]
-        words.append(f"{column.name} is {column.describe_codes(range(low, high))}")
-    return " and ".join(words)
 
 
 def candidate_arrays(

@@ -1,7 +1,7 @@
 """What both estimators of rule lists do: rules, candidates and their prior."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -17,6 +17,7 @@ from bayescascade.rules.counted_rules import CountedRules, read_numbers_of_candi
 from bayescascade.rules.models import ListPrior
 from bayescascade.rules.posterior import RuleListPosterior
 from bayescascade.rules.rule_list import RuleList
+from bayescascade.rules.wording import antecedent_words
 from bayescascade.schema import Schema
 from bayescascade.table import Table
 from bayescascade.validation import check_integer, check_real
@@ -60,10 +61,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         """Return the model's posterior given a table."""
 
     @abstractmethod
-    def _words(self) -> Callable[[Schema, Antecedent], str]:
-        """Return the function that puts an antecedent in words."""
-
-    @abstractmethod
     def _most_steps_of(self, table: Table) -> float:
         """Return the default steps, if the table has at most 200,000 distinct rows."""
 
@@ -86,7 +83,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         self, run: samplers.Run[RuleList], settings: Mapping[str, Any]
     ) -> PosteriorRun[RuleList]:
         posterior = self.posterior_
-        words = partial(_candidate_words, self._words(), posterior.schema, posterior.antecedents)
+        words = partial(
+            _candidate_words, posterior.schema, posterior.antecedents, is_open=self.is_classifier
+        )
         return PosteriorRun.of(
             run,
             size=self.size_name,
@@ -116,10 +115,5 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         self._n_candidates = read_numbers_of_candidates(record["n_candidates"], most)
 
 
-def _candidate_words(
-    words: Callable[[Schema, Antecedent], str],
-    schema: Schema,
-    antecedents: Antecedents,
-    index: int,
-) -> str:
-    return words(schema, antecedents[index])
+def _candidate_words(schema: Schema, antecedents: Antecedents, index: int, *, is_open: bool) -> str:
+    return antecedent_words(schema, antecedents[index], is_open=is_open)

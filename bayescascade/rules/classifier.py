@@ -19,7 +19,6 @@ import samplers
 from bayescascade.column import MAX_LEVELS
 from bayescascade.errors import DataError, ModelFileError, ParameterError
 from bayescascade.estimator import PREDICTIVES, Continuous, Names, Ordinal
-from bayescascade.rules.antecedents import Antecedent
 from bayescascade.rules.averages import average_intervals, average_probabilities
 from bayescascade.rules.base import RuleListEstimator
 from bayescascade.rules.counted_rules import CountedRules
@@ -29,8 +28,7 @@ from bayescascade.rules.labeled_rows import KINDS_OF_LABELS, LabeledRows, rows_f
 from bayescascade.rules.models import label_log_likelihood
 from bayescascade.rules.posterior import LabelListPosterior
 from bayescascade.rules.rule_list import RuleList
-from bayescascade.rules.wording import open_antecedent_words
-from bayescascade.schema import Rows, Schema
+from bayescascade.schema import Rows
 from bayescascade.search import Seed
 from bayescascade.table import Table
 from bayescascade.validation import check_choice, check_integer, check_real
@@ -337,9 +335,6 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     def _most_steps_of(self, table: Table) -> float:
         del table
         return 1_000_000
-
-    def _words(self) -> Callable[[Schema, Antecedent], str]:
-        return open_antecedent_words
 
     def _count(self, state: RuleList) -> CountedRules:
         return CountedRules(self._rules_of(state), self.posterior_.counts(state))

@@ -22,13 +22,12 @@ from bayescascade.evidence import Evidence, evidence_words, narrow_evidence
 from bayescascade.rules.antecedents import (
     Antecedent,
     Condition,
-    antecedent_words,
     candidate_arrays,
 )
 from bayescascade.rules.draws import draw_from_part
 from bayescascade.rules.parts import parts_of_codes
 from bayescascade.rules.volumes import log_first_volumes
-from bayescascade.rules.wording import antecedent_dict
+from bayescascade.rules.wording import antecedent_dict, part_words
 from bayescascade.schema import Schema
 
 __all__ = ["DensityList"]
@@ -111,13 +110,8 @@ class DensityList:
     # -- words -------------------------------------------------------------------------------------
 
     def part_words(self, part: int) -> str:
-        """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
-
-        That no earlier rule may apply goes without saying: the list is read downward.
-        """
-        if part < self.n_rules:
-            return antecedent_words(self.schema, self.rules[part])
-        return "anything else" if self.rules else "any row"
+        """Return the conditions of a part's rule, or "anything else" for the `else`."""
+        return part_words(self.schema, self.rules, part)
 
     def evidence_words(self) -> str:
         """Return what the density was conditioned on; empty if on nothing."""

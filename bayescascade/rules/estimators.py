@@ -14,7 +14,6 @@ import numpy as np
 import samplers
 from bayescascade.errors import ModelFileError
 from bayescascade.estimator import DENSITIES, Continuous, DensityEstimator, Names, Ordinal
-from bayescascade.rules.antecedents import Antecedent, antecedent_words
 from bayescascade.rules.base import RuleListEstimator
 from bayescascade.rules.counted_rules import CountedRules
 from bayescascade.rules.density_list import DensityList
@@ -22,7 +21,6 @@ from bayescascade.rules.models import density_log_likelihood, density_probabilit
 from bayescascade.rules.posterior import DensityListPosterior
 from bayescascade.rules.rule_list import RuleList
 from bayescascade.rules.volumes import log_first_volumes
-from bayescascade.schema import Schema
 from bayescascade.search import Seed
 from bayescascade.table import Table
 from bayescascade.validation import check_choice
@@ -152,9 +150,6 @@ class DensityRuleList(
     def _most_steps_of(self, table: Table) -> float:
         # in more columns lists are longer, and it takes ever longer to count what a rule captures
         return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
-
-    def _words(self) -> Callable[[Schema, Antecedent], str]:
-        return antecedent_words
 
     def _count(self, state: RuleList) -> CountedRules:
         return CountedRules(self._rules_of(state), self.posterior_.counts(state))

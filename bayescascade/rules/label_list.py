@@ -28,7 +28,7 @@ from bayescascade.rules.models import (
     label_probabilities,
 )
 from bayescascade.rules.parts import parts_of_codes
-from bayescascade.rules.wording import antecedent_dict, open_antecedent_words
+from bayescascade.rules.wording import antecedent_dict, part_words
 from bayescascade.schema import Schema
 from bayescascade.validation import check_probability
 
@@ -94,13 +94,8 @@ class LabelList:
     # -- words -------------------------------------------------------------------------------------
 
     def part_words(self, part: int) -> str:
-        """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
-
-        That no earlier rule may apply goes without saying: the list is read downward.
-        """
-        if part < self.n_rules:
-            return open_antecedent_words(self.schema, self.rules[part])
-        return "anything else" if self.rules else "any row"
+        """Return the conditions of a part's rule, or "anything else" for the `else`."""
+        return part_words(self.schema, self.rules, part, is_open=True)
 
     @cached_property
     def class_texts(self) -> list[str]:

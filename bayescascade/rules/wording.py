@@ -1,16 +1,17 @@
-"""Conditions as plain data, and in words where the outer bins are open.
+"""Conditions as plain data and in words.
 
 A density ends at the outer edges of a column's bins; labels do not: a classifier takes a value
 beyond the range that it learned from for one of the outer bin, and says so.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from bayescascade.column import Column
 from bayescascade.rules.antecedents import Antecedent
 from bayescascade.schema import Schema
 
-__all__ = ["antecedent_dict", "open_antecedent_words"]
+__all__ = ["antecedent_dict", "antecedent_words", "part_words"]
 
 
 def antecedent_dict(
@@ -39,19 +40,34 @@ def antecedent_dict(
     return record
 
 
-def open_antecedent_words(schema: Schema, antecedent: Antecedent) -> str:
-    """Return an antecedent in words, such as "age is below 25 and sex is male"."""
+def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = False) -> str:
+    """Return an antecedent in words, such as "age is below 25 and sex is male".
+
+    With `is_open` a bin at the end of a column's range has no end there.
+    """
     words = []
     for index, low, high in antecedent:
         column = schema.columns[index]
-        is_open = column.kind == "continuous" and not _is_missing(column, low)
+        has_open_end = is_open and column.kind == "continuous" and not _is_missing(column, low)
         described = (
             _describe_open_bins(column, low, high)
-            if is_open
+            if has_open_end
             else column.describe_codes(range(low, high))
         )
         words.append(f"{column.name} is {described}")
     return " and ".join(words)
+
+
+def part_words(
+    schema: Schema, rules: Sequence[Antecedent], part: int, *, is_open: bool = False
+) -> str:
+    """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
+
+    That no earlier rule may apply goes without saying: a list is read downward.
+    """
+    if part < len(rules):
+        return antecedent_words(schema, rules[part], is_open=is_open)
+    return "anything else" if rules else "any row"
 
 
 def _describe_open_bins(column: Column, low: int, high: int) -> str:

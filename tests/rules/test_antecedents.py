@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bayescascade.rules.antecedents import Condition, antecedent_words
+from bayescascade.rules.antecedents import Condition
 from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.rules.wording import antecedent_words
 from bayescascade.schema import Column, Schema
 from bayescascade.table import Table
 from tests import rules_reference as reference
