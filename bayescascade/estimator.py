@@ -19,13 +19,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.errors import ParameterError
+from bayescascade.errors import ParameterError, TooLargeError
 from bayescascade.learned import Counted, Density, Draw
 from bayescascade.posterior import TablePosterior
 from bayescascade.report.inference_data import PosteriorRun
 from bayescascade.row_densities import RowDensities
 from bayescascade.schema import Schema
-from bayescascade.search import Search, Seed, default_steps, most_blocks
+from bayescascade.search import SEARCHES, Search, Seed, default_steps, most_blocks
+from bayescascade.solution import Solution
 from bayescascade.summary import FitSummary, summarize
 from bayescascade.table import Table
 from bayescascade.validation import check_choice, check_integer
@@ -79,6 +80,8 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
     is_classifier: ClassVar[bool] = False
 
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
+    _searches: ClassVar[Sequence[str]] = SEARCHES
+    _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
 
     concentration: float
     predictive: str
@@ -99,6 +102,7 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
 
     posterior_: TablePosterior[S]
     run_: PosteriorRun[S]
+    exact_: Any  # each family's own answer of its exact search; of that alone
 
     def _store(self, parameters: Mapping[str, Any]) -> None:
         """Set the parameters of the constructor as attributes, from its ``locals()``.
@@ -145,6 +149,16 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
     def _log_density(self, counted: C) -> float:
         """Return the log posterior density of a state, nats, without the data: by its weights."""
 
+    @abstractmethod
+    def _solve(self, posterior: Any, search: Search) -> Solution[S]:  # Any: the family's own
+        """Find the most probable state with a proof; for search "exact" and "auto".
+
+        Raises
+        ------
+        TooLargeError
+            If it would take too much memory or, for "auto", too much time.
+        """
+
     # -- hooks with an answer that may do ----------------------------------------------------------
 
     def _default_steps(self, table: Table) -> int:
@@ -185,28 +199,42 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         self._check_model()
         check_choice("predictive", self.predictive, PREDICTIVES)
         check_choice("missing", self.missing, ("error", "level"))
-        if self.predictive == "average" and self.search == "anneal":
+        check_choice("search", self.search, self._searches)
+        if self.predictive == "average" and self.search in self._drawless_searches:
             raise ParameterError(
-                'predictive must be "map" with search "anneal", which draws nothing to average '
-                'over, got "average"'
+                f'predictive must be "map" with search "{self.search}", which draws nothing to '
+                'average over, got "average"'
             )
         return search
 
     def _fit_table(self, table: Table, search: Search) -> None:
         """Search the posterior given a table, and become what was found."""
         posterior = self._make_posterior(table)
-        run = search.run(
-            posterior,
-            default_steps=self._default_steps(table),
-            n_blocks=most_blocks(table.n_distinct),
-            n_replicas=self._n_replicas,
-        )
+        solution, reason = None, ""
+        if search.search in ("auto", "exact"):
+            try:
+                solution = self._solve(posterior, search)
+            except TooLargeError as error:
+                if search.search == "exact":
+                    raise
+                reason = f"exact would take {error.needed}"
+                search = search.sampled()
+        if solution is not None:
+            method, run = "exact", solution.as_run(posterior)
+        else:
+            method = search.search
+            run = search.run(
+                posterior,
+                default_steps=self._default_steps(table),
+                n_blocks=most_blocks(table.n_distinct),
+                n_replicas=self._n_replicas,
+            )
         self.posterior_ = posterior
         self.run_ = self._describe_run(
             run,
             {
                 "model": self.model_name,
-                "search": self.search,
+                "search": method,
                 "source": table.source,
                 **posterior.parameters(),
             },
@@ -215,8 +243,11 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         best = self._canonical(run.best_state)
         self.log_posterior_ = posterior.log_density(best)
         self._best = self._count(best)
-        self.summary_ = summarize(table, self.run_, self.search)
-        self.__dict__.pop("_draws", None)
+        self.summary_ = summarize(table, self.run_, method, solution, reason)
+        for name in ("_draws", "exact_"):
+            self.__dict__.pop(name, None)
+        if solution is not None:
+            self.exact_ = solution.result
 
     # -- what was learned --------------------------------------------------------------------------
 
@@ -263,9 +294,16 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         return model_text(self)
 
     def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
-        if name in ("posterior_", "run_") and "_best" in self.__dict__:
+        if name in ("posterior_", "run_", "exact_") and "_best" in self.__dict__:
+            if "run_" in self.__dict__:
+                raise AttributeError(f'{name} is there after search "exact": {self._how_sampled()}')
             raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
         return self.__getattribute__(name)  # raises again what led here
+
+    def _how_sampled(self) -> str:
+        """Return which search ran instead of an exact one, and why."""
+        summary = self.summary_
+        return f"this was {summary.method}" + (f", as {summary.reason}" if summary.reason else "")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")

@@ -14,11 +14,15 @@ from bayescascade.errors import ParameterError
 from bayescascade.posterior import Posterior
 from bayescascade.validation import check_choice, check_integer
 
-__all__ = ["SEARCHES", "Search", "Seed", "default_steps", "most_blocks"]
+__all__ = ["SAMPLED", "SEARCHES", "Search", "Seed", "default_steps", "most_blocks"]
 
 S = TypeVar("S")
 
-SEARCHES = ("anneal+metropolis", "anneal", "metropolis", "tempering")
+SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
+"""Searches by the engines of `samplers`."""
+
+SEARCHES = ("auto", "exact", *SAMPLED)
+""" "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
 
 SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
 """Hotter starts find no better states: they grow thousands of parts first."""
@@ -74,7 +78,7 @@ class Search:
         n_blocks: int = _MOST_BLOCKS,
         n_replicas: int = 6,
     ) -> samplers.Run[S]:
-        """Anneal, sample, or both; Ctrl-C ends it with what was found.
+        """Anneal, sample, or both, as `search` says; Ctrl-C ends it with what was found.
 
         Parameters
         ----------
@@ -136,6 +140,14 @@ class Search:
         if checkpoint is not None and not run.interrupted:
             checkpoint.finish()
         return run
+
+    def rng(self) -> np.random.Generator:
+        """Return the generator of what is drawn without a chain."""
+        return np.random.default_rng(_seed_sequence(self.random_state).spawn(2)[1])
+
+    def sampled(self) -> "Search":
+        """Return the search that "auto" stands for where nothing exact is cheap enough."""
+        return replace(self, search=SAMPLED[0])
 
 
 def default_steps(n_distinct: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from bayescascade.report.inference_data import Diagnostic, PosteriorRun
 from bayescascade.report.trace import Trace
 from bayescascade.report.words import trace_words
+from bayescascade.solution import Certificate, Solution
 from bayescascade.table import Table
 
 __all__ = ["FitSummary", "summarize"]
@@ -42,6 +43,10 @@ class FitSummary:
         Shares of the draws by title and label, most probable first, such as
         ``{"leaves": {"9": 0.7, "8": 0.3}, "first split": {"sex": 1.0}, ...}``; empty if nothing was
         sampled.
+    certificate : Certificate or None
+        What was proved, of an exact search.
+    reason : str
+        Why search "auto" was not exact; empty if it was, or was not asked for.
     """
 
     source: str
@@ -56,6 +61,8 @@ class FitSummary:
     acceptance: Mapping[str, float]
     diagnostics: Mapping[str, Diagnostic]
     shares: Mapping[str, Mapping[str, float]]
+    certificate: Certificate | None = None
+    reason: str = ""
 
     @property
     def warnings(self) -> list[str]:
@@ -83,6 +90,7 @@ class FitSummary:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
         """Rebuild from what `to_dict` returned; raises KeyError, TypeError or ValueError if odd."""
+        certificate = record.get("certificate")  # not in files of version 0.1
         diagnostics = {
             str(name): Diagnostic(
                 **{k: float("nan") if v is None else float(v) for k, v in d.items()}
@@ -108,25 +116,48 @@ class FitSummary:
                 str(title): {str(label): _share(v) for label, v in shares.items()}
                 for title, shares in record["shares"].items()
             },
+            certificate=None if certificate is None else Certificate.from_dict(certificate),
+            reason=str(record.get("reason", "")),
         )
 
 
-def summarize(table: Table, run: PosteriorRun[Any], search: str) -> FitSummary:
-    """Return the summary of a run on a table."""
+def summarize(
+    table: Table,
+    run: PosteriorRun[Any],
+    method: str,
+    solution: Solution[Any] | None = None,
+    reason: str = "",
+) -> FitSummary:
+    """Return the summary of a run on a table.
+
+    Parameters
+    ----------
+    table : Table
+    run : PosteriorRun
+    method : str
+        The search that was run.
+    solution : Solution, optional
+        Of an exact search: its draws are independent, which needs no diagnostics.
+    reason : str
+        Why another search was run than an exact one.
+    """
     is_sampled = any(run.draws)
+    shares = Trace.of(run).shares() if is_sampled else {}
     return FitSummary(
         source=table.source,
         n_rows=table.n_rows,
         n_distinct=table.n_distinct,
         total_weight=float(table.total_weight),
         notes=table.notes,
-        method=search,
+        method=method,
         n_chains=len(run.final_states),
         n_draws=run.traces["log_density"].shape[1] if is_sampled else 0,
         interrupted=run.interrupted,
         acceptance=run.acceptance,
-        diagnostics=run.diagnostics() if is_sampled else {},
-        shares=Trace.of(run).shares() if is_sampled else {},
+        diagnostics=run.diagnostics() if is_sampled and solution is None else {},
+        shares=shares if solution is None else {**shares, **solution.shares},
+        certificate=None if solution is None else solution.certificate,
+        reason=reason,
     )
 
 

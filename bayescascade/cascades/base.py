@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
 import samplers
 from bayescascade.cascades.counted_tree import CountedTree
@@ -15,14 +16,16 @@ from bayescascade.cascades.leaves import (
     independent_probabilities,
     leaf_boxes,
 )
-from bayescascade.cascades.models import CascadeModel, empirical_probabilities
+from bayescascade.cascades.models import PARTITIONS, CascadeModel, empirical_probabilities
 from bayescascade.cascades.posterior import CascadePosterior
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ParameterError
 from bayescascade.estimator import DENSITIES, DensityEstimator
 from bayescascade.report.inference_data import PosteriorRun
+from bayescascade.search import Search
+from bayescascade.solution import Solution
 from bayescascade.table import Table
-from bayescascade.validation import check_choice, check_integer
+from bayescascade.validation import check_choice, check_integer, check_real
 
 __all__ = ["Cascade"]
 
@@ -34,6 +37,11 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     size_name: ClassVar[str] = "n_leaves"
 
     max_branches: int | None
+    partitions: str
+    leaf: str
+    leaf_concentration: float
+    memory_limit: float
+
     posterior_: CascadePosterior
 
     @property
@@ -53,6 +61,13 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         self._model()
         if self.max_branches is not None:
             check_integer("max_branches", self.max_branches, minimum=2)
+        check_choice("partitions", self.partitions, PARTITIONS)
+        check_real("memory_limit", self.memory_limit, above=0.0)
+
+    def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
+        from bayescascade.cascades.exact_fit import solve_cascade
+
+        return solve_cascade(posterior, search, self.memory_limit)
 
     def _canonical(self, state: Tree) -> Tree:
         return self.posterior_.canonical(state)
@@ -115,6 +130,18 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         return DensityTree(
             self.schema_, tree, counts, probabilities, {}, level_probabilities=levels
         )
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.
+
+        With ``predictive="average"`` after an exact search that is the average over all trees, else
+        over the draws, of which a saved model keeps up to 1,000.
+        """
+        is_average = self.predictive == "average" and self.density == "posterior_mean"
+        if is_average and "exact_" in self.__dict__:
+            averaged: NDArray[np.float64] = self.exact_.log_predictive(codes)
+            return averaged
+        return super().score_codes(codes)
 
     def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
         is_independent = self._model().leaf == "independent"

@@ -12,6 +12,7 @@ import click
 from bayescascade import __version__
 from bayescascade.cli.classify import classify
 from bayescascade.cli.diagnose import diagnose
+from bayescascade.cli.evidence import evidence
 from bayescascade.cli.fit import fit
 from bayescascade.cli.output import INTERRUPTED
 from bayescascade.cli.predict import predict
@@ -85,7 +86,7 @@ def application(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (fit, classify, show, score, predict, sample, diagnose):
+for command in (fit, classify, evidence, show, score, predict, sample, diagnose):
     application.add_command(command)
 
 

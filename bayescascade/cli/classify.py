@@ -13,6 +13,7 @@ from bayescascade.cli.learning import (
     declarations,
     given,
     learn,
+    search_option,
     take_outputs,
     with_options,
 )
@@ -55,11 +56,14 @@ _NOT_PARAMETERS = ("target", "columns", "drop", "weights", *_KINDS)
     "--memory-limit", type=POSITIVE, help="Gigabytes that all possible rules may take (2)."
 )
 @click.option(
+    "--time-limit", type=POSITIVE, help="Seconds that an exact search may take (no limit)."
+)
+@click.option(
     "--predictive",
     type=click.Choice(PREDICTIVES),
     help="Predict by the best list found, or by the average over posterior draws.",
 )
-@with_options(*COLUMN_OPTIONS, *RUN_OPTIONS)
+@with_options(*COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
 @click.pass_context
 def classify(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable list of rules for the labels of the table DATA.

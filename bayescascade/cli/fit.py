@@ -13,6 +13,7 @@ from bayescascade.cli.learning import (
     declarations,
     given,
     learn,
+    search_option,
     take_outputs,
     with_options,
 )
@@ -30,12 +31,18 @@ MODEL_OPTIONS = {
     "expected_leaves": ("leaf",),
     "expected_branches": ("branch",),
     "max_branches": ("leaf", "branch"),
+    "max_leaves": ("leaf",),
+    "partitions": ("leaf", "branch"),
+    "leaf": ("leaf", "branch"),
+    "leaf_concentration": ("leaf", "branch"),
     "feature_inclusion": ("branch",),
     "expected_rules": ("rules",),
     "expected_size": ("rules",),
     "max_size": ("rules",),
-    "memory_limit": ("rules",),
+    "time_limit": ("rules",),
 }
+PARTITIONS = ("subsets", "levels")
+LEAVES = ("uniform", "independent")
 DENSITIES = ("posterior_mean", "empirical")
 _NOT_PARAMETERS = (
     "model", "columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing",
@@ -69,6 +76,26 @@ _NOT_PARAMETERS = (
     type=Integer(2, other="all"),
     help="Most branches of a split, or all (leaf model 2, branch model all).",
 )
+@click.option(
+    "--max-leaves",
+    type=Integer(1, other="all"),
+    help="Most leaves of a tree, or all (leaf model; all).",
+)
+@click.option(
+    "--partitions",
+    type=click.Choice(PARTITIONS),
+    help="A split groups levels in any way, or sends each its own way (trees; subsets).",
+)
+@click.option(
+    "--leaf",
+    type=click.Choice(LEAVES),
+    help="Rows inside a leaf: all alike, or each column by itself (trees; uniform).",
+)
+@click.option(
+    "--leaf-concentration",
+    type=POSITIVE,
+    help="Dirichlet parameter of a level inside an independent leaf (trees; 1).",
+)
 @click.option("--max-size", type=Integer(1), help="Most conditions of a rule (rules model; 2).")
 @click.option(
     "--feature-inclusion",
@@ -78,7 +105,12 @@ _NOT_PARAMETERS = (
 @click.option(
     "--memory-limit",
     type=POSITIVE,
-    help="Gigabytes that all possible rules may take (rules model; 2).",
+    help="Gigabytes that an exact search, or all possible rules, may take (2).",
+)
+@click.option(
+    "--time-limit",
+    type=POSITIVE,
+    help="Seconds that an exact search may take (rules model; no limit).",
 )
 @click.option(
     "--density",
@@ -90,7 +122,7 @@ _NOT_PARAMETERS = (
     type=click.Choice(PREDICTIVES),
     help="Score and draw from the best found, or from the average over posterior draws.",
 )
-@with_options(*COLUMN_OPTIONS, *RUN_OPTIONS)
+@with_options(*COLUMN_OPTIONS, search_option("auto", "exact"), *RUN_OPTIONS)
 @click.pass_context
 def fit(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
@@ -115,8 +147,9 @@ def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
                 f"{option} needs --model {' or '.join(models)}, got {options['model']}"
             )
     parameters = {k: v for k, v in given(options).items() if k not in _NOT_PARAMETERS}
-    if parameters.get("max_branches") == "all":
-        parameters["max_branches"] = None
+    for name in ("max_branches", "max_leaves"):
+        if parameters.get(name) == "all":
+            parameters[name] = None
     return parameters
 
 

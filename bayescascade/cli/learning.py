@@ -18,6 +18,7 @@ from bayescascade.cli.output import (
     note,
     warn,
 )
+from bayescascade.report.words import LEARNED
 
 if TYPE_CHECKING:
     from bayescascade.estimator import AnyEstimator
@@ -31,11 +32,12 @@ __all__ = [
     "declarations",
     "given",
     "learn",
+    "search_option",
     "take_outputs",
     "with_options",
 ]
 
-SEARCHES = ("anneal+metropolis", "anneal", "metropolis", "tempering")
+SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
 PREDICTIVES = ("map", "average")
 POSITIVE = Real(above=0.0)
 
@@ -80,7 +82,6 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
 """Which columns to use, and how to read them."""
 
 RUN_OPTIONS: tuple[Option, ...] = (
-    click.option("--search", type=click.Choice(SEARCHES), help="How to look for the best."),
     click.option("--steps", "n_steps", type=Integer(1), help="Proposals per chain and phase."),
     click.option("--chains", "n_chains", type=Integer(1), help="Independent chains (4)."),
     click.option(
@@ -100,6 +101,12 @@ RUN_OPTIONS: tuple[Option, ...] = (
     ),
 )
 """How to search, and where the result goes."""
+
+
+def search_option(*exact: str) -> Option:
+    """Return the option ``--search`` of a model with these exact searches beside the sampled."""
+    choices = click.Choice([*exact, *SAMPLED])
+    return click.option("--search", type=choices, help="How to look for the best.")
 
 
 @dataclass(frozen=True)
@@ -208,7 +215,7 @@ def learn(
         if outputs.model is not None:
             stack.callback(model.save, outputs.model)
     if model.summary_.interrupted:
-        learned = "tree" if model.learned_name == "tree" else "list"
+        learned = LEARNED[model.learned_name]
         goes_on = "" if model.checkpoint is None else "; --resume goes on from there"
         click.echo(f"interrupted: the {learned} is the best found so far{goes_on}", err=True)
         context.exit(INTERRUPTED)

@@ -47,9 +47,11 @@ class _News(ProgressColumn):
 
 
 def _update(bar: Progress, task: TaskID, report: "samplers.Progress") -> None:
-    size = next(name for name in SIZES if name in report.described)
-    news = (
-        f"log posterior {report.log_density:,.1f}  "
-        f"{report.described[size]:.0f} {SIZES[size][1]}  {report.acceptance_rate:.0%} accepted"
-    )
+    size = next((name for name in SIZES if name in report.described), None)
+    news = " "  # of a search without states on the way
+    if size is not None:
+        news = (
+            f"log posterior {report.log_density:,.1f}  "
+            f"{report.described[size]:.0f} {SIZES[size][1]}  {report.acceptance_rate:.0%} accepted"
+        )
     bar.update(task, description=report.phase, completed=report.done, total=report.total, news=news)

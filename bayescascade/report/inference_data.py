@@ -160,8 +160,8 @@ class PosteriorRun(Run[S]):
         log_prior = self.traces["log_prior"]
         moves = list(self.proposed)
         posterior: dict[str, NDArray[Any]] = dict(self.described)
-        dims = {"proposed": ["move"], "accepted": ["move"]}
-        coords: dict[str, Sequence[str]] = {"move": moves}
+        dims: dict[str, list[str]] = {}
+        coords: dict[str, Sequence[str]] = {}
         used = self.column_use()
         if used.shape[1]:
             posterior["feature_used"] = used.astype(np.int8)
@@ -172,9 +172,12 @@ class PosteriorRun(Run[S]):
             "log_likelihood": log_density - log_prior,
             "log_prior": log_prior,
             "acceptance_rate": self.traces["acceptance_rate"],
-            "proposed": np.stack([self.proposed[name] for name in moves], axis=-1),
-            "accepted": np.stack([self.accepted[name] for name in moves], axis=-1),
         }
+        if moves:  # there are none of independent draws
+            dims |= {"proposed": ["move"], "accepted": ["move"]}
+            coords["move"] = moves
+            for name, counts in (("proposed", self.proposed), ("accepted", self.accepted)):
+                sample_stats[name] = np.stack([counts[move] for move in moves], axis=-1)
         data = _to_arviz(posterior, sample_stats, coords, dims, self.told())
         for name in self.labels:
             labels = self.labels_of(name)

@@ -19,7 +19,13 @@ from bayescascade.report.numbers import (
     significant_text,
 )
 from bayescascade.report.tree_table import tree_table
-from bayescascade.report.words import PARAMETERS, SIZES, model_words, trace_words
+from bayescascade.report.words import (
+    LEARNED,
+    SIZES,
+    model_words,
+    parameter_words,
+    trace_words,
+)
 from bayescascade.validation import check_integer
 
 if TYPE_CHECKING:
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from bayescascade.estimator import AnyEstimator
     from bayescascade.rules.density_list import DensityList
     from bayescascade.rules.label_list import LabelList
+    from bayescascade.solution import Certificate
     from bayescascade.summary import FitSummary
 
 __all__ = [
@@ -226,30 +233,45 @@ def _data_pieces(model: "AnyEstimator", summary: "FitSummary") -> Iterator[str]:
 
 def _parameters_words(model: "AnyEstimator") -> str:
     """Return the model's name and parameters, such as "leaf cascade, expected_leaves 8"."""
-    parameters = model.get_params()
-    words = [model_words(model.model_name)]
-    for name in (name for name in PARAMETERS if name in parameters):
-        value = parameters[name]
-        if name == "max_branches" and value is None:
-            words.append("any number of branches")
-        elif value is not None:
-            words.append(f"{name} {value:g}")
+    words = [model_words(model.model_name), *parameter_words(model.get_params())]
     if model.predictive == "average":
         words.append("predictive average")
     return ", ".join(words)
 
 
 def _search_pieces(model: "AnyEstimator", summary: "FitSummary") -> Iterator[str]:
-    how = _SEARCHES.get(summary.method, "{chains}").format(
-        chains=_counted(summary.n_chains, "chain")
-    )
-    found = "interrupted: best found so far by" if summary.interrupted else "best found by"
-    yield f"{found} {how}"
+    if summary.certificate is not None:
+        yield _certainty_words(LEARNED[model.learned_name], summary, summary.certificate)
+    else:
+        how = _SEARCHES.get(summary.method, "{chains}").format(
+            chains=_counted(summary.n_chains, "chain")
+        )
+        found = "interrupted: best found so far by" if summary.interrupted else "best found by"
+        yield f"{found} {how}"
     yield f"log posterior {nats_text(model.log_posterior_)}"
     yield _counted(getattr(model.learned_, model.size_name), *SIZES[model.size_name])
 
 
+def _certainty_words(learned: str, summary: "FitSummary", certificate: "Certificate") -> str:
+    """Return what an exact search proved of the tree or list that it found."""
+    which = f"no {learned} {certificate.scope}".rstrip()
+    if certificate.gap == 0:
+        return f"exact: {which} is more probable"
+    found = "interrupted: best found so far" if summary.interrupted else "best found in its time"
+    return f"{found}; {which} is more probable by over {certificate.gap:,.2f} nats"
+
+
 def _convergence_pieces(summary: "FitSummary") -> Iterator[str]:
+    certificate = summary.certificate
+    if certificate is not None:
+        if certificate.log_evidence is not None:
+            yield f"log evidence {nats_text(certificate.log_evidence)}"
+        yield certificate.extent
+        n_draws = summary.n_chains * summary.n_draws
+        yield f"{n_draws:,} independent draws" if n_draws else "nothing sampled: no posterior"
+        return
+    if summary.reason:
+        yield summary.reason
     if not summary.diagnostics:
         yield "nothing sampled: no R-hat, no posterior"
         return

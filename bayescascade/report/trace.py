@@ -39,7 +39,8 @@ class Trace:
     columns : tuple of str
         Names of the columns, as far as known.
     acceptance : mapping of str to float
-        Share of each move's proposals that were accepted; NaN if it was never tried.
+        Share of each move's proposals that were accepted; NaN if it was never tried. Empty of
+        independent draws.
     settings : mapping of str to str or number
         What the fit was: model, parameters, search, source.
     """
@@ -120,11 +121,14 @@ class Trace:
         if "feature_used" in posterior:
             columns = tuple(str(name) for name in posterior["feature"].values)
             used = np.asarray(posterior["feature_used"].values, np.bool_)
-        moves = [str(name) for name in stats["move"].values]
-        tried = np.asarray(stats["proposed"].values).sum(axis=(0, 1))
-        kept = np.asarray(stats["accepted"].values).sum(axis=(0, 1))
-        with np.errstate(invalid="ignore"):
-            rates = kept / tried
+        acceptance: dict[str, float] = {}
+        if "proposed" in stats:  # not of independent draws
+            moves = [str(name) for name in stats["move"].values]
+            tried = np.asarray(stats["proposed"].values).sum(axis=(0, 1))
+            kept = np.asarray(stats["accepted"].values).sum(axis=(0, 1))
+            with np.errstate(invalid="ignore"):
+                rates = kept / tried
+            acceptance = dict(zip(moves, rates.tolist(), strict=True))
         return cls(
             quantities=_in_order(quantities),
             size=_size_of(quantities),
@@ -132,7 +136,7 @@ class Trace:
             labels={name: _labels(posterior, name) for name in coded},
             feature_used=used,
             columns=columns,
-            acceptance=dict(zip(moves, rates.tolist(), strict=True)),
+            acceptance=acceptance,
             settings=settings,
         )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from bayescascade.report.layout import Ink, flow, ljust, longest, rjust
 from bayescascade.report.numbers import diagnostic_text, nats_text
 from bayescascade.report.text import posterior_lines
-from bayescascade.report.words import COLUMNS_USED, model_words, trace_words
+from bayescascade.report.words import COLUMNS_USED, model_words, parameter_words, trace_words
 
 if TYPE_CHECKING:
     from bayescascade.report.inference_data import Diagnostic
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["trace_text"]
 
 _HEADERS = ("mean", "sd", "R-hat", "ESS")
-_NOT_PARAMETERS = ("model", "search", "source", "engine", "interrupted")
 
 
 def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
@@ -44,12 +43,7 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
     ]
     first, *others = flow(pieces, width, 2)
     lines = [ink("bold", first), *others]
-    parameters = [
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in settings.items()
-        if name not in _NOT_PARAMETERS
-    ]
-    lines += flow([", ".join(parameters)], width, 2)
+    lines += flow([", ".join(parameter_words(settings))], width, 2)
     if settings.get("interrupted"):
         lines.append(ink("warning", "interrupted: the search was ended early"))
     if trace.is_sample:
@@ -57,7 +51,7 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
     else:
         lines += ["", "no draws from the posterior: this is the path of an annealing"]
     rates = [f"{name} {_rate_text(rate)}" for name, rate in trace.acceptance.items()]
-    lines += ["", *flow(rates, width, 12, first="accepted".ljust(12))]
+    lines += ["", *(flow(rates, width, 12, first="accepted".ljust(12)) if rates else [])]
     if trace.is_sample:
         shares = trace.shares()
         if COLUMNS_USED in shares:

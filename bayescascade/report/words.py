@@ -1,13 +1,18 @@
 """What models and their traces are called in text; a family of models adds its names here."""
 
+from collections.abc import Mapping
+from typing import Any
+
 __all__ = [
     "COLUMNS_USED",
     "FIRSTS",
+    "LEARNED",
     "MODELS",
     "PARAMETERS",
     "SIZES",
     "TRACES",
     "model_words",
+    "parameter_words",
     "trace_words",
 ]
 
@@ -19,6 +24,9 @@ MODELS = {
 }
 """By the estimators' `model_name`."""
 
+LEARNED = {"tree": "tree", "rules": "list"}
+"""What a state is called, by the estimators' `learned_name`."""
+
 PARAMETERS = (
     "expected_leaves",
     "expected_branches",
@@ -26,11 +34,18 @@ PARAMETERS = (
     "expected_size",
     "concentration",
     "feature_inclusion",
+    "max_leaves",
     "max_branches",
+    "partitions",
+    "leaf",
+    "leaf_concentration",
     "max_size",
     "min_support",
 )
 """The parameters that are printed with a model, in this order."""
+
+_UNSAID = {"partitions": "subsets", "leaf": "uniform"}  # values that go without saying
+_MOOT = {"max_branches": ("partitions", "levels"), "leaf_concentration": ("leaf", "uniform")}
 
 SIZES = {"n_leaves": ("leaf", "leaves"), "n_rules": ("rule", "rules")}
 """The trace that says how large a state is: one of what it counts, and several."""
@@ -55,6 +70,27 @@ TRACES = {
 def model_words(model_name: str) -> str:
     """Return what a model is called, such as "leaf cascade"; an unknown name is its own word."""
     return MODELS.get(model_name, model_name)
+
+
+def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
+    """Return a model's parameters such as "expected_leaves 8"; not those without effect.
+
+    Parameters
+    ----------
+    parameters : mapping of str to object
+        By name; None and "none" stand for no value.
+    """
+    words = []
+    for name in (name for name in PARAMETERS if name in parameters):
+        value = parameters[name]
+        is_moot = name in _MOOT and parameters.get(_MOOT[name][0]) == _MOOT[name][1]
+        if is_moot or value == _UNSAID.get(name):
+            continue
+        if value is None or value == "none":
+            words += ["any number of branches"] if name == "max_branches" else []
+        else:
+            words.append(f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}")
+    return words
 
 
 def trace_words(name: str) -> str:

@@ -1,8 +1,10 @@
 """What both estimators of rule lists do: rules, candidates and their prior."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -19,6 +21,8 @@ from bayescascade.rules.posterior import RuleListPosterior
 from bayescascade.rules.rule_list import RuleList
 from bayescascade.rules.wording import antecedent_words
 from bayescascade.schema import Schema
+from bayescascade.search import SAMPLED, Search
+from bayescascade.solution import Certificate, Solution
 from bayescascade.table import Table
 from bayescascade.validation import check_integer, check_real
 
@@ -36,8 +40,13 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 16
 
+    # "auto" would have to foretell how long a proof takes, which nobody can
+    _searches: ClassVar[Sequence[str]] = ("exact", *SAMPLED)
+    _drawless_searches: ClassVar[Sequence[str]] = ("anneal", "exact")
+
     expected_rules: float
     expected_size: float
+    time_limit: float | None
     max_size: int
     memory_limit: float
     posterior_: RuleListPosterior
@@ -75,6 +84,35 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         check_real("concentration", self.concentration, above=0.0)
         check_integer("max_size", self.max_size, minimum=1)
         check_real("memory_limit", self.memory_limit, above=0.0)
+        if self.time_limit is not None:
+            check_real("time_limit", self.time_limit, above=0.0)
+
+    def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
+        from bayescascade.rules.exact import best_list
+
+        started = perf_counter()
+        annealed = replace(search, search="anneal").run(
+            posterior, default_steps=self._default_steps(posterior.table)
+        )
+        found = best_list(
+            posterior,
+            start=annealed.best_state,
+            time_limit=self.time_limit,
+            memory_limit=self.memory_limit * 1e9,
+        )
+        return Solution(
+            result=found,
+            state=found.state,
+            log_density=found.log_density,
+            certificate=Certificate(
+                gap=found.gap,
+                scope="",
+                extent=f"{found.n_visited:,} lists or beginnings of lists",
+                log_evidence=None,
+            ),
+            seconds=perf_counter() - started,
+            interrupted=annealed.interrupted or found.interrupted,
+        )
 
     def _prior(self) -> ListPrior:
         return ListPrior(self.expected_rules, self.expected_size)

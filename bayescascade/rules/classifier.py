@@ -72,7 +72,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     unknown : {"error", "none"}
         What a level is that fit has not seen: an error, or a cell that satisfies no condition. The
         latter is useful in cross-validation where a rare level may be in a test fold only.
-    memory_limit, checkpoint, resume, progress
+    memory_limit, time_limit, checkpoint, resume, progress
         As in `DensityRuleList`.
 
     Attributes
@@ -133,6 +133,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         missing: str = "error",
         unknown: str = "error",
         memory_limit: float = 2.0,
+        time_limit: float | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,

@@ -51,9 +51,10 @@ class DensityRuleList(
         an empty part.
     predictive : {"map", "average"}
         Score and draw from the most probable list, or from the average over posterior draws.
-    search : {"anneal+metropolis", "anneal", "metropolis", "tempering"}
+    search : {"exact", "anneal+metropolis", "anneal", "metropolis", "tempering"}
         Anneal for the best list and sample from there; only anneal; or only sample, by plain
-        chains or by replica exchange.
+        chains or by replica exchange. "exact" anneals and then, by branch and bound, proves that no
+        list is more probable, or finds a better one; it draws nothing.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000,000, and for more than 4 columns or 200,000 distinct rows
@@ -67,7 +68,10 @@ class DensityRuleList(
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.table.Table`.
     memory_limit : float > 0
-        Gigabytes that the candidates may take.
+        Gigabytes that the candidates may take, and those of an exact search its unfinished lists.
+    time_limit : float > 0 or None
+        Seconds after which an exact search stops, with a bound on how much more probable another
+        list may be; None for no limit, so that only Ctrl-C ends it early.
     checkpoint : path, optional
         File to save the run to every few seconds, so that it can go on after a crash.
     resume : bool
@@ -131,6 +135,7 @@ class DensityRuleList(
         continuous: Continuous = None,
         missing: str = "error",
         memory_limit: float = 2.0,
+        time_limit: float | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,

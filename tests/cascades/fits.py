@@ -9,7 +9,7 @@ from bayescascade import BranchCascade, LeafCascade
 
 ESTIMATORS = (LeafCascade, BranchCascade)
 
-QUICK = {"n_steps": 400, "n_chains": 2, "random_state": 3}
+QUICK = {"search": "anneal+metropolis", "n_steps": 400, "n_chains": 2, "random_state": 3}
 DECLARED = {"ordinal": {"age": ["child", "adult", "old"]}, "continuous": {"fare": [0, 5, 20, 100]}}
 
 

@@ -169,7 +169,7 @@ def test_options_are_the_estimators_parameters() -> None:
         told = getattr(options[name], "help", "")
         assert told.endswith(f"({parameters[name].default:g}).")
     for name, known in (
-        ("search", search.SEARCHES),
+        ("search", ("exact", *search.SAMPLED)),
         ("predictive", estimator.PREDICTIVES),
         ("unknown", UNKNOWNS),
     ):

@@ -11,6 +11,7 @@ import pytest
 
 import bayescascade
 from bayescascade import estimator, search
+from bayescascade.cascades import models
 from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.cli import fit as fit_module
 from bayescascade.cli.fit import fit
@@ -18,7 +19,8 @@ from bayescascade.report.trace import read_trace
 from bayescascade.rules.estimators import DensityRuleList
 from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
 
-FEW = ("--steps", 200, "--seed", 1)
+SAMPLED = ("--search", "anneal+metropolis")
+FEW = (*SAMPLED, "--steps", 200, "--seed", 1)
 
 
 def test_text_is_the_models(fitted: Fitted) -> None:
@@ -38,7 +40,7 @@ def test_same_seed_as_in_python(fitted: Fitted) -> None:
     table = bayescascade.Table.from_csv(
         TITANIC, drop=["survived"], ordinal={"age": ["child", "adult"]}
     )
-    model = LeafCascade(n_steps=40_000, random_state=0).fit(table)
+    model = LeafCascade(search="anneal+metropolis", n_steps=40_000, random_state=0).fit(table)
     assert f"{model}\n" == fitted.stdout
 
 
@@ -150,19 +152,21 @@ def test_one_column_is_enough(tmp_path: Path) -> None:
 
 def test_options_are_the_estimators_parameters() -> None:
     """A parameter without an option, or a choice that only one side knows, would go unnoticed."""
-    models = {"leaf": LeafCascade, "branch": BranchCascade, "rules": DensityRuleList}
-    parameters = {name: set(inspect.signature(cls).parameters) for name, cls in models.items()}
+    owned = {"leaf": LeafCascade, "branch": BranchCascade, "rules": DensityRuleList}
+    parameters = {name: set(inspect.signature(cls).parameters) for name, cls in owned.items()}
     options = {param.name: param for param in fit.params}
     assert set.union(*parameters.values()) - {"progress"} <= set(options)
     for name in set.union(*parameters.values()):
-        owners = tuple(model for model in models if name in parameters[model])
-        assert owners == fit_module.MODEL_OPTIONS.get(name, tuple(models))
+        owners = tuple(model for model in owned if name in parameters[model])
+        assert owners == fit_module.MODEL_OPTIONS.get(name, tuple(owned))
     assert isinstance(options["model"].type, click.Choice)
-    assert tuple(options["model"].type.choices) == tuple(models)
+    assert tuple(options["model"].type.choices) == tuple(owned)
     for name, known in (
         ("search", search.SEARCHES),
         ("density", estimator.DENSITIES),
         ("predictive", estimator.PREDICTIVES),
+        ("partitions", models.PARTITIONS),
+        ("leaf", models.LEAVES),
     ):
         choice = options[name].type
         assert isinstance(choice, click.Choice)
@@ -176,13 +180,18 @@ def test_defaults_in_the_help_are_the_estimators() -> None:
     rules = inspect.signature(DensityRuleList).parameters
     assert f"({leaf.parameters['concentration'].default:g})" in told["concentration"]
     assert f"rule ({rules['concentration'].default:g})" in told["concentration"]
-    for name in ("expected_rules", "expected_size", "max_size", "memory_limit"):
+    for name in ("expected_rules", "expected_size", "max_size"):
         assert f"; {rules[name].default:g})" in told[name]
     assert f"; {leaf.parameters['expected_leaves'].default:g})" in told["expected_leaves"]
     assert f"; {branch.parameters['expected_branches'].default:g})" in told["expected_branches"]
     assert f"leaf model {leaf.parameters['max_branches'].default}," in told["max_branches"]
     assert branch.parameters["max_branches"].default is None
     assert f"({leaf.parameters['n_chains'].default})" in told["n_chains"]
+    assert told["memory_limit"].endswith(f"({leaf.parameters['memory_limit'].default:g}).")
+    for name in ("partitions", "leaf", "leaf_concentration"):
+        assert told[name].endswith(f"(trees; {leaf.parameters[name].default}).".replace(".0", ""))
+    assert leaf.parameters["max_leaves"].default is None
+    assert rules["time_limit"].default is None
 
 
 def test_a_checkpoint_is_resumed_to_the_same_model(
@@ -190,7 +199,7 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
 ) -> None:
     """Interrupted and gone on with, a run must end where it would have ended."""
     whole, checkpoint = tmp_path / "whole.json", tmp_path / "run.checkpoint"
-    common = ("fit", TITANIC, "--steps", 300_000, "--chains", 1, "--seed", 5)
+    common = ("fit", TITANIC, *SAMPLED, "--steps", 300_000, "--chains", 1, "--seed", 5)
     assert run(*common, "--out", whole).exit_code == 0
 
     first = tmp_path / "first.json"
@@ -209,7 +218,7 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
     assert run(*common, "--checkpoint", checkpoint, "--resume", "--out", again).exit_code == 0
     assert again.read_bytes() == whole.read_bytes()
     other = run(
-        "fit", TITANIC, "--steps", 300_000, "--chains", 1, "--seed", 5, "--drop", "age",
+        "fit", TITANIC, *SAMPLED, "--steps", 300_000, "--chains", 1, "--seed", 5, "--drop", "age",
         "--checkpoint", checkpoint, "--resume",
     )  # fmt: skip
     assert_error(other, f"checkpoint {checkpoint}")

@@ -1,0 +1,89 @@
+"""``bayescascade evidence``: log evidences of models and parameters, without cross-validation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from bayescascade.cli.learning import COLUMN_OPTIONS, POSITIVE, declarations, with_options
+from bayescascade.cli.options import split_commas
+from bayescascade.cli.output import echo_json, layout_options, note
+from bayescascade.cli.rows import read_table
+
+__all__ = ["evidence"]
+
+
+@click.command(short_help="Compare models and parameters by their evidence.")
+@click.argument("data")
+@click.option(
+    "--model",
+    "models",
+    default="leaf,branch",
+    show_default=True,
+    metavar="NAME,...",
+    help="The models to compare: leaf, branch.",
+)
+@click.option(
+    "--grid",
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    help="Values of a parameter, such as expected_leaves=2,5,8; with more than one such option, "
+    "all combinations.",
+)
+@click.option(
+    "--memory-limit", type=POSITIVE, default=2.0, help="Gigabytes that one of them may take (2)."
+)
+@with_options(*COLUMN_OPTIONS)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+def evidence(data: str, /, **options: Any) -> None:
+    """Print the log evidence of models for the table DATA (.csv, .csv.gz, .parquet).
+
+    It is the log probability of the data, averaged over all trees by their prior: the higher, the
+    better. The difference of two is a log Bayes factor: by 3 nats, one is 20 times as probable.
+    """
+    grid = parse_grid(options["grid"])
+    table = read_table(data, **declarations(options))
+    for text in table.notes:
+        note(text)
+    from bayescascade.cascades.evidence_grid import evidence_grid
+
+    points = evidence_grid(
+        table, split_commas(options["models"]), grid, memory_limit=options["memory_limit"]
+    )
+    if options["as_json"]:
+        echo_json({"source": table.source, "points": [asdict(point) for point in points]})
+        return
+    from bayescascade.report.evidence_table import evidence_table
+    from bayescascade.report.layout import Ink
+
+    layout = layout_options()
+    click.echo("\n".join(evidence_table(points, layout["width"], Ink(layout["color"]))))
+
+
+def parse_grid(texts: Sequence[str]) -> Mapping[str, list[Any]]:
+    """Return values by parameter from texts such as "expected_leaves=2,5,8" or "leaf=uniform".
+
+    Values are whole or real numbers, "none" or "all" for None, and else words.
+    """
+    grid: dict[str, list[Any]] = {}
+    for text in texts:
+        name, sign, values = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not sign or not values:
+            raise click.UsageError(f"--grid must be NAME=VALUE,VALUE,..., got {text!r}")
+        if name in grid:
+            raise click.UsageError(f"--grid must name {name} once, got {text!r}")
+        grid[name] = [_value(value.strip()) for value in split_commas(values)]
+    return grid
+
+
+def _value(text: str) -> Any:
+    if text in ("none", "all"):
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

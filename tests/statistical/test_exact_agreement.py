@@ -1,0 +1,96 @@
+"""The samplers against the exact posterior, on real tables: each is the other's check.
+
+Shares of leaf counts among a sampler's draws must be the exact probabilities within Monte Carlo
+error. A leaf count's share over draws has the standard error ``sqrt(p (1 - p) / ESS)``, with the
+effective sample size of its indicator; all shares of a run are held against four to five standard
+errors at once, a false alarm in 1,000 such tests.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from bayescascade import BranchCascade, LeafCascade
+from bayescascade.report.inference_data import diagnose_array
+
+DATA = Path(__file__).parents[2] / "data"
+FALSE_ALARMS = 1e-3
+LEAST_PROBABILITY = 0.01  # of the leaf counts compared: rarer ones are seen too seldom
+
+
+@cache
+def rows(name: str) -> pd.DataFrame:
+    frame = pd.read_csv(DATA / f"{name}.csv")
+    if name == "titanic":
+        return frame.drop(columns="survived")
+    if name == "tic_tac_toe":  # with the squares of three lines, and who has won
+        return frame[["top_left", "top_center", "top_right", "middle_center", "bottom_left",
+                      "outcome"]]  # fmt: skip
+    return frame
+
+
+@cache
+def exact(name: str, expected_leaves: float = 8.0) -> LeafCascade:
+    return LeafCascade(expected_leaves, search="exact", n_chains=1).fit(rows(name))
+
+
+def is_consistent(sampled: LeafCascade, probabilities: np.ndarray) -> bool:
+    """Whether the draws have these probabilities of leaf counts."""
+    n_leaves = sampled.run_.traces["n_leaves"]
+    compared = np.flatnonzero(probabilities >= LEAST_PROBABILITY)
+    bound = norm.isf(FALSE_ALARMS / compared.size / 2)
+    for index in compared:
+        seen = (n_leaves == index + 1).astype(float)
+        p = probabilities[index]
+        ess = max(diagnose_array(seen).ess, 1.0) if 0 < seen.mean() < 1 else seen.size
+        if abs(seen.mean() - p) > bound * np.sqrt(p * (1 - p) / ess):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("name", "search"),
+    [
+        ("titanic", "metropolis"),
+        ("sparse_tree", "metropolis"),
+        pytest.param("titanic", "tempering", marks=pytest.mark.slow),
+        pytest.param("sparse_tree", "tempering", marks=pytest.mark.slow),
+        pytest.param("tic_tac_toe", "metropolis", marks=pytest.mark.slow),
+        pytest.param("tic_tac_toe", "tempering", marks=pytest.mark.slow),
+    ],
+)
+def test_samplers_draw_what_is_exact(name, search):
+    """If they differed, one of the two ways to the posterior would be wrong."""
+    sampled = LeafCascade(search=search, n_steps=200_000, random_state=0).fit(rows(name))
+    assert is_consistent(sampled, exact(name).exact_.leaf_count_probabilities)
+    other = exact(name, 12.0).exact_.leaf_count_probabilities  # the broken twin: another prior
+    assert not is_consistent(sampled, other)
+
+
+@pytest.mark.parametrize("model", [LeafCascade, BranchCascade])
+def test_sampled_splits_are_those_of_the_exact_posterior(model):
+    """Which columns matter must not depend on the way to the posterior."""
+    sampled = model(search="metropolis", n_steps=200_000, random_state=0).fit(rows("titanic"))
+    found = model(search="exact").fit(rows("titanic")).exact_.split_probabilities
+    for name, index in (("age", 2), ("class", 0)):
+        seen = (sampled.run_.traces["first_feature"] == index).astype(float)
+        error = np.sqrt(seen.var() / diagnose_array(seen).ess)
+        assert abs(seen.mean() - found.first[name]) < 5 * error + 1e-3
+    for name, share in sampled.summary_.shares["columns used"].items():
+        assert share == pytest.approx(found.used[name], abs=0.02)
+
+
+@pytest.mark.slow
+def test_annealing_finds_the_certified_tree():
+    """A user who anneals should be nearly sure of the best tree of a table like this."""
+    best = exact("titanic").log_posterior_
+    found = [
+        LeafCascade(search="anneal", random_state=seed).fit(rows("titanic")).log_posterior_
+        for seed in range(20)
+    ]
+    assert max(found) <= best + 1e-8
+    assert sum(abs(value - best) < 1e-8 for value in found) >= 19
