@@ -135,7 +135,7 @@ def test_ctrl_c_leaves_a_fitted_model_untouched():
     model = LeafCascade(random_state=0).fit(rows())
     before = model_text(model)
 
-    def interrupt(report):
+    def interrupt(_report):
         raise KeyboardInterrupt
 
     model.set_params(progress=interrupt)
