@@ -165,6 +165,11 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         """Return the steps per chain and phase where `n_steps` is None."""
         return default_steps(table.n_distinct)
 
+    def _starts(self, posterior: Any) -> Sequence[S] | None:  # Any: the family's own
+        """Return where each chain starts, or None for wherever the posterior says."""
+        del posterior
+        return None
+
     def _canonical(self, state: S) -> S:
         """Return the state that is shown for all that are equivalent to `state`."""
         return state
@@ -228,6 +233,7 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
                 default_steps=self._default_steps(table),
                 n_blocks=most_blocks(table.n_distinct),
                 n_replicas=self._n_replicas,
+                starts=self._starts(posterior),
             )
         self.posterior_ = posterior
         self.run_ = self._describe_run(

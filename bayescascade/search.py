@@ -1,6 +1,6 @@
 """Running the engines that an estimator's `search` names, in turn, over one checkpoint."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -77,6 +77,7 @@ class Search:
         default_steps: int,
         n_blocks: int = _MOST_BLOCKS,
         n_replicas: int = 6,
+        starts: Sequence[S] | None = None,
     ) -> samplers.Run[S]:
         """Anneal, sample, or both, as `search` says; Ctrl-C ends it with what was found.
 
@@ -89,6 +90,8 @@ class Search:
             Draws to keep of each chain, and temperatures of an annealing.
         n_replicas : int >= 2
             Temperatures of a replica exchange.
+        starts : sequence of S, optional
+            Where each chain starts; by default wherever the posterior says.
         """
         annealing_seed, sampling_seed = _seed_sequence(self.random_state).spawn(2)
         checkpoint = None
@@ -105,11 +108,11 @@ class Search:
             return None if checkpoint is None else checkpoint.section(name)
 
         run: samplers.Run[S] | None = None
-        starts = None
         if "anneal" in self.search:
             run = samplers.anneal(
                 posterior,
                 schedule=SCHEDULE,
+                initial_states=starts,
                 n_temperatures=n_blocks,
                 seed=annealing_seed,
                 checkpoint=section("first"),

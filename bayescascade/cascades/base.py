@@ -27,7 +27,9 @@ from bayescascade.solution import Solution
 from bayescascade.table import Table
 from bayescascade.validation import check_choice, check_integer, check_real
 
-__all__ = ["Cascade"]
+__all__ = ["STARTS", "Cascade"]
+
+STARTS = ("random", "greedy")
 
 
 class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
@@ -41,6 +43,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     leaf: str
     leaf_concentration: float
     memory_limit: float
+    start: str
 
     posterior_: CascadePosterior
 
@@ -63,11 +66,30 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             check_integer("max_branches", self.max_branches, minimum=2)
         check_choice("partitions", self.partitions, PARTITIONS)
         check_real("memory_limit", self.memory_limit, above=0.0)
+        check_choice("start", self.start, STARTS)
+        if self.start == "greedy" and self.partitions == "levels":
+            raise ParameterError(
+                'start must be "random" with partitions "levels": the greedy tree groups levels, '
+                'got "greedy"'
+            )
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
         from bayescascade.cascades.exact_fit import solve_cascade
 
         return solve_cascade(posterior, search, self.memory_limit)
+
+    def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
+        if self.start == "random":
+            return None
+        from bayescascade.baselines.det import det_tree
+
+        tree = det_tree(posterior.table, random_state=0)
+        if posterior.log_density(tree) == -np.inf:
+            raise ParameterError(
+                f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
+                'than max_leaves, got "greedy"'
+            )
+        return [tree] * self.n_chains
 
     def _canonical(self, state: Tree) -> Tree:
         return self.posterior_.canonical(state)

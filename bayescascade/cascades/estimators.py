@@ -63,6 +63,9 @@ class LeafCascade(Cascade):
         Independent chains; of an exact search's draws, as many parts.
     memory_limit : float > 0
         Gigabytes that an exact search may take.
+    start : {"random", "greedy"}
+        Each chain starts from a small random tree of its own, or all from the density estimation
+        tree (`bayescascade.DensityEstimationTree`).
     n_jobs : int or None
         Chains run in parallel, as joblib counts workers; the result does not depend on it.
     random_state : int, SeedSequence, Generator or None
@@ -137,6 +140,7 @@ class LeafCascade(Cascade):
         continuous: Continuous = None,
         missing: str = "error",
         memory_limit: float = 2.0,
+        start: str = "random",
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
@@ -179,7 +183,7 @@ class BranchCascade(Cascade):
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
     partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
-random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, checkpoint, \
+random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, start, checkpoint, \
 resume, progress
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.
@@ -220,6 +224,7 @@ feature_names_in_
         continuous: Continuous = None,
         missing: str = "error",
         memory_limit: float = 2.0,
+        start: str = "random",
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,

@@ -39,9 +39,11 @@ MODEL_OPTIONS = {
     "expected_rules": ("rules",),
     "expected_size": ("rules",),
     "max_size": ("rules",),
+    "start": ("leaf", "branch"),
     "time_limit": ("rules",),
 }
 PARTITIONS = ("subsets", "levels")
+STARTS = ("random", "greedy")
 LEAVES = ("uniform", "independent")
 DENSITIES = ("posterior_mean", "empirical")
 _NOT_PARAMETERS = (
@@ -106,6 +108,11 @@ _NOT_PARAMETERS = (
     "--memory-limit",
     type=POSITIVE,
     help="Gigabytes that an exact search, or all possible rules, may take (2).",
+)
+@click.option(
+    "--start",
+    type=click.Choice(STARTS),
+    help="Chains start from random trees, or from a greedy one (trees; random).",
 )
 @click.option(
     "--time-limit",

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bayescascade import BranchCascade, DensityTree, LeafCascade, Table
+from bayescascade.baselines.det import det_tree
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import DataError, ParameterError
 from tests.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
@@ -308,3 +309,11 @@ def test_any_draw_can_be_read(estimator):
     assert model.density_tree(model.tree_.tree).to_dict() == model.tree_.to_dict()
     with pytest.raises(ParameterError, match="tree must be one over the model's columns: a split"):
         model.density_tree(Tree.from_nested((9, [((0,), None), ((1,), None)]), [True] * 10))
+def test_chains_may_start_from_a_greedy_tree(estimator):
+    """A good start is worth steps, and the search must not end in a worse tree than it."""
+    options = {**QUICK, "n_steps": 1, "search": "anneal"}
+    model = estimator(start="greedy", **options, **DECLARED).fit(people())
+    greedy = det_tree(model.posterior_.table, random_state=0)
+    assert model.run_.best_log_density >= model.posterior_.log_density(greedy)
+    with pytest.raises(ParameterError, match="than max_leaves"):
+        LeafCascade(start="greedy", max_leaves=1, **options, **DECLARED).fit(people())

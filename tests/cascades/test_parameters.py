@@ -18,6 +18,12 @@ BAD = {
     "density": ["mean", "", None, 3, ["empirical"]],
     "predictive": ["mean", None, 1],
     "search": ["gibbs", "", None, "metropolis+anneal", ["anneal"]],
+    "max_leaves": [0, 1.5, "3", True],
+    "partitions": ["level", None, 2],
+    "leaf": ["naive", None, 1],
+    "leaf_concentration": [0, -1.0, math.nan, None],
+    "memory_limit": [0, -1.0, math.inf, "2"],
+    "start": ["det", None, 0],
     "n_steps": [0, -5, 10.5, "1000", True],
     "n_chains": [0, -1, 2.0, "4", None],
     "n_jobs": [0, 1.5, "2"],
@@ -57,6 +63,8 @@ def test_combinations_that_make_no_sense(estimator):
         estimator(resume=True).fit(people(20))
     with pytest.raises(ParameterError, match='predictive must be "map" with search "anneal"'):
         estimator(search="anneal", predictive="average").fit(people(20))
+    with pytest.raises(ParameterError, match='start must be "random" with partitions "levels"'):
+        estimator(start="greedy", partitions="levels").fit(people(20))
 
 
 def test_predictive_is_checked_when_scoring():

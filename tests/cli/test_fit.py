@@ -11,7 +11,7 @@ import pytest
 
 import bayescascade
 from bayescascade import estimator, search
-from bayescascade.cascades import models
+from bayescascade.cascades import base, models
 from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.cli import fit as fit_module
 from bayescascade.cli.fit import fit
@@ -167,6 +167,7 @@ def test_options_are_the_estimators_parameters() -> None:
         ("predictive", estimator.PREDICTIVES),
         ("partitions", models.PARTITIONS),
         ("leaf", models.LEAVES),
+        ("start", base.STARTS),
     ):
         choice = options[name].type
         assert isinstance(choice, click.Choice)
@@ -188,7 +189,7 @@ def test_defaults_in_the_help_are_the_estimators() -> None:
     assert branch.parameters["max_branches"].default is None
     assert f"({leaf.parameters['n_chains'].default})" in told["n_chains"]
     assert told["memory_limit"].endswith(f"({leaf.parameters['memory_limit'].default:g}).")
-    for name in ("partitions", "leaf", "leaf_concentration"):
+    for name in ("partitions", "leaf", "leaf_concentration", "start"):
         assert told[name].endswith(f"(trees; {leaf.parameters[name].default}).".replace(".0", ""))
     assert leaf.parameters["max_leaves"].default is None
     assert rules["time_limit"].default is None
