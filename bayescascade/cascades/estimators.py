@@ -183,8 +183,8 @@ class BranchCascade(Cascade):
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
     partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
-random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, start, checkpoint, \
-resume, progress
+random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, start, \
+checkpoint, resume, progress
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.
 
