@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.cascades.counted_tree import CountedTree

@@ -86,7 +86,7 @@ def _shares(exact: ExactPosterior) -> dict[str, dict[str, float]]:
         shares[SIZES["n_leaves"][1]] = _sorted({str(k): p for k, p in counts})
     if exact.cost.n_terms * exact.posterior.schema.n_columns <= _CHEAP_TERMS:
         split = exact.split_probabilities
-        shares[FIRSTS["first_feature"]] = _sorted({**split.first})
+        shares[FIRSTS["first_feature"]] = _sorted({**split.first, "none": split.none})
         shares[COLUMNS_USED] = dict(sorted(split.used.items(), key=lambda item: -item[1]))
     return shares
 
@@ -97,11 +97,13 @@ def _sorted(shares: dict[str, float]) -> dict[str, float]:
 
 def _reporter(
     progress: Callable[[samplers.Progress], object] | None,
-) -> Callable[[float], object] | None:
+) -> Callable[[float], None] | None:
     """Return what tells `progress`, which hears of samplers, which share is done."""
     if progress is None:
         return None
     nan = float("nan")
-    return lambda share: progress(
-        samplers.Progress("all trees", round(1000 * share), 1000, nan, nan, nan, {})
-    )
+
+    def report(share: float) -> None:
+        progress(samplers.Progress("all trees", round(1000 * share), 1000, nan, nan, nan, {}))
+
+    return report

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from bayescascade.cascades.exact import ExactPosterior, solve
 
+from bayescascade.cascades.exact import ExactPosterior, solve
 from bayescascade.cascades.posterior import BranchPosterior
 from bayescascade.schema import Schema
 from bayescascade.table import Table

@@ -309,6 +309,9 @@ def test_any_draw_can_be_read(estimator):
     assert model.density_tree(model.tree_.tree).to_dict() == model.tree_.to_dict()
     with pytest.raises(ParameterError, match="tree must be one over the model's columns: a split"):
         model.density_tree(Tree.from_nested((9, [((0,), None), ((1,), None)]), [True] * 10))
+
+
+@both
 def test_chains_may_start_from_a_greedy_tree(estimator):
     """A good start is worth steps, and the search must not end in a worse tree than it."""
     options = {**QUICK, "n_steps": 1, "search": "anneal"}

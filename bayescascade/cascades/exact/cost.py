@@ -109,7 +109,7 @@ def check_fits(
     def fits(smaller: Plan) -> bool:
         return ExactCost.of_plan(smaller).fits(memory_limit, work_limit)
 
-    limits = f"{_byte_words(memory_limit)} and {_power_words(int(work_limit))} terms"
+    limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
     would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing smaller"
     raise TooLargeError(
         f"an exact solution must fit {limits}, got {cost.words()}; what fits: {would}",
