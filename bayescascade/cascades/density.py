@@ -23,8 +23,15 @@ from bayescascade.cascades.leaves import level_starts
 from bayescascade.cascades.standouts import Standout, frequent_levels, rare_levels
 from bayescascade.cascades.tree import Tree
 from bayescascade.column import Column
-from bayescascade.errors import DataError
-from bayescascade.evidence import Evidence, evidence_words, narrow_evidence
+from bayescascade.evidence import (
+    Evidence,
+    agrees,
+    check_agrees,
+    check_possible,
+    evidence_words,
+    narrow_evidence,
+)
+from bayescascade.report.numbers import density_text
 from bayescascade.schema import Schema
 
 __all__ = ["DensityTree"]
@@ -179,10 +186,8 @@ class DensityTree:
         mostly have (see `standouts`) and those of this row that they rarely have.
         """
         codes = self.schema.encode_row(row)
-        lines = [self._leaf_words(leaf, codes) for leaf in self._leaves_for(codes)]
-        if not lines:
-            raise DataError(f"the row contradicts the evidence: {self.evidence_words()}")
-        return "\n".join(lines)
+        check_agrees(self.schema, self.evidence, codes)
+        return "\n".join(self._leaf_words(leaf, codes) for leaf in self._leaves_for(codes))
 
     def standouts(self, leaf: int) -> list[Standout]:
         """Return the levels that stand out inside a leaf, the most telling first.
@@ -192,14 +197,16 @@ class DensityTree:
         return [] if self.level_probabilities is None else frequent_levels(self, leaf)
 
     def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
-        total = self.counts[0]
         is_uniform = self.level_probabilities is None
-        words = (
-            f"{self.rule_words(leaf)}: {self.counts[leaf]:,.10g} of {total:,.10g} rows, "
-            f"probability {self.probabilities[leaf]:.4g}, "
-            f"{'' if is_uniform else 'average '}density {np.exp(self.log_densities[leaf]):.4g}, "
-            f"{self.relative_densities[leaf]:.3g} x uniform"
+        told = density_text(
+            self.counts[leaf],
+            self.counts[0],
+            self.probabilities[leaf],
+            self.log_densities[leaf],
+            self.relative_densities[leaf],
+            is_average=not is_uniform,
         )
+        words = f"{self.rule_words(leaf)}: {told}"
         if is_uniform:
             return words
         for how, standouts in (
@@ -267,8 +274,7 @@ class DensityTree:
             np.empty(self.tree.n_nodes + 1, np.int64),
             out,
         )
-        for j, allowed in self.evidence.items():
-            out[(codes[j] >= 0) & ~np.isin(codes[j], allowed)] = -np.inf
+        out[~agrees(self.evidence, codes)] = -np.inf
         return out
 
     @cached_property
@@ -318,8 +324,7 @@ class DensityTree:
         known = narrow_evidence(self.schema, self.evidence, evidence)
         left = restricted(self, known)
         probability = float(left.probabilities[0])
-        if not probability > 0:
-            raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
+        check_possible(evidence, probability)
         return DensityTree(
             self.schema,
             left.tree,

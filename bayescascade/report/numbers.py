@@ -10,6 +10,7 @@ from collections.abc import Sequence
 __all__ = [
     "cells_text",
     "count_texts",
+    "density_text",
     "diagnostic_text",
     "estimate_text",
     "interval_text",
@@ -23,6 +24,7 @@ __all__ = [
 _LARGEST_PLAIN = 1e9  # counts from here on are printed as in 1.2e40
 _MOST_DECIMALS = 4  # of an end of an interval
 _MOST_NINES = 9  # decimals of a probability near 1
+_LARGEST_EXPONENT = 700.0  # that floats have room for
 _LOG_OF_TEN = math.log(10.0)
 
 
@@ -84,6 +86,29 @@ def estimate_text(probability: float, low: float, high: float) -> str:
     if is_certain or told == "1.00":
         told = probability_text(probability)
     return f"{told} (95% {interval_text((low, high)) if is_certain else ends})"
+
+
+def density_text(
+    count: float,
+    total: float,
+    probability: float,
+    log_density: float,
+    relative: float,
+    *,
+    is_average: bool = False,
+) -> str:
+    """Return what is known of a leaf or part for a sentence, "30 of 40 rows, probability 0.73, ..".
+
+    `log_density` is in nats, `relative` is the density as a multiple of the uniform one; it
+    `is_average` where it is not the same everywhere in the leaf.
+    """
+    is_plain = abs(log_density) < _LARGEST_EXPONENT
+    density = f"{math.exp(log_density):.4g}" if is_plain else significant_text(log_density, 4)
+    return (
+        f"{count:,.10g} of {total:,.10g} rows, probability {probability:.4g}, "
+        f"{'average ' if is_average else ''}density {density}, "
+        f"{relative:.3g} x uniform"
+    )
 
 
 def cells_text(log_cells: float) -> str:

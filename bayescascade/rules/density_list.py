@@ -17,8 +17,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.errors import DataError
-from bayescascade.evidence import Evidence, evidence_words, narrow_evidence
+from bayescascade.evidence import (
+    Evidence,
+    agrees,
+    check_agrees,
+    check_possible,
+    evidence_words,
+    narrow_evidence,
+)
+from bayescascade.report.numbers import density_text
 from bayescascade.rules.antecedents import (
     Antecedent,
     Condition,
@@ -123,19 +130,19 @@ class DensityList:
         A row with missing cells that could be in several parts gets one line for each.
         """
         codes = self.schema.encode_row(row)
-        if not self._agrees(codes[:, np.newaxis])[0]:
-            raise DataError(f"the row contradicts the evidence: {self.evidence_words()}")
+        check_agrees(self.schema, self.evidence, codes)
         possible = np.flatnonzero(self._log_volumes_given(codes) > -np.inf)
         return "\n".join(self._describe_part(int(part)) for part in possible)
 
     def _describe_part(self, part: int) -> str:
-        return (
-            f"{self.part_words(part)}: "
-            f"{self.counts[part]:,.10g} of {self.counts.sum():,.10g} rows, "
-            f"probability {self.probabilities[part]:.4g}, "
-            f"density {np.exp(self.log_densities[part]):.4g}, "
-            f"{self.relative_densities[part]:.3g} x uniform"
+        told = density_text(
+            self.counts[part],
+            self.counts.sum(),
+            self.probabilities[part],
+            self.log_densities[part],
+            self.relative_densities[part],
         )
+        return f"{self.part_words(part)}: {told}"
 
     # -- densities and draws -----------------------------------------------------------------------
 
@@ -154,7 +161,7 @@ class DensityList:
             scores[is_open] = self._score_open(seen)[position.reshape(-1)]
         for j in np.setdiff1d(np.arange(self.schema.n_columns), columns):
             scores[codes[j] < 0] += self._log_widths[j]
-        scores[~self._agrees(codes)] = -np.inf
+        scores[~agrees(self.evidence, codes)] = -np.inf
         return scores
 
     @cached_property
@@ -190,13 +197,6 @@ class DensityList:
         """Return the log volume of each part's cells that agree with one row's cells."""
         seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
         return log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
-
-    def _agrees(self, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return whether each row may be true given the evidence."""
-        agrees = np.ones(codes.shape[1], np.bool_)
-        for j, allowed in self.evidence.items():
-            agrees &= (codes[j] < 0) | np.isin(codes[j], allowed)
-        return agrees
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw (p, n) codes: a part by its probability, then uniformly within the part."""
@@ -235,8 +235,7 @@ class DensityList:
         log_volumes = log_first_volumes(self.schema, self.rules, known)
         shares = np.exp(log_volumes - self.log_volumes)
         probability = float(np.dot(self.probabilities, shares))
-        if not probability > 0:
-            raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
+        check_possible(evidence, probability)
         kept = np.flatnonzero(log_volumes > -np.inf)
         return DensityList(
             self.schema,

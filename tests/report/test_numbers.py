@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bayescascade.report.numbers import (
     cells_text,
     count_texts,
+    density_text,
     diagnostic_text,
     estimate_text,
     nats_text,
@@ -123,3 +124,19 @@ def test_probabilities_are_never_rounded_to_certainty(probability: float, text: 
 def test_estimates_in_sentences(estimate: tuple[float, float, float], text: str) -> None:
     """Two decimals, unless they would say that something is certain."""
     assert estimate_text(*estimate) == text
+
+
+@pytest.mark.parametrize(
+    ("log_density", "told"),
+    [
+        (math.log(0.36364), "0.3636"),
+        (-math.inf, "0"),
+        (math.log(2.5) + 400 * math.log(10), "2.500e400"),
+        (math.log(2.5) - 400 * math.log(10), "2.500e-400"),
+    ],
+)
+def test_densities_in_sentences(log_density: float, told: str) -> None:
+    """A hundred narrow bins have a density that no float holds, and it is no error."""
+    found = density_text(30, 1200, 0.72727, log_density, 1.4545)
+    assert found == f"30 of 1,200 rows, probability 0.7273, density {told}, 1.45 x uniform"
+    assert "average density" in density_text(1, 1, 1, 0, 1, is_average=True)
