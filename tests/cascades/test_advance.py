@@ -15,10 +15,14 @@ from tests import reference
 from tests.cascades.problems import (
     BINS,
     FRACTIONAL,
+    LEVELS,
+    MODELS,
     MULTIWAY,
     ORDINAL,
     TERNARY_THREE_WAY,
+    WITH_OPTIONS,
     each,
+    pairs,
 )
 
 KINDS = ("nominal", "ordinal", "continuous")
@@ -66,6 +70,7 @@ def assert_consistent(posterior, state, counts):
         (counts.best_state, counts.best_log_density),
     ):
         assert not list(tree.problems(posterior.is_nominal, levels))
+        assert posterior.decode_state(posterior.encode_state(tree)) == tree
         exact = posterior.log_density(tree)
         assert abs(claimed - exact) <= 1e-9 * (1 + abs(exact))
     assert counts.best_log_density >= counts.log_density - 1e-9 * (1 + abs(counts.log_density))
@@ -88,16 +93,35 @@ small_columns = st.lists(
     max_branches=st.sampled_from([2, 3, None]),
     is_leaf=st.booleans(),
     inclusion=st.sampled_from([None, 0.2]),
+    max_leaves=st.sampled_from([None, None, 1, 5]),
+    options=st.fixed_dictionaries(
+        {
+            "partitions": st.sampled_from(["subsets", "levels"]),
+            "leaf": st.sampled_from(["uniform", "independent"]),
+            "leaf_concentration": st.sampled_from([0.3, 1.0]),
+        }
+    ),
 )
 def test_trees_stay_valid_and_sums_exact(
-    columns, n_rows, fractional, seed, inverse_temperature, max_branches, is_leaf, inclusion
+    columns,
+    n_rows,
+    fractional,
+    seed,
+    inverse_temperature,
+    max_branches,
+    is_leaf,
+    inclusion,
+    max_leaves,
+    options,
 ):
     """Whatever columns, weights and temperature: an invalid tree would be printed as a model."""
     table = random_table(columns, n_rows, fractional, seed)
     if is_leaf:
-        posterior = LeafPosterior(table, 6.0, 0.5, max_branches)
+        posterior = LeafPosterior(table, 6.0, 0.5, max_branches, max_leaves=max_leaves, **options)
     else:
-        posterior = BranchPosterior(table, 2.5, 0.5, max_branches, feature_inclusion=inclusion)
+        posterior = BranchPosterior(
+            table, 2.5, 0.5, max_branches, feature_inclusion=inclusion, **options
+        )
     rng = np.random.default_rng(seed)
     state = posterior.initial_state(rng)
     for n_steps in (1, 7, 400):
@@ -116,13 +140,18 @@ WIDE = [
 
 @pytest.mark.parametrize("columns", WIDE)
 @pytest.mark.parametrize("posterior", [LeafPosterior, BranchPosterior])
-def test_wide_columns_keep_their_invariants(columns, posterior):
+@pytest.mark.parametrize("partitions", ["subsets", "levels"])
+def test_wide_columns_keep_their_invariants(columns, posterior, partitions):
     """The 64th level is the last bit of a block, the 256th the last code of a byte."""
-    target = posterior(random_table(columns, 300, fractional=False, seed=5), concentration=0.5)
+    table = random_table(columns, 300, fractional=False, seed=5)
+    target = posterior(
+        table, concentration=0.5, partitions=partitions, leaf="independent", leaf_concentration=0.2
+    )
+    n_steps = 1500 if partitions == "subsets" else 150  # a step may make hundreds of branches
     rng = np.random.default_rng(3)
     state = target.initial_state(rng)
     for inverse_temperature in (0.0, 0.3, 1.0):
-        state, counts = target.advance(rng, state, 1500, inverse_temperature)
+        state, counts = target.advance(rng, state, n_steps, inverse_temperature)
         assert_consistent(target, state, counts)
 
 
@@ -143,7 +172,10 @@ def test_codes_of_two_bytes(columns, posterior):
         assert_consistent(target, state, counts)
 
 
-@each(TERNARY_THREE_WAY, ORDINAL, BINS, FRACTIONAL)
+@pairs(
+    *((p, m) for p in (TERNARY_THREE_WAY, ORDINAL, BINS, FRACTIONAL) for m in MODELS),
+    *WITH_OPTIONS,
+)
 def test_running_sums_are_those_of_the_formula(problem, model, rng):
     """After thousands of steps the density is still the twin's, not a sum of rounding errors."""
     posterior = model.on(problem)
@@ -240,3 +272,15 @@ def test_stored_states_are_checked():
     ):
         with pytest.raises(ValueError, match="stored tree"):
             posterior.decode_state(forged)
+
+
+def test_stored_states_are_checked_against_the_options():
+    """A tree of another posterior has no density here, or none that the formula gives."""
+    subsets, levels = (LeafPosterior(LEVELS.table, partitions=p) for p in ("subsets", "levels"))
+    two_ways = Tree.from_nested((0, [((0, 1), None), ((2,), None)]), LEVELS.nominal)
+    assert subsets.decode_state(subsets.encode_state(two_ways)) == two_ways
+    with pytest.raises(ValueError, match="every branch must hold a single level"):
+        levels.decode_state(levels.encode_state(two_ways))
+    bounded = LeafPosterior(LEVELS.table, max_leaves=2, partitions="levels")
+    with pytest.raises(ValueError, match="at most 2 leaves"):
+        bounded.decode_state(bounded.encode_state(LEVELS.trees[-1]))

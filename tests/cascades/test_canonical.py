@@ -12,15 +12,18 @@ from tests.cascades.problems import (
     BINS,
     BRANCH,
     FRACTIONAL,
+    INDEPENDENT,
     LEAF,
+    LEVELS,
     MULTIWAY,
     ORDINAL,
     TERNARY,
     Problem,
+    each,
     listed_moves,
 )
 
-THREE = (BINARY, MULTIWAY, ORDINAL)
+FOUR = (BINARY, MULTIWAY, ORDINAL, LEVELS)
 
 
 def leaves(problem, nested):
@@ -28,7 +31,7 @@ def leaves(problem, nested):
 
 
 @pytest.mark.parametrize(
-    "problem", [BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL], ids=lambda p: p.name
+    "problem", [BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, LEVELS], ids=lambda p: p.name
 )
 def test_same_leaves_same_tree(problem):
     """Twenty searches that find the same leaves must print the same tree."""
@@ -42,10 +45,10 @@ def test_same_leaves_same_tree(problem):
     assert len(found) < len(problem.trees)
 
 
-@pytest.mark.parametrize("problem", THREE, ids=lambda p: p.name)
-def test_canonical_trees_are_valid_and_as_probable(problem):
+@each(*FOUR, models=[LEAF, INDEPENDENT])
+def test_canonical_trees_are_valid_and_as_probable(problem, model):
     """What is printed must be a tree of the posterior, with the density that is printed."""
-    posterior = LEAF.on(problem)
+    posterior = model.on(problem)
     known = set(problem.trees)
     for tree in problem.trees[::3]:
         canonical = posterior.canonical(tree)

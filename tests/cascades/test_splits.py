@@ -73,6 +73,7 @@ POSTERIORS = [
     pytest.param(LeafPosterior, {"max_branches": None, "concentration": 0.3}, id="leaf-all"),
     pytest.param(BranchPosterior, {"max_branches": 3}, id="branch-3"),
     pytest.param(BranchPosterior, {"expected_branches": 4.0}, id="branch-all"),
+    pytest.param(LeafPosterior, {"partitions": "levels", "concentration": 0.3}, id="levels"),
 ]
 
 
@@ -117,20 +118,25 @@ def test_probabilities_of_all_splits_sum_to_one(cls, parameters, rng):
         assert_allclose(fast, plain, rtol=1e-9)
 
 
-@pytest.mark.parametrize("n_branches", [2, 3, 4])
-def test_probabilities_given_the_branches_sum_to_one(n_branches, rng):
+@pytest.mark.parametrize(
+    ("n_branches", "partitions"),
+    [(2, "subsets"), (3, "subsets"), (4, "subsets"), (2, "levels"), (4, "levels"), (5, "levels")],
+)
+def test_probabilities_given_the_branches_sum_to_one(n_branches, partitions, rng):
     """The same for changes of a split that keep its number of branches."""
-    posterior = BranchPosterior(mixed_table(rng, n_levels=(5, 4, 4)))
+    posterior = BranchPosterior(mixed_table(rng, n_levels=(5, 4, 4)), partitions=partitions)
     splits = SplitProposals.at(posterior, boxes_of(posterior, Tree.root())[0])
     listed = list(splits.all_with_branches(n_branches))
     assert {len(blocks) for _, blocks in listed} == {n_branches}
     assert sum(map(splits.probability_with_branches, listed)) == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("n_branches", [2, 3])
-def test_draws_have_the_stated_probabilities(n_branches, rng):
+@pytest.mark.parametrize(
+    ("n_branches", "partitions"), [(2, "subsets"), (3, "subsets"), (3, "levels")]
+)
+def test_draws_have_the_stated_probabilities(n_branches, partitions, rng):
     """A ratio made of other probabilities than those drawn with is no Hastings ratio."""
-    posterior = BranchPosterior(mixed_table(rng, n_levels=(4, 3, 3)))
+    posterior = BranchPosterior(mixed_table(rng, n_levels=(4, 3, 3)), partitions=partitions)
     splits = SplitProposals.at(posterior, boxes_of(posterior, Tree.root())[0])
     for listed, probability, draw in (
         (list(splits.all()), splits.probability, splits.draw),
@@ -144,7 +150,7 @@ def test_draws_have_the_stated_probabilities(n_branches, rng):
         drawn = [index[draw(rng)] for _ in range(1000)]
         probabilities = np.array([probability(split) for split in listed])
         assert fits(drawn, probabilities)
-        assert not fits(drawn, np.roll(probabilities, 1))
+        assert not fits(drawn, np.roll(probabilities * np.linspace(0.5, 1.5, len(listed)), 1))
 
 
 def test_a_node_without_rows_proposes_as_well(rng):

@@ -9,28 +9,30 @@ import pytest
 SCRIPT = """
 import json
 import numpy as np
-from tests.cascades.problems import BINS, FRACTIONAL, MIXED_WAYS, MODELS, ORDINAL
+from tests.cascades.problems import (
+    BINS, FRACTIONAL, MIXED_WAYS, MODELS, ORDINAL, WITH_OPTIONS
+)
 
-for problem in (ORDINAL, BINS, FRACTIONAL, MIXED_WAYS):
-    for model in MODELS:
-        posterior = model.on(problem)
-        rng = np.random.default_rng(11)
-        state = posterior.initial_state(rng)
-        for inverse_temperature in (0.0, 0.5, 1.0):
-            state, counts = posterior.advance(rng, state, 150, inverse_temperature)
-            print(json.dumps([
-                problem.name, model.name, state.to_flat(), round(counts.log_density, 8),
-                counts.best_state.to_flat(), dict(counts.accepted), int(rng.integers(2**60)),
-            ]))
-        schema = problem.table.schema
-        from bayescascade.cascades.density import DensityTree
-        weights, _ = posterior.node_statistics(state)
-        density = DensityTree(
-            schema, state, weights, posterior.model.probabilities(state, weights), {}
-        )
-        codes = schema.encode(problem.table)
-        codes[0, ::2] = -1
-        print(json.dumps([round(score, 8) for score in density.score_codes(codes)]))
+PLAIN = [(p, m) for p in (ORDINAL, BINS, FRACTIONAL, MIXED_WAYS) for m in MODELS]
+for problem, model in (*PLAIN, *WITH_OPTIONS):
+    posterior = model.on(problem)
+    rng = np.random.default_rng(11)
+    state = posterior.initial_state(rng)
+    for inverse_temperature in (0.0, 0.5, 1.0):
+        state, counts = posterior.advance(rng, state, 150, inverse_temperature)
+        print(json.dumps([
+            problem.name, model.name, state.to_flat(), round(counts.log_density, 8),
+            counts.best_state.to_flat(), dict(counts.accepted), int(rng.integers(2**60)),
+        ]))
+    schema = problem.table.schema
+    from bayescascade.cascades.density import DensityTree
+    weights, _ = posterior.node_statistics(state)
+    density = DensityTree(
+        schema, state, weights, posterior.model.probabilities(state, weights), {}
+    )
+    codes = schema.encode(problem.table)
+    codes[0, ::2] = -1
+    print(json.dumps([round(score, 8) for score in density.score_codes(codes)]))
 """
 
 
@@ -57,7 +59,7 @@ def test_kernels_equal_their_python_source(tmp_path):
     """Same seed, same draws, compiled or not: the compiler changed nothing."""
     compiled = answers(tmp_path)
     interpreted = answers(tmp_path, NUMBA_DISABLE_JIT="1")
-    assert len(compiled) == 4 * 3 * 4
+    assert len(compiled) == (4 * 3 + 7) * 4
     assert compiled == interpreted
 
 

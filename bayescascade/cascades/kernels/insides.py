@@ -69,8 +69,10 @@ def log_marginals(table, model, work, node, counted, split, block):
         for code in range(table.n_levels[j]):
             if in_block(table.nominal[j], left, code):
                 n = work.histogram[counted, base + code]
-                count += n
-                value += leaf_log_gamma(model, n) - log_gamma_a - n * log(table.widths[base + code])
+                if n > 0.0:  # else the terms cancel
+                    count += n
+                    value += leaf_log_gamma(model, n) - log_gamma_a
+                    value -= n * log(table.widths[base + code])
         total = a * block_size(table.nominal[j], left)
         value += lgamma(total) - lgamma(count + total)
     return value
