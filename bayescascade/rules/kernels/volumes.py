@@ -34,7 +34,7 @@ __all__ = ["are_disjoint", "first_log_volume", "first_log_volumes", "reset_box",
 # what `uncovered` is about to do
 ENTER, NEXT_GROUP, NEXT_PIECE, RETURN = range(4)
 # columns of a space's `masks` and `shares`: the groups to come, the split, and where it has got
-TODO, SPLIT, FROM, TO, AT, ON_COLUMN, OTHERS = range(7)
+WAITING, SPLIT, FROM, TO, AT, ON_COLUMN, OTHERS = range(7)
 SHARE, SUM, REST, PIECE = range(4)
 
 
@@ -226,16 +226,18 @@ def uncovered(candidates, rules, active, space):
             elif not _mark_users(candidates, rules, pending, box, users):
                 result = 0.0
             else:
-                masks[depth, TODO] = pending
+                masks[depth, WAITING] = pending
                 shares[depth, SHARE] = 1.0
                 phase = NEXT_GROUP
         elif phase == NEXT_GROUP:
-            if masks[depth, TODO] == 0 or shares[depth, SHARE] == 0.0:
+            if masks[depth, WAITING] == 0 or shares[depth, SHARE] == 0.0:
                 result = shares[depth, SHARE]
                 phase = RETURN
                 continue
-            group, column, n_users = _find_group(candidates, rules, masks[depth, TODO], box, users)
-            masks[depth, TODO] &= ~group
+            group, column, n_users = _find_group(
+                candidates, rules, masks[depth, WAITING], box, users
+            )
+            masks[depth, WAITING] &= ~group
             if n_users == 1:
                 r = 0
                 while not group >> r & 1:
