@@ -24,6 +24,7 @@ from bayescascade.levels import (
     level_text,
     match_texts,
     plain_level,
+    quoted,
     tidy_levels,
     to_numbers,
 )
@@ -185,11 +186,16 @@ class Column:
                 raise DataError(self._unknown_message(level, ""))
         return tuple(sorted({int(code) for code in codes}))
 
+    def condition_words(self, codes: Iterable[int]) -> str:
+        """Return the condition that a cell is one of some codes, such as "class is crew, 3rd"."""
+        return f"{quoted(self.name)} is {self.describe_codes(codes)}"
+
     def describe_codes(self, codes: Iterable[int]) -> str:
         """Return words for a set of codes that fit after "*name* is".
 
         "crew, 3rd" for a nominal column; "1, 2" or "3 to 7" for an ordinal one; "in [0, 2.5)" for a
-        continuous one; "missing" for the missing level; "anything" for all codes.
+        continuous one; "missing" for the missing level; "anything" for all codes. Levels that would
+        read as several, or as several conditions, are in quotes.
         """
         chosen = sorted({int(code) for code in codes})
         if len(chosen) == self.n_levels:
@@ -199,7 +205,7 @@ class Column:
             words.append("missing")
             chosen.pop()
         if self.kind == "nominal" and chosen:
-            words.insert(0, ", ".join(level_text(self.levels[code]) for code in chosen))
+            words.insert(0, ", ".join(quoted(level_text(self.levels[code])) for code in chosen))
         elif self.kind == "ordinal" and chosen:
             words.insert(0, ", ".join(self._describe_levels(*run) for run in _runs(chosen)))
         elif chosen:
@@ -326,7 +332,7 @@ class Column:
         return np.where(missing, np.nan, values)
 
     def _describe_levels(self, first: int, last: int) -> str:
-        texts = [level_text(self.levels[code]) for code in (first, last)]
+        texts = [quoted(level_text(self.levels[code])) for code in (first, last)]
         if last - first > 1:
             return " to ".join(texts)
         return ", ".join(texts[: 1 + last - first])

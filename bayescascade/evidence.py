@@ -24,10 +24,7 @@ Evidence: TypeAlias = Mapping[int, tuple[int, ...]]
 
 def evidence_words(schema: Schema, known: Evidence) -> str:
     """Return evidence in words, such as "sex is male and grade is 1, 2"; empty if there is none."""
-    return " and ".join(
-        f"{schema.columns[j].name} is {schema.columns[j].describe_codes(codes)}"
-        for j, codes in known.items()
-    )
+    return " and ".join(schema.columns[j].condition_words(codes) for j, codes in known.items())
 
 
 def narrow_evidence(

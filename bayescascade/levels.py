@@ -29,9 +29,12 @@ __all__ = [
     "match_texts",
     "parse_texts",
     "plain_level",
+    "quoted",
     "tidy_levels",
     "to_numbers",
 ]
+
+_JOINTS = (", ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
 
 Level: TypeAlias = str | int | float | bool
 if TYPE_CHECKING:  # at run time pandas' class takes no parameter; cells may be of any type
@@ -54,6 +57,11 @@ def level_text(level: Level) -> str:
     if isinstance(level, float) and level.is_integer():
         return str(int(level))
     return level if isinstance(level, str) else repr(level)
+
+
+def quoted(text: str) -> str:
+    """Return a name or level for a sentence, in quotes if it holds a word that joins others."""
+    return f'"{text}"' if any(joint in text for joint in _JOINTS) else text
 
 
 def plain_level(name: str, value: object) -> Level:

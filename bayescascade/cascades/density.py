@@ -162,7 +162,7 @@ class DensityTree:
     def branch_words(self, node: int) -> str:
         """Return what leads to a node from its parent, such as "class is crew, 3rd"."""
         column = self.schema.columns[self.tree.feature[self.tree.parent[node]]]
-        return f"{column.name} is {column.describe_codes(self._branch_codes(node))}"
+        return column.condition_words(self._branch_codes(node))
 
     def rule_words(self, node: int) -> str:
         """Return all conditions on a node, such as "sex is male and class is crew, 3rd"."""
@@ -171,7 +171,7 @@ class DensityTree:
             zip(self.schema.columns, self.boxes[node], strict=True)
         ):
             if codes != self.boxes[0][j]:
-                conditions.append(f"{column.name} is {column.describe_codes(codes)}")
+                conditions.append(column.condition_words(codes))
         return " and ".join(conditions) if conditions else "any row"
 
     def evidence_words(self) -> str:

@@ -48,9 +48,8 @@ class Standout(NamedTuple):
 
     def words(self, schema: Schema) -> str:
         """Return it in words, such as "wind is yes 0.93"."""
-        column = schema.columns[self.column]
-        told = column.describe_codes(self.codes)
-        return f"{column.name} is {told} {probability_text(self.probability)}"
+        condition = schema.columns[self.column].condition_words(self.codes)
+        return f"{condition} {probability_text(self.probability)}"
 
 
 def frequent_levels(density: "DensityTree", leaf: int) -> list[Standout]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayescascade.column import Column
+from bayescascade.levels import quoted
 from bayescascade.rules.antecedents import Antecedent
 from bayescascade.schema import Schema
 
@@ -48,13 +49,10 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
     words = []
     for index, low, high in antecedent:
         column = schema.columns[index]
-        has_open_end = is_open and column.kind == "continuous" and not _is_missing(column, low)
-        described = (
-            _describe_open_bins(column, low, high)
-            if has_open_end
-            else column.describe_codes(range(low, high))
-        )
-        words.append(f"{column.name} is {described}")
+        if is_open and column.kind == "continuous" and not _is_missing(column, low):
+            words.append(f"{quoted(column.name)} is {_describe_open_bins(column, low, high)}")
+        else:
+            words.append(column.condition_words(range(low, high)))
     return " and ".join(words)
 
 

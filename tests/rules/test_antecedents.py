@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from bayescascade.evidence import evidence_words
 from bayescascade.rules.antecedents import Condition
 from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.rules.wording import antecedent_words
@@ -158,6 +159,24 @@ def test_antecedents_are_read_aloud(antecedent, words):
     )
     conditions = tuple(Condition(*one) for one in antecedent)
     assert antecedent_words(schema, conditions) == words
+
+
+def test_words_that_join_are_quoted():
+    """A level "red, blue" is not two levels, nor "x and sex is male" a second condition."""
+    schema = Schema(
+        (
+            Column("hue", "nominal", ("black and white", "red", "red, blue")),
+            Column("size", "ordinal", ("1 to 2", "3 to 4", "5 or more")),
+            Column("pay and tips", "continuous", (), (0.0, 10.0, 20.0)),
+        )
+    )
+    first = (Condition(0, 2, 3), Condition(1, 0, 2))
+    assert antecedent_words(schema, first) == 'hue is "red, blue" and size is "1 to 2", "3 to 4"'
+    second = (Condition(0, 1, 2), Condition(2, 0, 1))
+    assert antecedent_words(schema, second) == 'hue is red and "pay and tips" is in [0, 10)'
+    assert antecedent_words(schema, second[1:], is_open=True) == '"pay and tips" is below 10'
+    known = {0: (0, 1), 1: (2,)}
+    assert evidence_words(schema, known) == 'hue is "black and white", red and size is "5 or more"'
 
 
 def test_candidates_of_many_columns_are_complete():
