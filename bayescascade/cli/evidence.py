@@ -36,7 +36,7 @@ __all__ = ["evidence"]
 )
 @with_options(*COLUMN_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-def evidence(data: str, /, **options: Any) -> None:
+def evidence(data: str, **options: Any) -> None:
     """Print the log evidence of models for the table DATA (.csv, .csv.gz, .parquet).
 
     It is the log probability of the data, averaged over all trees by their prior: the higher, the
