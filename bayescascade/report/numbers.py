@@ -77,15 +77,13 @@ def interval_text(interval: Sequence[float]) -> str:
 def estimate_text(probability: float, low: float, high: float) -> str:
     """Return a probability and its 95 % interval for a sentence: "0.95 (95% 0.84-1.00)".
 
-    Two decimals are enough unless they say certainty: a probability of 1.00, or an interval that is
-    0.00-0.00 or 1.00-1.00. Then there are as many as in tables: "0.0005 (95% 0.0000-0.002)".
+    The probability has as many decimals as in tables: "0.003 (95% 0.00-0.01)". Two are enough for
+    the interval unless they say certainty, 0.00-0.00 or 1.00-1.00: "0.0005 (95% 0.0000-0.002)".
     """
     ends = f"{low:.2f}-{high:.2f}"
-    is_certain = ends in ("0.00-0.00", "1.00-1.00")
-    told = f"{probability:.2f}"
-    if is_certain or told == "1.00":
-        told = probability_text(probability)
-    return f"{told} (95% {interval_text((low, high)) if is_certain else ends})"
+    if ends in ("0.00-0.00", "1.00-1.00"):
+        ends = interval_text((low, high))
+    return f"{probability_text(probability)} (95% {ends})"
 
 
 def density_text(

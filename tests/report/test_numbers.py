@@ -114,7 +114,7 @@ def test_probabilities_are_never_rounded_to_certainty(probability: float, text: 
     ("estimate", "text"),
     [
         ((0.95, 0.84, 0.999), "0.95 (95% 0.84-1.00)"),
-        ((0.003, 0.0001, 0.011), "0.00 (95% 0.00-0.01)"),
+        ((0.003, 0.0001, 0.011), "0.003 (95% 0.00-0.01)"),
         ((0.0005, 1e-5, 0.0018), "0.0005 (95% 0.0000-0.002)"),
         ((0.0003, 0.0002, 0.0004), "0.0003 (95% 0.0002-0.0004)"),
         ((0.996, 0.98, 0.9999), "0.996 (95% 0.98-1.00)"),
@@ -122,7 +122,7 @@ def test_probabilities_are_never_rounded_to_certainty(probability: float, text: 
     ],
 )
 def test_estimates_in_sentences(estimate: tuple[float, float, float], text: str) -> None:
-    """Two decimals, unless they would say that something is certain."""
+    """As many decimals as in tables; two for the interval, unless they would say certainty."""
     assert estimate_text(*estimate) == text
 
 
