@@ -19,7 +19,7 @@ from bayescascade.solution import Certificate, Solution
 
 __all__ = ["solve_cascade"]
 
-AUTO_TERMS = 2e9
+AUTO_TERMS = 3e8
 """Terms of the recursion, each a few nanoseconds, up to which search "auto" is exact."""
 
 _MOST_TERMS = 1e12  # hours

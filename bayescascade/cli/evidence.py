@@ -58,7 +58,11 @@ def evidence(data: str, **options: Any) -> None:
     from bayescascade.report.layout import Ink
 
     layout = layout_options()
-    click.echo("\n".join(evidence_table(points, layout["width"], Ink(layout["color"]))))
+    ink = Ink(layout["color"])
+    click.echo(
+        ink("bold", f"{table.source}   {table.n_rows:,} rows   {table.n_distinct:,} distinct")
+    )
+    click.echo("\n".join(["", *evidence_table(points, list(grid), layout["width"], ink)]))
 
 
 def parse_grid(texts: Sequence[str]) -> Mapping[str, list[Any]]:

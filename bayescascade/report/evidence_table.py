@@ -1,11 +1,11 @@
 """Log evidences of models as a table, the best first."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayescascade.report.layout import Ink, flow, ljust, longest, rjust
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.words import model_words, parameter_words
+from bayescascade.report.words import model_words
 
 if TYPE_CHECKING:
     from bayescascade.cascades.evidence_grid import EvidencePoint
@@ -16,20 +16,24 @@ _HEADERS = ("log evidence", "below best", "leaves")
 _GAP = 3
 
 
-def evidence_table(points: "Sequence[EvidencePoint]", width: int, ink: Ink) -> list[str]:
+def evidence_table(
+    points: "Sequence[EvidencePoint]", varied: Sequence[str], width: int, ink: Ink
+) -> list[str]:
     """Return the lines of the table, each at most `width` columns.
 
     Parameters
     ----------
     points : sequence of EvidencePoint
         As `evidence_grid` returns them.
+    varied : sequence of str
+        The parameters to tell them apart by, those of the grid.
     width : int
     ink : Ink
 
     Returns
     -------
     list of str
-        A header and, for each, model and parameters, log evidence, nats below the highest, and
+        A header and, for each, model and varied parameters, log evidence, nats below the highest, and
         leaves of the most probable tree; a line or more.
     """
     known = [p.log_evidence for p in points if p.log_evidence is not None]
@@ -39,7 +43,7 @@ def evidence_table(points: "Sequence[EvidencePoint]", width: int, ink: Ink) -> l
     ]
     widths = [longest([h, *column]) for h, *column in zip(_HEADERS, *numbers, strict=True)]
     room = width - sum(widths) - _GAP * len(widths)
-    words = [flow([", ".join(_words(p))], room, 2) for p in points]
+    words = [flow([_words(p, varied)], room, 2) for p in points]
     label_width = max(longest(lines) for lines in words)
 
     def line(label: str, cells: Sequence[str]) -> str:
@@ -58,5 +62,12 @@ def evidence_table(points: "Sequence[EvidencePoint]", width: int, ink: Ink) -> l
     return lines
 
 
-def _words(point: "EvidencePoint") -> list[str]:
-    return [model_words(point.model), *parameter_words(point.parameters)]
+def _words(point: "EvidencePoint", varied: Sequence[str]) -> str:
+    """Return model and parameters, such as "leaf cascade, expected_leaves 5, leaf uniform"."""
+    own = [name for name in varied if name in point.parameters]
+    told = [f"{name} {_value_text(point.parameters[name])}" for name in own]
+    return ", ".join([model_words(point.model), *told])
+
+
+def _value_text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value).lower()

@@ -1,0 +1,49 @@
+"""``evidence``: a table of log evidences, and bad grids."""
+
+import json
+
+import pytest
+
+from bayescascade import LeafPosterior, Table
+from bayescascade.cascades.exact import solve
+from tests.cli.conftest import TITANIC, assert_error, run
+
+
+def test_a_grid_is_printed_best_first() -> None:
+    """The table is for choosing: the best first, the others by how far they are below."""
+    grid = ("--grid", "expected_leaves=2,5,8,12", "--grid", "leaf=uniform,independent")
+    found = run("evidence", TITANIC, "--drop", "survived", "--model", "leaf", *grid)
+    assert found.exit_code == 0, found.stderr
+    data, _, header, first, *others = found.stdout.splitlines()
+    assert data == "titanic.csv   2,201 rows   14 distinct"
+    assert header.split("   ")[-3:] == ["log evidence", "below best", "leaves"]
+    assert first.startswith("leaf cascade, expected_leaves ")
+    assert len([line for line in others if line.startswith("leaf cascade")]) == 7
+    assert max(map(len, found.stdout.splitlines())) <= 80
+
+
+def test_json_has_every_digit() -> None:
+    """Programs choose by it."""
+    found = run("evidence", TITANIC, "--drop", "survived", "--grid", "max_branches=all,2", "--json")
+    points = json.loads(found.stdout)["points"]
+    assert {point["model"] for point in points} == {"leaf", "branch"}
+    leaf = next(p for p in points if p["model"] == "leaf" and p["parameters"]["max_branches"] == 2)
+    table = Table.from_csv(TITANIC, drop=["survived"])
+    assert leaf["log_evidence"] == solve(LeafPosterior(table)).log_evidence
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--grid", "expected_leaves"], "--grid must be NAME=VALUE,VALUE,..."),
+        (["--grid", "leaf=uniform", "--grid", "leaf=uniform"], "--grid must name leaf once"),
+        (["--grid", "leaves=2"], "a grid's parameter must be one of"),
+        (["--grid", "expected_leaves=x"], "expected_leaves must be"),
+        (["--model", "forest"], "model must be one of leaf, branch, got forest"),
+        (["--memory-limit", "0"], "--memory-limit must be"),
+        (["--drop", "deck"], "deck"),
+    ],
+)
+def test_bad_options(options: list[str], message: str) -> None:
+    """One line and exit code 2."""
+    assert_error(run("evidence", TITANIC, *options), message)
