@@ -29,7 +29,7 @@ class Blocks:
     pair_start : (n_blocks + 1,) int64
     first, rest : (n_pairs,) int32
         Every way to share out a block in two: the part with its lowest level, and the rest;
-        ascending by `rest`.
+        ascending by `rest`. None where more than two levels each go their own way.
     times : (n_pairs,) float64
         How many such ways one pair stands for: 1, except among shapes.
     shape : (n_blocks,) int64
@@ -62,7 +62,9 @@ def column_blocks(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
         codes = [np.array([code]) for code in range(n_levels)]
         if n_levels > 1:
             codes.append(np.arange(n_levels))
-        pairs: list[tuple[Integers, Integers]] = [_NO_PAIRS] * len(codes)
+        pairs = [_NO_PAIRS] * len(codes)
+        if n_levels == 2:
+            pairs[-1] = np.array([0]), np.array([1])
         single = np.arange(n_levels)
         shape = (np.arange(len(codes)) == n_levels).astype(np.int64)
     elif is_nominal:
@@ -87,7 +89,9 @@ def block_shapes(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
     """Return what blocks of a column are without data: numbers of levels, and how many each."""
     if partitions == "levels":
         sizes = [1, n_levels] if n_levels > 1 else [1]
-        pairs, times = [_NO_PAIRS] * len(sizes), np.empty(0)
+        pairs, times = [_NO_PAIRS] * len(sizes), np.ones(int(n_levels == 2))
+        if n_levels == 2:
+            pairs[-1] = np.array([0]), np.array([0])
     else:
         sizes = list(range(1, n_levels + 1))
         pairs = [(np.arange(m - 1, 0, -1) - 1, np.arange(1, m) - 1) for m in sizes]

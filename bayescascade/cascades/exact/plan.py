@@ -163,7 +163,7 @@ class Plan:
     def n_pairs(self) -> int:
         """Two-way partitions of all columns' blocks."""
         if self.partitions == "levels":
-            return 0
+            return self.n_levels.count(2)
         return sum(
             _n_of_size(q, m, nominal) * _n_rests(m, r, nominal)
             for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
@@ -243,7 +243,7 @@ class Plan:
             closed = max(self.index(frozenset({j})).n_entries for j in unlike.values())
         blocks = self._block_numbers(False)
         row = (self.most + 1) * self.n_entries(0)
-        sums = (max(blocks[:-1], default=1) + blocks[-1] if self.keeps else 2) * row
+        sums = (max(blocks) + blocks[-1] if self.keeps else 2) * row
         tables = (self.most + max(self.n_levels)) * self.n_whole
         shapes = self.shape_index().n_entries
         return (

@@ -136,7 +136,7 @@ def new_work(lattice: Lattice) -> kernels.Work:
     """Allocate the scratch of a recursion."""
     plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
     line = n_blocks[-1] if plan.keeps else 1
-    side = max(n_blocks[:-1], default=1) if plan.keeps else 1
+    side = max(n_blocks) if plan.keeps else 1
     return kernels.new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side)
 
 

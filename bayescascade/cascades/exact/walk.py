@@ -180,23 +180,21 @@ class Walk:
 
     def _row(self, block: int, b: int) -> int:
         """Return where the sums over partitions of a block into b blocks stand."""
+        first = int(self._recursion.work.side[0])
         if not self._plan.keeps:
             block = 0
-        return (block * (self._plan.most + 1) + b) * self._plan.n_entries(0)
+        return (first + block * (self._plan.most + 1) + b) * self._plan.n_entries(0)
 
     def _column_sums(self, digits: Digits, j: int) -> Scaled:
         """Return the sums over the splits of one column of a box; valid until the next call."""
-        recursion, work = self._recursion, self._recursion.work
-        sums = Scaled(work.side, work.side_exponent)
-        if self._plan.keeps and j == len(digits) - 1:
-            sums = Scaled(work.line, work.line_exponent)
+        recursion = self._recursion
         base, stride = recursion.index.children(digits, j)
         _, limit = recursion.index.locate(digits)
         kernels.split_sums(
-            self._lattice.arrays, recursion.terms, recursion.values, j, digits[j], base, stride,
-            limit, recursion.maximize, *sums, self._plan.n_entries(0),
+            self._lattice.arrays, recursion.terms, recursion.values, recursion.work, j, digits[j],
+            base, stride, limit, recursion.maximize,
         )  # fmt: skip
-        return sums
+        return Scaled(recursion.work.sums, recursion.work.sums_exponent)
 
 
 def _joins(shift: int, entry: int, n_blocks: int) -> list[tuple[int, int]]:

@@ -10,12 +10,20 @@ from bayescascade.cascades.exact.kernels.layout import (
     TermArrays,
     Work,
 )
-from bayescascade.cascades.exact.kernels.lines import find_children, first_line, next_line
-from bayescascade.cascades.exact.kernels.scaled import ZERO, from_log, normalized
+from bayescascade.cascades.exact.kernels.lines import (
+    find_children,
+    find_line,
+    find_shape,
+    first_line,
+    next_line,
+)
+from bayescascade.cascades.exact.kernels.scaled import ZERO, added, from_log, normalized
 from bayescascade.cascades.exact.kernels.sums import (
     add_scaled,
     block_sums,
     level_products,
+    pair_sum,
+    row_of,
     side_sums,
 )
 from bayescascade.cascades.exact.kernels.terms import log_leaf, write_factors
@@ -140,104 +148,134 @@ def evaluate_boxes(
         first_line(lattice, index, is_open, work)
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]
-    keeps = terms.most > 2 and not lattice.by_levels
+    is_grouped = _is_grouped(lattice, terms, last)
+    has_shapes = shapes.mantissa.shape[0] > 0
     for _ in range(n_lines):
         find_children(lattice, index, work, work.base, work.stride, work.step)
-        find_children(
-            lattice, counts_index, work, work.count_base, work.count_stride, work.count_step
-        )
+        if terms.independent:
+            find_children(
+                lattice, counts_index, work, work.count_base, work.count_stride, work.count_step
+            )
+        else:
+            find_line(counts_index, work, work.count_base, work.count_stride)
         log_volume = 0.0
-        shape = 0
+        shape, shape_step = 0, 0
         for j in range(last):
-            block = lattice.starts[j] + work.digits[j]
-            log_volume += lattice.log_width[block]
-            if shapes.mantissa.shape[0] > 0:
-                shape += (lattice.shape[block] - shapes_index.lowest[j]) * shapes_index.step[
-                    j, work.cost[j]
-                ]
-        line_step = 0
-        if shapes.mantissa.shape[0] > 0:
-            line_step = shapes_index.step[last, work.cost[last]]
-            shape -= shapes_index.lowest[last] * line_step
-        digit = index.lowest[last] if work.stride[last] > 0 else stop - start - 1
-        for block in range(digit, stop - start):
+            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j]]
+        if has_shapes:
+            shape, shape_step = find_shape(lattice, shapes_index, work)
+        lowest = index.lowest[last] if work.stride[last] > 0 else stop - start - 1
+        for block in range(lowest, stop - start):
             cost = work.cost[last] + (lattice.costs[last] if block < stop - start - 1 else 0)
             limit = index.size[min(cost, index.size.shape[0] - 1)]
-            own = work.base[last] + block * work.stride[last]
-            if is_open[start + block]:
-                count = counts[work.count_base[last] + block * work.count_stride[last]]
-                if count == 0.0 and shapes.mantissa.shape[0] > 0:
-                    source = shape + lattice.shape[start + block] * line_step
-                    for k in range(limit):
-                        values.mantissa[own + k] = shapes.mantissa[source + k]
-                        values.exponent[own + k] = shapes.exponent[source + k]
-                else:
-                    _evaluate(
-                        lattice, terms, counts, values, work, block, count,
-                        log_volume + lattice.log_width[start + block], own, limit, maximize,
-                    )  # fmt: skip
-                    continue
-            if keeps and lattice.splits[last]:  # larger boxes of the line read these sums
+            if is_grouped:
                 block_sums(
-                    lattice, terms, values, last, block, work.base[last], work.stride[last],
-                    limit, maximize, work.line, work.line_exponent, work.total.shape[0], True,
+                    lattice, terms, values, work, last, block, work.base[last],
+                    work.stride[last], limit, maximize, 0,
                 )  # fmt: skip
+            if not is_open[start + block]:
+                continue
+            own = work.base[last] + block * work.stride[last]
+            count = counts[work.count_base[last] + block * work.count_stride[last]]
+            if count == 0.0 and has_shapes:
+                source = shape + lattice.shape[start + block] * shape_step
+                for k in range(limit):
+                    values.mantissa[own + k] = shapes.mantissa[source + k]
+                    values.exponent[own + k] = shapes.exponent[source + k]
+                continue
+            work.digits[last] = block
+            leaf = log_leaf(
+                lattice, terms, counts, work, count, log_volume + lattice.log_width[start + block]
+            )
+            if terms.shift == 0:
+                _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize)
+            else:
+                _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximize)
         if not next_line(lattice, index, is_open, work):
             return False
     return True
 
 
 @inner_kernel
-def _evaluate(lattice, terms, counts, values, work, digit, count, log_volume, own, limit, maximize):
-    """Write one box's entries to values[own : own + limit]."""
-    n_entries = work.total.shape[0]
+def _is_grouped(lattice, terms, j):
+    """Whether a column's levels can be split into more than two blocks of several levels."""
+    n_levels = lattice.level_start[j + 1] - lattice.level_start[j]
+    return terms.most > 2 and n_levels > 2 and lattice.splits[j] and not lattice.by_levels
+
+
+@inner_kernel
+def _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize):
+    """Write the one entry of the box of `work.digits` to values[own]."""
     last = work.digits.shape[0] - 1
-    keeps = terms.most > 2 and not lattice.by_levels
+    digit = work.digits[last]
+    widest = 0
+    for j in range(last + 1):
+        if lattice.splits[j]:
+            widest = max(widest, lattice.sizes[lattice.starts[j] + work.digits[j]])
+    work.total[0], work.total_exponent[0] = from_log(leaf)
+    write_factors(terms, work, count, widest)
+    mantissa, exponent = 0.0, ZERO
+    for j in range(last + 1):
+        block = lattice.starts[j] + work.digits[j]
+        size = lattice.sizes[block]
+        if size < 2 or not lattice.splits[j]:
+            continue
+        base = work.base[j] + digit * work.step[j]
+        if size == 2 or terms.most == 2:
+            mantissa, exponent = pair_sum(
+                lattice, values, block, base, work.stride[j], maximize, mantissa, exponent
+            )
+        else:
+            _add_column(lattice, terms, values, work, j, base, 1, maximize)
+    if mantissa > 0.0:
+        mantissa, exponent = normalized(mantissa, exponent)
+        mantissa, exponent = added(
+            work.total[0], work.total_exponent[0],
+            mantissa * work.factor[2], exponent + work.factor_exponent[2], maximize,
+        )  # fmt: skip
+    else:
+        mantissa, exponent = work.total[0], work.total_exponent[0]
+    values.mantissa[own], values.exponent[own] = normalized(mantissa, exponent)
+
+
+@inner_kernel
+def _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximize):
+    """Write the entries of the box of `work.digits` to values[own : own + limit]."""
+    last = work.digits.shape[0] - 1
+    digit = work.digits[last]
     for k in range(limit):
         work.total[k] = 0.0
         work.total_exponent[k] = ZERO
-    work.total[0], work.total_exponent[0] = from_log(
-        log_leaf(lattice, terms, counts, work, digit, count, log_volume)
-    )
+    work.total[0], work.total_exponent[0] = from_log(leaf)
     if terms.is_branch:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
     for j in range(last + 1):
-        kept = digit if j == last else work.digits[j]
-        if not lattice.splits[j] or not _can_split(lattice, terms, j, kept, limit):
-            continue
-        base = work.base[j] + digit * work.step[j]
-        bit = 1 << j if terms.shift == UNION else 0
-        if lattice.by_levels:
-            b = level_products(
-                lattice, terms, values, j, base, work.stride[j], limit, maximize,
-                work.side, work.side_exponent, n_entries,
-            )  # fmt: skip
-            add_scaled(
-                terms, work, work.side, work.side_exponent, b * n_entries, b, limit, bit, maximize
-            )
-            continue
-        is_line = keeps and j == last
-        if is_line:
-            most = block_sums(
-                lattice, terms, values, j, kept, base, work.stride[j], limit, maximize,
-                work.line, work.line_exponent, n_entries, keeps,
-            )  # fmt: skip
-        else:
-            most = side_sums(
-                lattice, terms, values, j, kept, base, work.stride[j], limit, maximize,
-                work.side, work.side_exponent, n_entries, keeps,
-            )  # fmt: skip
-        row = kept * (terms.most + 1) * n_entries if keeps else 0
-        for b in range(2, most + 1):
-            at = row + b * n_entries
-            if is_line:
-                add_scaled(terms, work, work.line, work.line_exponent, at, b, limit, bit, maximize)
-            else:
-                add_scaled(terms, work, work.side, work.side_exponent, at, b, limit, bit, maximize)
+        if lattice.splits[j] and _can_split(lattice, terms, j, work.digits[j], limit):
+            base = work.base[j] + digit * work.step[j]
+            _add_column(lattice, terms, values, work, j, base, limit, maximize)
     for k in range(limit):
         values.mantissa[own + k], values.exponent[own + k] = normalized(
             work.total[k], work.total_exponent[k]
         )
+
+
+@inner_kernel
+def _add_column(lattice, terms, values, work, j, base, limit, maximize):
+    """Add the splits of one column to the box's entries."""
+    block = work.digits[j]
+    size = lattice.sizes[lattice.starts[j] + block]
+    bit = 1 << j if terms.shift == UNION else 0
+    fewest, most, region = 2, min(terms.most, size), work.side[0]
+    if lattice.by_levels:
+        level_products(lattice, terms, values, work, j, base, work.stride[j], limit, maximize)
+        fewest, most, block = size, size, 0
+    elif j == work.digits.shape[0] - 1 and _is_grouped(lattice, terms, j):
+        region = 0  # where they are since the line came to this block
+    else:
+        side_sums(lattice, terms, values, work, j, block, base, work.stride[j], limit, maximize)
+    for b in range(fewest, most + 1):
+        at = row_of(terms, work, region, block, b)
+        add_scaled(terms, work, at, b, limit, bit, maximize)
 
 
 @inner_kernel
@@ -255,30 +293,21 @@ def split_sums(
     lattice: LatticeArrays,
     terms: TermArrays,
     values: Scaled,
+    work: Work,
     column: int,
     block: int,
     base: int,
     stride: int,
     limit: int,
     maximize: bool,
-    out: Array,
-    out_exponent: Array,
-    n_entries: int,
 ) -> None:
     """Write the sums over the splits of one column of a box, and of what is left of the column.
 
     base, stride: where a child's entries start, ``base + block * stride``; limit: the box's
-    entries; row b of a block: ``out[(block * (most + 1) + b) * n_entries :]``; of whole columns
-    split by levels, row b: the last b levels' product.
+    entries. The sums go to the side of ``work.sums``, row ``sums.row_of`` of a block and b; of
+    columns split by levels, row b of block 0 is the product of the last b levels.
     """
     if lattice.by_levels:
-        level_products(
-            lattice, terms, values, column, base, stride, limit, maximize,
-            out, out_exponent, n_entries,
-        )  # fmt: skip
+        level_products(lattice, terms, values, work, column, base, stride, limit, maximize)
     else:
-        keeps = terms.most > 2
-        side_sums(
-            lattice, terms, values, column, block, base, stride, limit, maximize,
-            out, out_exponent, n_entries, keeps,
-        )  # fmt: skip
+        side_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize)

@@ -103,7 +103,7 @@ class Scaled(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of one recursion; `line_*` and `side_*` hold sums over partitions of blocks."""
+    """Scratch of one recursion."""
 
     digits: Array  # (p,) int64: the line's outer blocks
     cost: Array  # (p,) int64: cost of the columns before each
@@ -117,19 +117,18 @@ class Work(NamedTuple):
     factor_exponent: Array
     total: Array  # (E,) float64, int32: a box's entries being summed
     total_exponent: Array
-    line: Array  # (rows of E,) float64, int32
-    line_exponent: Array
-    side: Array
-    side_exponent: Array
+    sums: Array  # (R E,) float64, int32: sums over partitions, see `sums.row_of`
+    sums_exponent: Array
+    side: Array  # (1,) int64: first row of the sums that are not of the line
 
 
 def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int) -> Work:
-    """Allocate scratch: `n_entries` a box at most, sums of `n_line` and `n_side` blocks."""
+    """Allocate scratch: `n_entries` a box at most, sums for `n_line` and `n_side` blocks."""
     integers = (np.zeros(n_columns, np.int64) for _ in range(8))
-    row = (most + 1) * n_entries
-    lengths = (most + 1, n_entries, n_line * row, n_side * row)
+    n_rows = (most + 1) * (n_line + n_side)
+    lengths = (most + 1, n_entries, n_rows * n_entries)
     scaled = (empty(n) for n in lengths for empty in (np.empty, _empty_exponents))
-    return Work(*integers, *scaled)
+    return Work(*integers, *scaled, np.array([n_line * (most + 1)]))
 
 
 def _empty_exponents(n: int) -> Array:

@@ -2,7 +2,7 @@
 
 from bayescascade._jit import inner_kernel
 
-__all__ = ["find_children", "first_line", "next_line"]
+__all__ = ["find_children", "find_line", "find_shape", "first_line", "next_line"]
 
 
 @inner_kernel
@@ -47,6 +47,28 @@ def _raised(lattice, index, cost, j, is_narrowed):
     if not is_narrowed:
         return cost
     return min(cost + lattice.costs[j], index.size.shape[0] - 1)
+
+
+@inner_kernel
+def find_line(index, work, base, stride):
+    """Write to the last place of base and stride where the line's own entries are."""
+    last = work.digits.shape[0] - 1
+    stride[last] = index.step[last, work.cost[last]]
+    base[last] = -index.lowest[last] * stride[last]
+    for j in range(last):
+        base[last] += (work.digits[j] - index.lowest[j]) * index.step[j, work.cost[j]]
+
+
+@inner_kernel
+def find_shape(lattice, index, work):
+    """Return base and stride of the shapes of the line's boxes."""
+    last = work.digits.shape[0] - 1
+    stride = index.step[last, work.cost[last]]
+    base = -index.lowest[last] * stride
+    for j in range(last):
+        shape = lattice.shape[lattice.starts[j] + work.digits[j]]
+        base += (shape - index.lowest[j]) * index.step[j, work.cost[j]]
+    return base, stride
 
 
 @inner_kernel

@@ -8,7 +8,7 @@ from bayescascade._jit import inner_kernel
 from bayescascade.cascades.exact.kernels.layout import UNION
 from bayescascade.cascades.exact.kernels.scaled import ZERO, added, normalized
 
-__all__ = ["add_scaled", "block_sums", "level_products", "side_sums"]
+__all__ = ["add_scaled", "block_sums", "level_products", "pair_sum", "row_of", "side_sums"]
 
 
 @inner_kernel
@@ -30,6 +30,10 @@ def _join(
     out, out_exponent, at, limit,
 ):  # fmt: skip
     """Add to out[at : at + limit] the products of two parts' entries."""
+    while n_left > 0 and left[i0 + n_left - 1] == 0.0:  # a part of fewer cells than leaves allowed
+        n_left -= 1
+    while n_right > 0 and right[k0 + n_right - 1] == 0.0:
+        n_right -= 1
     for i in range(n_left):
         mantissa = left[i0 + i] * times
         if mantissa == 0.0:
@@ -51,22 +55,16 @@ def _join(
 
 
 @inner_kernel
-def block_sums(
-    lattice, terms, values, column, block, base, stride, limit, maximize,
-    out, out_exponent, n_entries, keeps,
-):  # fmt: skip
-    """Write the sums over partitions of a block into 2 .. branches; return the most branches.
+def block_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize, region):
+    """Write the sums over partitions of a block into 2 .. branches.
 
-    Row b of a block goes to out[(block * (most + 1) + b) * n_entries :], where the rows of its
-    rests must stand already; without `keeps`, of two-way splits, to the rows of block 0.
+    They go to `row_of` the block and b, where the rows of all its rests must stand already.
     """
     start = lattice.starts[column]
     most = min(terms.most, lattice.sizes[start + block])
-    n_rows = terms.most + 1
-    row = block * n_rows * n_entries if keeps else 0
     n = limit if terms.shift == UNION else limit - terms.shift
     for b in range(2, most + 1):
-        _clear(out, out_exponent, row + b * n_entries, limit)
+        _clear(work.sums, work.sums_exponent, row_of(terms, work, region, block, b), limit)
     for pair in range(lattice.pair_start[start + block], lattice.pair_start[start + block + 1]):
         left = base + lattice.first[pair] * stride
         rest = lattice.rest[pair]
@@ -74,69 +72,70 @@ def block_sums(
         _join(
             terms.shift, values.mantissa, values.exponent, left, n,
             values.mantissa, values.exponent, base + rest * stride, n, times, maximize,
-            out, out_exponent, row + 2 * n_entries, limit,
+            work.sums, work.sums_exponent, row_of(terms, work, region, block, 2), limit,
         )  # fmt: skip
         for b in range(3, min(most, lattice.sizes[start + rest] + 1) + 1):
             _join(
                 terms.shift, values.mantissa, values.exponent, left, n,
-                out, out_exponent, (rest * n_rows + b - 1) * n_entries, n, times, maximize,
-                out, out_exponent, row + b * n_entries, limit,
+                work.sums, work.sums_exponent, row_of(terms, work, region, rest, b - 1), n,
+                times, maximize,
+                work.sums, work.sums_exponent, row_of(terms, work, region, block, b), limit,
             )  # fmt: skip
     for b in range(2, most + 1):
-        _normalize(out, out_exponent, row + b * n_entries, limit)
-    return most
+        _normalize(work.sums, work.sums_exponent, row_of(terms, work, region, block, b), limit)
 
 
 @inner_kernel
-def side_sums(
-    lattice, terms, values, column, block, base, stride, limit, maximize,
-    out, out_exponent, n_entries, keeps,
-):  # fmt: skip
+def side_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize):
     """Write the sums of a block as `block_sums` does, those of all its rests first."""
     start = lattice.starts[column]
-    if keeps:
-        inner = limit if terms.shift == UNION else limit - terms.shift
-        for pair in range(lattice.pair_start[start + block], lattice.pair_start[start + block + 1]):
-            block_sums(
-                lattice, terms, values, column, lattice.rest[pair], base, stride, inner, maximize,
-                out, out_exponent, n_entries, keeps,
-            )  # fmt: skip
-    return block_sums(
-        lattice, terms, values, column, block, base, stride, limit, maximize,
-        out, out_exponent, n_entries, keeps,
-    )  # fmt: skip
+    first, last = lattice.pair_start[start + block], lattice.pair_start[start + block + 1]
+    if terms.most == 2:  # no sum but the block's own is wanted
+        first = last
+    inner = limit if terms.shift == UNION else limit - terms.shift
+    for pair in range(first, last + 1):
+        part, n = (lattice.rest[pair], inner) if pair < last else (block, limit)
+        block_sums(
+            lattice, terms, values, work, column, part, base, stride, n, maximize, work.side[0]
+        )
 
 
 @inner_kernel
-def level_products(
-    lattice, terms, values, column, base, stride, limit, maximize, out, out_exponent, n_entries
-):
-    """Write to row b the product of the column's last b levels, b = 2 .. q; return q."""
+def row_of(terms, work, region, block, b):
+    """Return where the entries of a block's partitions into b blocks stand in `sums`."""
+    if terms.most == 2:
+        block = 0
+    return (region + block * (terms.most + 1) + b) * work.total.shape[0]
+
+
+@inner_kernel
+def level_products(lattice, terms, values, work, column, base, stride, limit, maximize):
+    """Write to row b of the side the product of the column's last b levels, b = 2 .. q."""
     start, stop = lattice.level_start[column], lattice.level_start[column + 1]
     q = stop - start
     right, right_exponent = values.mantissa, values.exponent
     k0 = base + lattice.single[stop - 1] * stride
     for b in range(2, q + 1):
         inner = limit if terms.shift == UNION else limit - terms.shift * (q - b)
-        _clear(out, out_exponent, b * n_entries, inner)
+        at = row_of(terms, work, work.side[0], 0, b)
+        _clear(work.sums, work.sums_exponent, at, inner)
         n = inner if terms.shift == UNION else inner - terms.shift
         left = base + lattice.single[stop - b] * stride
         n_left = n if terms.shift == UNION else n - terms.shift * (b - 2)
         _join(
             terms.shift, values.mantissa, values.exponent, left, n_left,
             right, right_exponent, k0, n, 1.0, maximize,
-            out, out_exponent, b * n_entries, inner,
+            work.sums, work.sums_exponent, at, inner,
         )  # fmt: skip
-        _normalize(out, out_exponent, b * n_entries, inner)
-        right, right_exponent, k0 = out, out_exponent, b * n_entries
-    return q
+        _normalize(work.sums, work.sums_exponent, at, inner)
+        right, right_exponent, k0 = work.sums, work.sums_exponent, at
 
 
 @inner_kernel
-def add_scaled(terms, work, row, row_exponent, at, b, limit, bit, maximize):
-    """Add row[at : at + limit], times what b branches are worth, to the box's entries."""
+def add_scaled(terms, work, at, b, limit, bit, maximize):
+    """Add sums[at : at + limit], times what b branches are worth, to the box's entries."""
     for k in range(limit):
-        mantissa, exponent = row[at + k], row_exponent[at + k]
+        mantissa, exponent = work.sums[at + k], work.sums_exponent[at + k]
         if mantissa == 0.0:
             continue
         if terms.is_branch:
@@ -145,3 +144,20 @@ def add_scaled(terms, work, row, row_exponent, at, b, limit, bit, maximize):
         work.total[k | bit], work.total_exponent[k | bit] = added(
             work.total[k | bit], work.total_exponent[k | bit], mantissa, exponent, maximize
         )
+
+
+@inner_kernel
+def pair_sum(lattice, values, block, base, stride, maximize, mantissa, exponent):
+    """Add to a number the products over two-way splits of a block, of boxes with one entry."""
+    for pair in range(lattice.pair_start[block], lattice.pair_start[block + 1]):
+        left = base + lattice.first[pair] * stride
+        right = base + lattice.rest[pair] * stride
+        product = values.mantissa[left] * values.mantissa[right]
+        power = values.exponent[left] + values.exponent[right]
+        if not maximize:
+            product *= lattice.times[pair]
+            if power == exponent:
+                mantissa += product
+                continue
+        mantissa, exponent = added(mantissa, exponent, product, power, maximize)
+    return mantissa, exponent

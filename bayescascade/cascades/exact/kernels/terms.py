@@ -28,8 +28,8 @@ def _log_share(terms, count):
 
 
 @inner_kernel
-def log_leaf(lattice, terms, counts, work, digit, count, log_volume):
-    """Log of a box's worth as a leaf, its share included; digit: the last column's block."""
+def log_leaf(lattice, terms, counts, work, count, log_volume):
+    """Log of what the box of `work.digits` is worth as a leaf, its share included."""
     value = _log_share(terms, count)
     if terms.is_branch:
         value -= terms.rate
@@ -39,7 +39,7 @@ def log_leaf(lattice, terms, counts, work, digit, count, log_volume):
         return value - count * log_volume
     last = work.digits.shape[0] - 1
     for j in range(last + 1):
-        block = lattice.starts[j] + (work.digits[j] if j < last else digit)
+        block = lattice.starts[j] + work.digits[j]
         level = lattice.level_start[j]
         if lattice.sizes[block] == 1:
             code = lattice.codes[lattice.code_start[block]]
@@ -47,7 +47,7 @@ def log_leaf(lattice, terms, counts, work, digit, count, log_volume):
             continue
         value += _log_gamma(terms.leaf_log_gamma, terms.leaf_alpha, lattice.sizes[block], 0.0)
         value -= _log_gamma(terms.leaf_log_gamma, terms.leaf_alpha, lattice.sizes[block], count)
-        base = work.count_base[j] + digit * work.count_step[j]
+        base = work.count_base[j] + work.digits[last] * work.count_step[j]
         none = _log_gamma(terms.leaf_log_gamma, terms.leaf_alpha, 1, 0.0)
         for i in range(lattice.code_start[block], lattice.code_start[block + 1]):
             code = lattice.codes[i]
