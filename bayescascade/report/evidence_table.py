@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from bayescascade.report.layout import Ink, flow, ljust, longest, rjust
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.words import model_words
 
 if TYPE_CHECKING:
     from bayescascade.cascades.evidence_grid import EvidencePoint
@@ -33,8 +32,8 @@ def evidence_table(
     Returns
     -------
     list of str
-        A header and, for each, model and varied parameters, log evidence, nats below the highest, and
-        leaves of the most probable tree; a line or more.
+        A header and, for each, model and varied parameters, log evidence, nats below the highest,
+        and leaves of the most probable tree; a line or more.
     """
     known = [p.log_evidence for p in points if p.log_evidence is not None]
     numbers = [
@@ -63,10 +62,10 @@ def evidence_table(
 
 
 def _words(point: "EvidencePoint", varied: Sequence[str]) -> str:
-    """Return model and parameters, such as "leaf cascade, expected_leaves 5, leaf uniform"."""
+    """Return model and parameters, such as "branch, expected_branches 2, leaf uniform"."""
     own = [name for name in varied if name in point.parameters]
     told = [f"{name} {_value_text(point.parameters[name])}" for name in own]
-    return ", ".join([model_words(point.model), *told])
+    return ", ".join([point.model, *told])
 
 
 def _value_text(value: Any) -> str:
