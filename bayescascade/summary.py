@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.report.inference_data import Diagnostic, PosteriorRun
+from bayescascade.report.inference_data import Diagnostic, PosteriorRun, convergence_advice
 from bayescascade.report.trace import Trace
 from bayescascade.report.words import trace_words
 from bayescascade.solution import Certificate, Solution
@@ -66,7 +66,7 @@ class FitSummary:
 
     @property
     def warnings(self) -> list[str]:
-        """What the diagnostics object to, in words; empty if nothing."""
+        """What the diagnostics object to, and last what to do, in words; empty if nothing."""
         found = []
         for name, diagnostic in self.diagnostics.items():
             if not diagnostic.is_fine:
@@ -74,7 +74,7 @@ class FitSummary:
                     f"{trace_words(name)}: R-hat {diagnostic.r_hat:.3f} (should be at most 1.01), "
                     f"ESS {diagnostic.ess:,.0f} (at least 400)"
                 )
-        return found
+        return [*found, convergence_advice(self.method)] if found else []
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""

@@ -72,6 +72,14 @@ def test_poor_convergence_is_a_warning(r_hat, ess, is_fine):
     assert (not warnings) == is_fine
     if not is_fine:
         assert "log posterior: R-hat" in warnings[0]
+        assert warnings[-1].startswith("run longer chains (n_steps, --steps)")
+
+
+def test_advice_is_news():
+    """Whoever tempers already is not told to."""
+    summary = with_diagnostic(1.5, 10.0)
+    assert "--search tempering" in summary.warnings[-1]
+    assert "tempering" not in replace(summary, method="tempering").warnings[-1]
 
 
 @pytest.mark.parametrize("search", ["anneal+metropolis", "anneal"])

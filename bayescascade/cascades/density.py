@@ -161,8 +161,8 @@ class DensityTree:
 
     def branch_words(self, node: int) -> str:
         """Return what leads to a node from its parent, such as "class is crew, 3rd"."""
-        column = self.schema.columns[self.tree.feature[self.tree.parent[node]]]
-        return column.condition_words(self._branch_codes(node))
+        column = int(self.tree.feature[self.tree.parent[node]])
+        return self.schema.columns[column].condition_words(self._branch_codes(node))
 
     def rule_words(self, node: int) -> str:
         """Return all conditions on a node, such as "sex is male and class is crew, 3rd"."""

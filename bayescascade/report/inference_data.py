@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from samplers import Run
 
-__all__ = ["ESS_FLOOR", "RHAT_CEILING", "Diagnostic", "PosteriorRun", "diagnose_array"]
+__all__ = [
+    "ESS_FLOOR",
+    "RHAT_CEILING",
+    "Diagnostic",
+    "PosteriorRun",
+    "convergence_advice",
+    "diagnose_array",
+]
 
 S = TypeVar("S")
 
@@ -55,6 +62,14 @@ class Diagnostic:
     def is_fine(self) -> bool:
         """Whether R-hat is at most 1.01 and the effective sample size at least 400."""
         return self.r_hat <= RHAT_CEILING and self.ess >= ESS_FLOOR
+
+
+def convergence_advice(search: object) -> str:
+    """Return what to do where a diagnostic is not fine, given the search that was run."""
+    longer = "run longer chains (n_steps, --steps)"
+    if search == "tempering":
+        return longer
+    return f'{longer} or search="tempering" (--search tempering)'
 
 
 def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from bayescascade.report.inference_data import convergence_advice
 from bayescascade.report.layout import Ink, flow, ljust, longest, rjust
 from bayescascade.report.numbers import diagnostic_text, nats_text
 from bayescascade.report.text import posterior_lines
@@ -47,7 +48,8 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
     if settings.get("interrupted"):
         lines.append(ink("warning", "interrupted: the search was ended early"))
     if trace.is_sample:
-        lines += ["", *_diagnostic_lines(trace.diagnostics(), width, ink)]
+        diagnostics = trace.diagnostics()
+        lines += ["", *_diagnostic_lines(diagnostics, settings.get("search"), width, ink)]
     else:
         lines += ["", "no draws from the posterior: this is the path of an annealing"]
     rates = [f"{name} {_rate_text(rate)}" for name, rate in trace.acceptance.items()]
@@ -61,7 +63,9 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _diagnostic_lines(diagnostics: "dict[str, Diagnostic]", width: int, ink: Ink) -> list[str]:
+def _diagnostic_lines(
+    diagnostics: "dict[str, Diagnostic]", search: object, width: int, ink: Ink
+) -> list[str]:
     """Return a table of the traced quantities, and what is wrong with them."""
     labels = [trace_words(name) for name in diagnostics]
     columns = [
@@ -84,8 +88,8 @@ def _diagnostic_lines(diagnostics: "dict[str, Diagnostic]", width: int, ink: Ink
         lines.append(ink("" if diagnostic.is_fine else "warning", line(label, cells)))
     if not all(diagnostic.is_fine for diagnostic in diagnostics.values()):
         advice = (
-            "warning: R-hat should be at most 1.01 and ESS at least 400: run longer chains "
-            "(--steps), and compare the chains' traces (--plots)"
+            "warning: R-hat should be at most 1.01 and ESS at least 400: "
+            f"{convergence_advice(search)}, and compare the chains' traces (--plots)"
         )
         lines += [ink("warning", text) for text in flow([advice], width, 2)]
     return lines

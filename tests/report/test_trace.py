@@ -162,6 +162,7 @@ def test_text_fits_and_warns() -> None:
     row = next(line for line in lines if line.startswith("leaves"))
     assert float(row.split()[3]) == pytest.approx(found.r_hat, abs=0.001)
     assert any(line.startswith("warning: R-hat should be at most") for line in lines)
+    assert "longer chains (n_steps, --steps) or search" in " ".join(" ".join(lines).split())
     assert any(line.startswith("accepted    grow 0.") for line in lines)
     assert "\x1b" in trace_text(trace, color=True)
 
