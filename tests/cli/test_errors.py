@@ -85,7 +85,6 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--model", "rules", "--expected-size", "0"], "--expected-size must be a finite number"),
         (["--model", "rules", "--expected-rules", "x"], "--expected-rules must be a finite number"),
         (["--model", "rules", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
-        (["--model", "rules", "--max-size", "5"], "must be at most the number of columns, 4"),
         (["--model", "rules", "--memory-limit", "-1"], "--memory-limit must be a finite number"),
         (["--model", "rules", "--memory-limit", "1e-9"], "raise memory_limit"),
         (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bayescascade.evidence import evidence_words
+from bayescascade.rules import mining
 from bayescascade.rules.antecedents import Condition
 from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.rules.wording import antecedent_words
@@ -79,6 +80,26 @@ def test_support_is_reached_by_exactly_as_much(min_support, expected):
     posterior = LabelListPosterior(weighted_table(), TARGET, max_size=1, min_support=min_support)
     conditions = [one for (one,) in plain(posterior.antecedents)]
     assert conditions == [(column, code, code + 1) for column, code in expected]
+
+
+def share_table(weight):
+    """Return rows of total weight 100, of which those with "x" weigh so much."""
+    rows = [["x", "yes"], ["y", "yes"], ["y", "no"]]
+    weights = [weight, 50 - weight, 50]
+    return Table.from_arrays(rows, names=["c0", TARGET], sample_weight=weights)
+
+
+def test_support_is_not_missed_by_rounding(monkeypatch):
+    """Seven rows of a hundred are 7 %, though 0.07 times 100 is 7.000000000000001."""
+
+    def captured(weight):
+        posterior = LabelListPosterior(share_table(weight), TARGET, max_size=1, min_support=0.07)
+        return len(posterior.antecedents) == 2
+
+    assert captured(7)
+    assert not captured(6.9999)
+    monkeypatch.setattr(mining, "_ROUNDING", 0.0)  # the twin that rounds against the user
+    assert not captured(7)
 
 
 def test_labels_are_no_condition():

@@ -8,11 +8,12 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from bayescascade import DensityList, DensityRuleList, Table
+import samplers
+from bayescascade import DensityList, DensityRuleList, RuleListClassifier, Table
 from bayescascade.errors import DataError, ParameterError
 from bayescascade.rules.antecedents import Condition
 from bayescascade.rules.rule_list import RuleList
-from tests.rules.fits import DECLARED, QUICK, fitted, people
+from tests.rules.fits import DECLARED, QUICK, fates, fitted, people
 
 
 def test_fitted_attributes():
@@ -231,6 +232,22 @@ def test_arviz():
     assert data["posterior"]["n_rules"].shape == data["sample_stats"]["lp"].shape
     assert "first_rule" in data["posterior"]
     assert "feature_used" in data["posterior"]
+
+
+@pytest.mark.parametrize("estimator", [DensityRuleList, RuleListClassifier])
+def test_temperatures_reach_across(estimator, monkeypatch):
+    """With the six of trees, lists of other rules that are nearly as good are never met."""
+    asked = []
+
+    def spy(*arguments, n_temperatures, **others):
+        asked.append(n_temperatures)
+        return tempering(*arguments, n_temperatures=n_temperatures, **others)
+
+    tempering = samplers.tempering
+    monkeypatch.setattr(samplers, "tempering", spy)
+    model = estimator(**{**QUICK, "search": "tempering", "n_steps": 100})
+    model.fit(people()[["sex"]], fates(people()))
+    assert asked == [16]
 
 
 @pytest.mark.parametrize(
