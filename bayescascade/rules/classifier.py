@@ -41,9 +41,9 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
     Parameters
     ----------
-    expected_rules : float > 0
+    expected_rules : float in (0, 10,000]
         Mean of the Poisson on the number of rules.
-    expected_size : float > 0
+    expected_size : float in (0, 10,000]
         Mean of the Poisson on the number of conditions of a rule.
     concentration : float > 0
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.

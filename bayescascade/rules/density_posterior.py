@@ -24,7 +24,7 @@ class DensityListPosterior(RuleListPosterior):
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_rules, expected_size : float > 0
+    expected_rules, expected_size : float in (0, 10,000]
         See `ListPrior`.
     concentration : float > 0
         Dirichlet parameter of every part.

@@ -50,6 +50,8 @@ __all__ = [
     "label_probabilities",
 ]
 
+_MOST_EXPECTED = 10_000.0  # beyond, nobody means what they say
+
 Floats = NDArray[np.float64]
 
 
@@ -59,11 +61,16 @@ class ListPrior:
 
     Parameters
     ----------
-    expected_rules : float > 0
+    expected_rules : float in (0, 10,000]
         Mean of the Poisson on the number of rules, before it is truncated at 62 (or at the number
         of candidates). Means near 62 and beyond ask for the longest lists there are.
-    expected_size : float > 0
+    expected_size : float in (0, 10,000]
         Mean of the Poisson on a rule's number of conditions, before it is truncated.
+
+    Raises
+    ------
+    ParameterError
+        If a mean is out of its range.
     """
 
     expected_rules: float = 3.0
@@ -71,7 +78,8 @@ class ListPrior:
 
     def __post_init__(self) -> None:
         for name in ("expected_rules", "expected_size"):  # as plain floats, whatever came
-            object.__setattr__(self, name, check_real(name, getattr(self, name), above=0.0))
+            value = check_real(name, getattr(self, name), above=0.0, maximum=_MOST_EXPECTED)
+            object.__setattr__(self, name, value)
 
     def log_lengths(self, n_candidates: int) -> Floats:
         """Return the log probability of 0, 1, .. rules, (min(n_candidates, 62) + 1,) float64."""

@@ -30,8 +30,12 @@ def test_nothing_works_before_fit():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"expected_rules": 0}, "expected_rules must be a finite number > 0, got 0"),
-        ({"expected_size": -1.0}, "expected_size must be a finite number > 0, got -1.0"),
+        ({"expected_rules": 0}, "expected_rules must be a finite number > 0 and <= 10000, got 0"),
+        ({"expected_rules": 1e300}, "must be a finite number > 0 and <= 10000, got 1e"),
+        (
+            {"expected_size": -1.0},
+            "expected_size must be a finite number > 0 and <= 10000, got -1.0",
+        ),
         ({"concentration": "1"}, "concentration must be a finite number > 0, got '1'"),
         ({"max_size": 0}, "max_size must be an integer >= 1, got 0"),
         ({"min_support": 1.0}, "min_support must be a finite number >= 0 and < 1, got 1.0"),

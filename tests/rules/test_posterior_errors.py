@@ -38,8 +38,17 @@ BAD_NUMBERS = [0, -1.0, math.nan, math.inf, "2", None, True, 1j, [1.0]]
 @pytest.mark.parametrize("value", BAD_NUMBERS)
 def test_rates_and_concentration_are_positive_numbers(posterior, name, value):
     """A negative mean would give a NaN log posterior much later."""
-    with pytest.raises(ParameterError, match=f"^{name} must be a finite number > 0, got"):
+    bound = "" if name == "concentration" else " and <= 10000"
+    with pytest.raises(ParameterError, match=f"^{name} must be a finite number > 0{bound}, got"):
         posterior(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["expected_rules", "expected_size"])
+def test_expectations_are_of_something(name):
+    """There is no list of 1e300 rules to expect; the largest that is let pass is far too many."""
+    unlabeled(**{name: 10_000})
+    with pytest.raises(ParameterError, match=f"^{name} must be .* <= 10000, got 10000.1"):
+        unlabeled(**{name: 10_000.1})
 
 
 @pytest.mark.parametrize("posterior", [labeled, unlabeled])
