@@ -52,6 +52,8 @@ class SmoothedHistogram(Baseline):
     ----------
     log_n_cells_ : float
         Logarithm of the number of cells.
+    pseudo_count_ : float
+        The pseudo-count of a cell that was given or found; 0 if it is below what a float can say.
     log_total_ : float
         Logarithm of the pseudo-rows in all cells together.
     log_evidence_ : float
@@ -132,6 +134,7 @@ class SmoothedHistogram(Baseline):
             self.log_total_ = self._best_log_total()
         else:
             self.log_total_ = math.log(self.pseudo_count) + self.log_n_cells_
+        self.pseudo_count_ = math.exp(self.log_total_ - self.log_n_cells_)
         self.log_evidence_ = self._log_evidence(self.log_total_) - self._log_volumes()
 
     def _best_log_total(self) -> float:

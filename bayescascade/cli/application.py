@@ -11,6 +11,7 @@ import click
 
 from bayescascade import __version__
 from bayescascade.cli.classify import classify
+from bayescascade.cli.compare import compare
 from bayescascade.cli.diagnose import diagnose
 from bayescascade.cli.evidence import evidence
 from bayescascade.cli.fit import fit
@@ -80,13 +81,14 @@ def application(context: click.Context) -> None:
 
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
     a list of rules that predicts one of its columns. show, score, predict and sample use what was
-    saved; diagnose says how well its posterior was explored.
+    saved; diagnose says how well its posterior was explored. compare learns several densities of a
+    table, and scores them by rows that they have not seen.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for command in (fit, classify, evidence, show, score, predict, sample, diagnose):
+for command in (fit, classify, evidence, show, score, predict, sample, diagnose, compare):
     application.add_command(command)
 
 

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, fed by the samplers."""
+"""Progress bars on stderr: one fed by the samplers, one that counts."""
 
 import sys
 import time
@@ -7,7 +7,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.text import Text
 
 from bayescascade.report.words import SIZES
@@ -15,7 +24,7 @@ from bayescascade.report.words import SIZES
 if TYPE_CHECKING:
     import samplers
 
-__all__ = ["progress_bar"]
+__all__ = ["count_bar", "progress_bar"]
 
 _PATIENCE = 2.0  # seconds after which the first compilation is why nothing is heard
 
@@ -34,6 +43,22 @@ def progress_bar() -> Iterator[Callable[["samplers.Progress"], None]]:
     with bar:
         task = bar.add_task("starting", total=None, news="", started=time.monotonic())
         yield lambda report: _update(bar, task, report)
+
+
+@contextmanager
+def count_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar while the block runs; yields what takes how many of `total` are done."""
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=10),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(file=sys.stderr, stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(description, total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 class _News(ProgressColumn):

@@ -12,12 +12,13 @@ from bayescascade.model_record import NOT_SAVED
 
 if TYPE_CHECKING:
     from bayescascade.cascades.density import DensityTree
+    from bayescascade.compare.halvings import Comparison
     from bayescascade.estimator import AnyEstimator
     from bayescascade.report.trace import Trace
     from bayescascade.rules.density_list import DensityList
     from bayescascade.rules.label_list import LabelList
 
-__all__ = ["json_ready", "learned_record", "model_record", "trace_record"]
+__all__ = ["comparison_record", "json_ready", "learned_record", "model_record", "trace_record"]
 
 
 def model_record(model: "AnyEstimator") -> dict[str, Any]:
@@ -69,6 +70,21 @@ def trace_record(trace: "Trace") -> dict[str, Any]:
             "diagnostics": {name: asdict(d) for name, d in trace.diagnostics().items()},
             "shares": trace.shares(),
         }
+    return {name: json_ready(value) for name, value in record.items()}
+
+
+def comparison_record(comparison: "Comparison") -> dict[str, Any]:
+    """Return what every density made of every halving that it finished."""
+    table = comparison.table
+    record = {
+        "source": table.source,
+        "n_rows": table.n_rows,
+        "n_distinct": table.n_distinct,
+        "total_weight": table.total_weight,
+        **table.schema.to_dict(),
+        "models": list(comparison.models),
+        "outcomes": [asdict(outcome) for outcome in comparison.outcomes],
+    }
     return {name: json_ready(value) for name, value in record.items()}
 
 

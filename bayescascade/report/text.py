@@ -33,11 +33,14 @@ if TYPE_CHECKING:
     from bayescascade.estimator import AnyEstimator
     from bayescascade.rules.density_list import DensityList
     from bayescascade.rules.label_list import LabelList
+    from bayescascade.schema import Schema
     from bayescascade.solution import Certificate
     from bayescascade.summary import FitSummary
+    from bayescascade.table import Table
 
 __all__ = [
     "LEAST_WIDTH",
+    "data_pieces",
     "density_list_text",
     "label_list_text",
     "learned_text",
@@ -214,21 +217,26 @@ def _share_pieces(shares: Mapping[str, float]) -> list[str]:
     return [*kept[:_MOST_SHARES], *([f"and {left_out} more"] if left_out > 0 else [])]
 
 
-def _data_pieces(model: "AnyEstimator", summary: "FitSummary") -> Iterator[str]:
-    schema = model.schema_
-    if summary.source:
-        yield summary.source
-    yield _counted(summary.n_rows, "row")
-    if summary.total_weight != summary.n_rows:
-        yield f"weight {count_texts([summary.total_weight])[0]}"
-    yield f"{summary.n_distinct:,} distinct"
+def data_pieces(data: "FitSummary | Table", schema: "Schema") -> Iterator[str]:
+    """Yield how many rows, distinct ones, columns and cells there are, and of which file."""
+    if data.source:
+        yield data.source
+    yield _counted(data.n_rows, "row")
+    if data.total_weight != data.n_rows:
+        yield f"weight {count_texts([data.total_weight])[0]}"
+    yield f"{data.n_distinct:,} distinct"
     yield _counted(schema.n_columns, "column")
-    if model.is_classifier:
-        yield _counted(len(model.classes_), "class", "classes")
-    elif schema.n_cells is None:
+    if schema.n_cells is None:
         yield f"volume {significant_text(schema.log_cells)}"
     else:
         yield f"{cells_text(schema.log_cells)} cells"
+
+
+def _data_pieces(model: "AnyEstimator", summary: "FitSummary") -> list[str]:
+    pieces = list(data_pieces(summary, model.schema_))
+    if model.is_classifier:  # cells say little of what is learned from labels
+        pieces[-1] = _counted(len(model.classes_), "class", "classes")
+    return pieces
 
 
 def _parameters_words(model: "AnyEstimator") -> str:

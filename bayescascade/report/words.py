@@ -21,8 +21,10 @@ MODELS = {
     "branch": "branch cascade",
     "rules": "density rule list",
     "rule_classifier": "rule list classifier",
+    "histogram": "smoothed histogram",
+    "det": "density estimation tree",
 }
-"""By the estimators' `model_name`."""
+"""By the estimators' `model_name`; those without one are only compared with."""
 
 LEARNED = {"tree": "tree", "rules": "list"}
 """What a state is called, by the estimators' `learned_name`."""

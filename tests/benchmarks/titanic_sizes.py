@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.titanic_sizes
 
-Five random halvings of class, sex and age, those of examples/experiments.py. The expected size is
-varied, so that lists and trees of the same size can be compared; parts are a tree's leaves, and a
-list's rules and its else. The histogram over all 16 cells has one row added to each.
+Five random halvings of class, sex and age. The expected size is varied, so that lists and trees of
+the same size can be compared; parts are a tree's leaves, and a list's rules and its else. The
+histogram over all 16 cells has one row added to each.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-from bayescascade import BranchCascade, DensityRuleList, LeafCascade
+from bayescascade import BranchCascade, DensityRuleList, LeafCascade, SmoothedHistogram, Table
+from bayescascade.schema import Schema
 from tests.benchmarks.figures import ROOT
 
 N_HALVINGS = 5
@@ -34,13 +35,14 @@ MODELS: dict[str, Callable[[], Model]] = {
 def main() -> None:
     """Print a row for each model as soon as it is there."""
     frame = pd.read_csv(ROOT / "data" / "titanic.csv").drop(columns="survived")
+    schema = Table.from_frame(frame).schema
     halvings = list(_halvings(frame))
     print(f"{'':<34}{'parts':>6}{'map':>10}{'average':>10}  map of each halving")  # noqa: T201
     for name, make in MODELS.items():
         parts, best, averaged = np.array([_scores(make(), *halves) for halves in halvings]).T
         line = f"{name:<34}{parts.mean():>6.1f}{best.mean():>10.4f}{averaged.mean():>10.4f}"
         print(line + "  " + " ".join(f"{score:.4f}" for score in best), flush=True)  # noqa: T201
-    scores = np.array([_histogram_score(frame, *halves) for halves in halvings])
+    scores = np.array([_histogram_score(schema, *halves) for halves in halvings])
     line = f"{'histogram':<34}{16:>6}{scores.mean():>10.4f}{'':>10}"
     print(line + "  " + " ".join(f"{score:.4f}" for score in scores))  # noqa: T201
 
@@ -62,11 +64,9 @@ def _scores(model: Model, seen: pd.DataFrame, held_out: pd.DataFrame) -> tuple[f
     return parts, best, model.score_samples(held_out).mean()
 
 
-def _histogram_score(domain: pd.DataFrame, seen: pd.DataFrame, held_out: pd.DataFrame) -> float:
-    cells = pd.MultiIndex.from_product([sorted(domain[name].unique()) for name in domain.columns])
-    counts = seen.value_counts().reindex(cells, fill_value=0)
-    log_density = np.log((counts + 1) / (len(seen) + len(cells)))
-    return float(log_density.loc[pd.MultiIndex.from_frame(held_out)].mean())
+def _histogram_score(schema: Schema, seen: pd.DataFrame, held_out: pd.DataFrame) -> float:
+    table = Table.from_frame(seen, schema=schema)
+    return SmoothedHistogram(pseudo_count=1).fit(table).score_samples(held_out).mean()
 
 
 if __name__ == "__main__":

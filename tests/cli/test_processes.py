@@ -27,7 +27,8 @@ def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("command", "option"), [("fit", "--expected-leaves"), ("classify", "--bins")]
+    ("command", "option"),
+    [("fit", "--expected-leaves"), ("classify", "--bins"), ("compare", "--repeats")],
 )
 def test_help_is_quick_because_nothing_heavy_is_imported(command: str, option: str) -> None:
     """Half a second for --help is long; compiled and plotting libraries would take three."""

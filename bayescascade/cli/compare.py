@@ -1,0 +1,181 @@
+"""``bayescascade compare``: densities beside each other on halves of the rows they did not see."""
+
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
+from bayescascade.cli.options import Integer, split_commas
+from bayescascade.cli.output import (
+    INTERRUPTED,
+    check_outputs,
+    echo_json,
+    layout_options,
+    note,
+)
+from bayescascade.cli.rows import open_rows, read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from bayescascade.compare.halvings import Comparison
+    from bayescascade.table import Table
+
+__all__ = ["compare"]
+
+MODELS = ("leaf", "branch", "rules", "histogram", "det")
+PICTURES = (".png", ".svg", ".pdf")
+
+
+@click.command(short_help="Compare densities by the rows that they have not seen.")
+@click.argument("data", nargs=-1, required=True)
+@click.option(
+    "--models",
+    default=",".join(MODELS),
+    show_default=True,
+    metavar="MODEL,...",
+    help="Cascades, density rule list, smoothed histogram, density estimation tree.",
+)
+@click.option(
+    "--repeats", type=Integer(1), default=5, show_default=True, help="Random halvings of the rows."
+)
+@with_options(*COLUMN_OPTIONS)
+@click.option(
+    "--jobs",
+    "n_jobs",
+    type=Integer(),
+    default=-1,
+    help="Chains run at the same time; -1, the default: one per core.",
+)
+@click.option("--seed", type=Integer(0), help="Same seed, same result.")
+@click.option("--plot", metavar="FILE", help="Draw score by size: .png, .svg or .pdf.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@click.pass_context
+def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) -> None:
+    """Learn densities on a random half of each table DATA, and score them on the other half.
+
+    Smaller densities with a higher score are better. The halves are the same for all densities.
+    Of several tables, each takes the columns named by options that it has. Ctrl-C ends the
+    comparison early: what was finished is printed.
+    """
+    models = _models(options["models"])
+    plot = options["plot"]
+    if plot is not None and Path(plot).suffix.lower() not in PICTURES:
+        raise click.UsageError(f"--plot must end in {', '.join(PICTURES)}, got {plot}")
+    check_outputs({"--plot": plot}, {f"DATA {path}": path for path in data})
+    tables = _read_tables(data, declarations(options))
+    seed = secrets.randbits(64) if options["seed"] is None else options["seed"]
+    finished: list[Comparison] = []
+    interrupted = False
+    for table in tables:
+        comparison, interrupted = _compared(
+            table, models, repeats=options["repeats"], seed=seed, n_jobs=options["n_jobs"]
+        )
+        finished.append(comparison)
+        if not options["as_json"]:
+            _print(comparison, is_first=len(finished) == 1)
+        if interrupted:
+            break
+    if options["as_json"]:
+        from bayescascade.report.records import comparison_record
+
+        tables_told = [comparison_record(comparison) for comparison in finished]
+        echo_json({"seed": seed, "tables": tables_told})
+    if plot is not None:
+        _draw(finished, plot)
+    if interrupted:
+        n_done = sum(len(comparison.outcomes) for comparison in finished)
+        n_all = len(tables) * options["repeats"] * len(models)
+        click.echo(f"interrupted: {n_done} of {n_all} fits were finished", err=True)
+        context.exit(INTERRUPTED)
+
+
+def _models(text: str) -> tuple[str, ...]:
+    models = tuple(dict.fromkeys(split_commas(text)))
+    for model in models:
+        if model not in MODELS:
+            raise click.UsageError(f"--models must be some of {', '.join(MODELS)}, got {model!r}")
+    return models
+
+
+def _read_tables(paths: Sequence[str], declared: Mapping[str, Any]) -> "list[Table]":
+    """Read all tables before anything is learned."""
+    if len(paths) == 1:
+        tables = [read_table(paths[0], **declared)]
+    else:
+        names = [open_rows(path).names for path in paths]
+        known = {name for columns in names for name in columns}
+        tables = []
+        for path, columns in zip(paths, names, strict=True):
+            concerning = _concerning(declared, known - set(columns))
+            if "columns" in declared and not concerning["columns"]:
+                raise click.UsageError(
+                    f"--columns must name a column of every table, got none of {path}"
+                )
+            tables.append(read_table(path, **concerning))
+    for table in tables:
+        for text in table.notes:
+            note(f"{table.source}: {text}" if len(tables) > 1 else text)
+    return tables
+
+
+def _concerning(declared: Mapping[str, Any], elsewhere: set[str]) -> dict[str, Any]:
+    """Return declarations without the columns that only other tables have."""
+    kept: dict[str, Any] = {}
+    for name, value in declared.items():
+        if isinstance(value, dict):
+            kept[name] = {column: kind for column, kind in value.items() if column not in elsewhere}
+        elif isinstance(value, list):
+            kept[name] = [column for column in value if column not in elsewhere]
+        elif value not in elsewhere:
+            kept[name] = value
+    return kept
+
+
+def _compared(table: "Table", models: tuple[str, ...], **options: Any) -> "tuple[Comparison, bool]":
+    """Return what was finished, and whether Ctrl-C ended it."""
+    from bayescascade.compare.halvings import Comparison
+    from bayescascade.compare.halvings import compare as outcomes_of
+
+    outcomes = []
+    interrupted = False
+    try:
+        with _shown(table.source, len(models) * options["repeats"]) as show:
+            for outcome in outcomes_of(table, models, **options):
+                outcomes.append(outcome)
+                show(len(outcomes))
+    except KeyboardInterrupt:
+        interrupted = True
+    return Comparison(table, models, tuple(outcomes)), interrupted
+
+
+def _shown(source: str, n_fits: int) -> "AbstractContextManager[Callable[[int], object]]":
+    """Return what shows on a terminal how many fits are done."""
+    if not sys.stderr.isatty():
+        return nullcontext(lambda _: None)
+    from bayescascade.cli.progress import count_bar
+
+    return count_bar(f"{source}, fits", n_fits)
+
+
+def _print(comparison: "Comparison", *, is_first: bool) -> None:
+    from bayescascade.report.comparison_text import comparison_text
+
+    if not is_first:
+        click.echo()
+    click.echo(comparison_text(comparison, **layout_options()))
+
+
+def _draw(comparisons: "Sequence[Comparison]", path: str) -> None:
+    from bayescascade.files import replaced_file
+    from bayescascade.report.comparison_picture import plot_comparisons
+
+    figure = plot_comparisons(comparisons)
+    with replaced_file(path) as temporary:
+        figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=150)

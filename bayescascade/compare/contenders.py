@@ -1,0 +1,119 @@
+"""The densities that are compared, each with its defaults, and settings chosen where it is learned.
+
+Goh (2018), section 3.3: a leaf cascade expects 5 or 8 leaves, a branch cascade 2 or 3 branches,
+whichever predicts better in folds of the rows to learn from; the density list has fixed settings.
+The histogram and the density estimation tree choose their own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from bayescascade.baselines.det import DensityEstimationTree
+from bayescascade.baselines.histogram import SmoothedHistogram
+from bayescascade.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.dealing import deal, with_weights
+from bayescascade.estimator import DensityEstimator
+from bayescascade.row_densities import RowDensities
+from bayescascade.rules.estimators import DensityRuleList
+from bayescascade.table import Table
+
+__all__ = ["CONTENDERS", "Learned", "best_of"]
+
+N_FOLDS = 2
+
+Estimator = TypeVar("Estimator", bound=DensityEstimator[Any, Any, Any])
+
+
+class Learned(NamedTuple):
+    """A density that was learned.
+
+    Parameters
+    ----------
+    model : RowDensities
+    n_parts : float
+        Leaves of a tree, rules of a list and its else, cells of a histogram; infinite if there
+        are more than 1.8e308.
+    settings : mapping of str to float
+        What the rows decided.
+    """
+
+    model: RowDensities
+    n_parts: float
+    settings: Mapping[str, float]
+
+
+def best_of(candidates: Sequence[Estimator], table: Table, seed: int) -> Estimator:
+    """Return the candidate that predicts best in folds, fitted to the whole table.
+
+    Parameters
+    ----------
+    candidates : sequence of estimators
+        The first of equally good ones is chosen.
+    table : Table
+    seed : int >= 0
+        Of the folds, which are the same for all candidates.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C ended the search of one: it would not be the candidate's best.
+    """
+    folds = deal(table.weights, N_FOLDS, np.random.default_rng(seed))
+    scores = [0.0] * len(candidates)
+    for held_out in folds:
+        others = table.weights - held_out
+        if not (held_out.any() and others.any()):
+            continue
+        learned_from, scored = with_weights(table, others), with_weights(table, held_out)
+        for number, candidate in enumerate(candidates):
+            scores[number] += _fitted(candidate, learned_from).score(scored)
+    return _fitted(candidates[int(np.argmax(scores))], table)
+
+
+def _fitted(model: Estimator, table: Table) -> Estimator:
+    """Fit a model; Ctrl-C, of which a search makes the best, is passed on."""
+    model.fit(table)
+    if model.summary_.interrupted:
+        raise KeyboardInterrupt
+    return model
+
+
+def _leaf(table: Table, seed: int, n_jobs: int | None) -> Learned:
+    candidates = [LeafCascade(n, random_state=seed, n_jobs=n_jobs) for n in (5.0, 8.0)]
+    model = best_of(candidates, table, seed)
+    return Learned(model, model.tree_.n_leaves, {"expected_leaves": model.expected_leaves})
+
+
+def _branch(table: Table, seed: int, n_jobs: int | None) -> Learned:
+    candidates = [BranchCascade(n, random_state=seed, n_jobs=n_jobs) for n in (2.0, 3.0)]
+    model = best_of(candidates, table, seed)
+    return Learned(model, model.tree_.n_leaves, {"expected_branches": model.expected_branches})
+
+
+def _rules(table: Table, seed: int, n_jobs: int | None) -> Learned:
+    model = _fitted(DensityRuleList(random_state=seed, n_jobs=n_jobs), table)
+    return Learned(model, model.rules_.n_rules + 1, {})
+
+
+def _histogram(table: Table, *_: object) -> Learned:
+    model = SmoothedHistogram().fit(table)
+    with np.errstate(over="ignore"):
+        n_cells = float(np.rint(np.exp(model.log_n_cells_)))
+    return Learned(model, n_cells, {"pseudo_count": model.pseudo_count_})
+
+
+def _det(table: Table, seed: int, _: object) -> Learned:
+    model = DensityEstimationTree(random_state=seed).fit(table)
+    return Learned(model, model.tree_.n_leaves, {"complexity": model.complexity_})
+
+
+CONTENDERS: Mapping[str, Callable[[Table, int, int | None], Learned]] = {
+    "leaf": _leaf,
+    "branch": _branch,
+    "rules": _rules,
+    "histogram": _histogram,
+    "det": _det,
+}
+"""How each learns from a table, given a seed and how many chains run at the same time."""

@@ -1,0 +1,135 @@
+"""A comparison can be read: aligned columns, errors of means, points that hide none."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bayescascade import Table
+from bayescascade.compare.halvings import Comparison, Outcome
+from bayescascade.report.comparison_picture import plot_comparisons
+from bayescascade.report.comparison_text import comparison_text
+from bayescascade.report.records import comparison_record
+from tests.cli.conftest import TITANIC
+
+MODELS = ("leaf", "rules", "histogram")
+
+
+def comparison(n_outcomes: int = 6, n_cells: float = 32.0, spread: float = 0.01) -> Comparison:
+    scores = {"leaf": -2.35, "rules": -2.45, "histogram": -2.37}
+    parts = {"leaf": 9, "rules": 7, "histogram": n_cells}
+    outcomes = [
+        Outcome(
+            halving,
+            model,
+            scores[model] + (spread if halving else 0.0) * (2 if model == "rules" else 1),
+            parts[model] + (halving if model == "leaf" else 0),
+            1.25,
+            {"expected_leaves": 8.0} if model == "leaf" else {},
+        )
+        for halving in range(2)
+        for model in MODELS
+    ]
+    return Comparison(Table.from_csv(TITANIC), MODELS, tuple(outcomes[:n_outcomes]))
+
+
+def test_the_table() -> None:
+    """Differences have the error of differences: halves differ more than densities do."""
+    assert (
+        comparison_text(comparison())
+        == """\
+titanic.csv   2,201 rows   24 distinct   4 columns   32 cells
+2 random halvings: learned on one half, scored on the other, nats a row
+
+                                  held out            behind    parts  seconds
+leaf cascade              -2.3450 ± 0.0050                        9.5      1.2
+density rule list         -2.4400 ± 0.0100   0.0950 ± 0.0050        7      1.2
+smoothed histogram        -2.3650 ± 0.0050   0.0200 ± 0.0000       32      1.2
+
+±: standard error over halvings   parts: leaves, rules with the else, cells"""
+    )
+
+
+def test_one_halving_has_no_error() -> None:
+    text = comparison_text(comparison(3))
+    assert "1 random halving: " in text
+    assert "±" not in text
+    assert "density rule list                  -2.4500            0.1000        7" in text
+
+
+def test_an_interrupted_comparison_shows_whole_halvings() -> None:
+    assert comparison_text(comparison(5)) == comparison_text(comparison(3))
+    assert "smoothed histogram" not in comparison_text(comparison(2))
+    assert comparison_text(comparison(0)).endswith("\nnothing has been learned yet")
+
+
+@pytest.mark.parametrize(
+    ("n_cells", "shown"), [(39366.0, "  39,366 "), (3.0**60, " 4.2e28 "), (math.inf, " > 1e308 ")]
+)
+def test_many_cells(n_cells: float, shown: str) -> None:
+    lines = comparison_text(comparison(n_cells=n_cells)).splitlines()
+    assert any(shown in line for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_color_only_where_it_is_asked_for() -> None:
+    colored = comparison_text(comparison(), color=True)
+    assert "\x1b[1mleaf cascade" in colored
+    plain = colored.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
+    assert plain == comparison_text(comparison())
+
+
+def test_the_record_has_everything() -> None:
+    record = comparison_record(comparison(5, n_cells=math.inf))
+    assert (record["source"], record["n_rows"], record["n_distinct"]) == ("titanic.csv", 2201, 24)
+    assert [column["name"] for column in record["columns"]] == ["class", "sex", "age", "survived"]
+    assert len(record["outcomes"]) == 5
+    assert record["outcomes"][0] == {
+        "halving": 0,
+        "model": "leaf",
+        "log_likelihood": -2.35,
+        "n_parts": 9,
+        "seconds": 1.25,
+        "settings": {"expected_leaves": 8.0},
+    }
+    assert record["outcomes"][2]["n_parts"] is None  # JSON has no infinity
+
+
+@pytest.mark.parametrize("n_panels", [1, 2, 3])
+def test_the_picture_has_a_point_for_each_halving(n_panels: int) -> None:
+    figure = plot_comparisons([comparison()] * n_panels)
+    figure.canvas.draw()
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert len(panels) == n_panels
+    for panel in panels:
+        points = {line.get_label(): line.get_xydata() for line in panel.lines}
+        assert list(points) == ["leaf cascade", "density rule list", "smoothed histogram"]
+        assert points["leaf cascade"].tolist() == [[9.0, -2.35], [10.0, pytest.approx(-2.34)]]
+        assert panel.get_title() == "titanic.csv"
+        assert panel.get_xscale() == "linear"
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == 3
+    box = legend.get_window_extent()
+    titles = [panel.title.get_window_extent() for panel in panels]
+    assert all(title.y1 <= box.y0 for title in titles)
+
+
+def test_sizes_far_apart_have_a_log_scale() -> None:
+    panel = plot_comparisons([comparison(n_cells=39366.0)]).axes[0]
+    assert panel.get_xscale() == "log"
+    assert panel.xaxis.get_major_formatter()(1000.0) == "1,000"
+
+
+def test_equal_scores_do_not_look_different() -> None:
+    """Differences of rounding, blown up to the height of the picture, would look like results."""
+    one = comparison(spread=0.0)
+    equal = [o for o in one.outcomes if o.model == "leaf"]
+    panel = plot_comparisons([Comparison(one.table, ("leaf",), tuple(equal))]).axes[0]
+    low, high = panel.get_ylim()
+    assert np.isclose(high - low, 0.01)
+
+
+def test_points_at_infinity_are_left_out() -> None:
+    panel = plot_comparisons([comparison(n_cells=math.inf)]).axes[0]
+    assert [line.get_xydata().shape[0] for line in panel.lines] == [2, 2, 0]
+    plot_comparisons([comparison(0)]).canvas.draw()
