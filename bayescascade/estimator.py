@@ -276,7 +276,12 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         return [Draw(self._count(state), n) for state, n in times.items()]
 
     def _drawn(self) -> tuple[list[L], NDArray[np.float64]]:
-        """Return what a user sees of each distinct draw, and its share of the draws.
+        """Return what a user sees of each distinct draw, and its share of the draws."""
+        counted, shares = self._drawn_counted()
+        return [self._readable(one) for one in counted], shares
+
+    def _drawn_counted(self) -> tuple[list[C], NDArray[np.float64]]:
+        """Return each distinct draw with its weights, and its share of the draws.
 
         Of a search that was interrupted before it drew any, it is the best state found, alone.
 
@@ -286,11 +291,11 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
             If there are no draws to average over.
         """
         if not self._draws and self.summary_.interrupted:
-            return [self.learned_], np.ones(1)
+            return [self._best], np.ones(1)
         if not self._draws:
             raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
         times = np.array([draw.times for draw in self._draws], np.float64)
-        return [self._readable(draw.counted) for draw in self._draws], times / times.sum()
+        return [draw.counted for draw in self._draws], times / times.sum()
 
     def __str__(self) -> str:
         if not hasattr(self, "_best"):

@@ -20,8 +20,9 @@ from bayescascade.cascades.models import PARTITIONS, CascadeModel, empirical_pro
 from bayescascade.cascades.posterior import CascadePosterior
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ParameterError
-from bayescascade.estimator import DENSITIES, DensityEstimator
+from bayescascade.estimator import DENSITIES, PREDICTIVES, DensityEstimator
 from bayescascade.report.inference_data import PosteriorRun
+from bayescascade.schema import Rows
 from bayescascade.search import Search
 from bayescascade.solution import Solution
 from bayescascade.table import Table
@@ -164,6 +165,45 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             averaged: NDArray[np.float64] = self.exact_.log_predictive(codes)
             return averaged
         return super().score_codes(codes)
+
+    def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
+        """Return how sure the density at each row is: (n_rows, 2) float64, low and high.
+
+        Of the density itself, not its logarithm. It is found from draws of the probabilities with a
+        seed of its own, so that equal calls return equal intervals; see
+        `bayescascade.cascades.intervals` for how exact it is.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series or Table
+            See `score_samples`; missing cells are integrated out.
+        level : float in (0, 1)
+            Posterior probability that the density at a row is inside, for each row by itself. With
+            ``predictive="average"`` over trees as well, else given the most probable tree. That
+            `density` is "empirical" is of no effect: the posterior is what says how sure one is.
+
+        Raises
+        ------
+        ParameterError
+            If `level` is out of its range, or there are no draws to average over.
+        DataError
+            If a column is missing or a value is outside its column's domain; the message names
+            column, value and row.
+        """
+        check_is_fitted(self, "_best")
+        return self.credible_interval_codes(self.schema_.encode(X), level)
+
+    def credible_interval_codes(
+        self, codes: NDArray[np.int32], level: float = 0.95
+    ) -> NDArray[np.float64]:
+        """Return what `credible_interval` does, of coded rows; see `Schema.encode`."""
+        from bayescascade.cascades.intervals import density_intervals
+
+        if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
+            trees, shares = [self._best], np.ones(1)
+        else:
+            trees, shares = self._drawn_counted()
+        return density_intervals(self.schema_, self._model(), trees, shares, codes, level)
 
     def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
         is_independent = self._model().leaf == "independent"

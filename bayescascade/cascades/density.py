@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.cascades.blocks import block_codes, full_block, pack_block
+from bayescascade.cascades.blocks import block_codes, pack_block
 from bayescascade.cascades.conditioning import restricted
-from bayescascade.cascades.leaves import level_starts
+from bayescascade.cascades.leaves import level_starts, root_box
 from bayescascade.cascades.standouts import Standout, frequent_levels, rare_levels
 from bayescascade.cascades.tree import Tree
 from bayescascade.column import Column
@@ -81,27 +81,31 @@ class DensityTree:
     @cached_property
     def boxes(self) -> list[list[tuple[int, ...]]]:
         """The codes of every column that are left at every node."""
-        root = [
-            pack_block(nominal, self.evidence[j])
-            if j in self.evidence
-            else full_block(nominal, column.n_levels)
-            for j, (column, nominal) in enumerate(
-                zip(self.schema.columns, self.is_nominal, strict=True)
-            )
-        ]
-        packed = self.tree.boxes(np.array(root, np.uint64))
         return [
             [block_codes(nominal, int(w)) for nominal, w in zip(self.is_nominal, box, strict=True)]
-            for box in packed
+            for box in self._blocks
         ]
+
+    @cached_property
+    def _blocks(self) -> NDArray[np.uint64]:
+        """`boxes` as words, (n_nodes, p) uint64."""
+        root = root_box(self.schema)
+        for j, codes in self.evidence.items():
+            root[j] = pack_block(self.is_nominal[j], codes)
+        return self.tree.boxes(root)
 
     @cached_property
     def box_widths(self) -> NDArray[np.float64]:
         """Total width of every column's codes at every node, (n_nodes, p) float64."""
-        widths = [column.widths for column in self.schema.columns]
-        return np.array(
-            [[w[list(c)].sum() for w, c in zip(widths, b, strict=True)] for b in self.boxes]
-        )
+        box_widths = np.empty(self._blocks.shape)
+        for j, (column, nominal) in enumerate(
+            zip(self.schema.columns, self.is_nominal, strict=True)
+        ):
+            widths = column.widths
+            words, position = np.unique(self._blocks[:, j], return_inverse=True)
+            sums = [widths[list(block_codes(nominal, int(word)))].sum() for word in words]
+            box_widths[:, j] = np.array(sums)[position]
+        return box_widths
 
     @cached_property
     def log_volumes(self) -> NDArray[np.float64]:
@@ -250,22 +254,16 @@ class DensityTree:
         """
         from bayescascade.cascades import kernels
 
-        first, following = self._links
         if log_level_probabilities is None:
             log_weights = log_probabilities - self.log_volumes
             log_levels = np.empty((0, 0))
         else:
             log_weights = log_probabilities
-            widths = np.concatenate([column.widths for column in self.schema.columns])
-            log_levels = log_level_probabilities - np.log(widths)
+            log_levels = log_level_probabilities - self._log_level_widths
         out = np.empty(codes.shape[1])
         kernels.score_rows(
             np.ascontiguousarray(codes, np.int32),
-            np.array(self.is_nominal, np.bool_),
-            self.tree.feature.astype(np.int64),
-            first,
-            following,
-            self.tree.block.copy(),
+            *self._nodes,
             self.box_widths,
             log_weights,
             self.leaf_rows,
@@ -278,15 +276,31 @@ class DensityTree:
         return out
 
     @cached_property
-    def _links(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First child and next sibling of every node, -1 for none, each (n_nodes,) int64."""
+    def _nodes(
+        self,
+    ) -> tuple[
+        NDArray[np.bool_],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.uint64],
+    ]:
+        """Kinds of columns, and columns, first children, next siblings, blocks of the nodes."""
         first = np.full(self.tree.n_nodes, -1, np.int64)
         following = np.full(self.tree.n_nodes, -1, np.int64)
         for node in range(self.tree.n_nodes):
             children = self.tree.children(node)
             first[node] = children[0] if children else -1
             following[children[:-1]] = children[1:]
-        return first, following
+        nominal = np.array(self.is_nominal, np.bool_)
+        feature = self.tree.feature.astype(np.int64)
+        return nominal, feature, first, following, self.tree.block.copy()
+
+    @cached_property
+    def _log_level_widths(self) -> NDArray[np.float64]:
+        widths = np.concatenate([column.widths for column in self.schema.columns])
+        log_widths: NDArray[np.float64] = np.log(widths)
+        return log_widths
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw (p, n) codes: a leaf by its probability, then every column within the leaf."""

@@ -101,6 +101,13 @@ class CascadeModel(Protocol):
         """Return the posterior-mean probability of every node, (n_nodes,) float64."""
         ...
 
+    def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
+        """Return the groups of nodes whose shares of what is above them follow one Dirichlet.
+
+        Those nearer to the root come first; nodes in no group are certain.
+        """
+        ...
+
     def log_inclusion(self, n_columns: int) -> Floats:
         """Return the log prior of using 0 .. n_columns columns, (n_columns + 1,) float64."""
         ...
@@ -173,6 +180,10 @@ class LeafModel:
         for node in range(tree.n_nodes - 1, 0, -1):
             probabilities[tree.parent[node]] += probabilities[node]
         return probabilities
+
+    def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
+        """Return the leaves, all of which share one Dirichlet."""
+        return [tree.leaves]
 
     def log_inclusion(self, n_columns: int) -> Floats:
         """Return zeros: the model does not weigh how many columns are used."""
@@ -248,6 +259,10 @@ class BranchModel:
             share = (counts[node] + alpha) / (counts[above] + branches[above] * alpha)
             probabilities[node] = probabilities[above] * share
         return probabilities
+
+    def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
+        """Return the branches of every split, the root's first."""
+        return [np.array(tree.children(int(node))) for node in np.flatnonzero(tree.feature != LEAF)]
 
     def log_inclusion(self, n_columns: int) -> Floats:
         """Return ``ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma)`` for d = 0 .. p."""
