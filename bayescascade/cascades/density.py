@@ -254,6 +254,7 @@ class DensityTree:
         """
         from bayescascade.cascades import kernels
 
+        first, following = self._links
         if log_level_probabilities is None:
             log_weights = log_probabilities - self.log_volumes
             log_levels = np.empty((0, 0))
@@ -263,7 +264,11 @@ class DensityTree:
         out = np.empty(codes.shape[1])
         kernels.score_rows(
             np.ascontiguousarray(codes, np.int32),
-            *self._nodes,
+            np.array(self.is_nominal, np.bool_),
+            self.tree.feature.astype(np.int64),
+            first,
+            following,
+            self.tree.block.copy(),
             self.box_widths,
             log_weights,
             self.leaf_rows,
@@ -276,25 +281,15 @@ class DensityTree:
         return out
 
     @cached_property
-    def _nodes(
-        self,
-    ) -> tuple[
-        NDArray[np.bool_],
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.int64],
-        NDArray[np.uint64],
-    ]:
-        """Kinds of columns, and columns, first children, next siblings, blocks of the nodes."""
+    def _links(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First child and next sibling of every node, -1 for none, each (n_nodes,) int64."""
         first = np.full(self.tree.n_nodes, -1, np.int64)
         following = np.full(self.tree.n_nodes, -1, np.int64)
         for node in range(self.tree.n_nodes):
             children = self.tree.children(node)
             first[node] = children[0] if children else -1
             following[children[:-1]] = children[1:]
-        nominal = np.array(self.is_nominal, np.bool_)
-        feature = self.tree.feature.astype(np.int64)
-        return nominal, feature, first, following, self.tree.block.copy()
+        return first, following
 
     @cached_property
     def _log_level_widths(self) -> NDArray[np.float64]:

@@ -23,10 +23,15 @@ from tests.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
 
 
-@pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda cls: cls.model_name)
+@pytest.fixture(
+    scope="module",
+    params=[*((estimator, {}) for estimator in ESTIMATORS), (LeafCascade, {"leaf": "independent"})],
+    ids=["leaf", "branch", "independent"],
+)
 def saved(request, tmp_path_factory):
     """Return a model and the record in its file."""
-    model = fitted(request.param)
+    estimator, options = request.param
+    model = fitted(estimator, **options)
     path = tmp_path_factory.mktemp("saved") / "model.json"
     model.save(path)
     return model, json.loads(path.read_text())
@@ -46,6 +51,8 @@ def write(tmp_path, record):
         {"predictive": "average"},
         {"density": "empirical", "max_branches": 3},
         {"search": "anneal"},
+        {"leaf": "independent", "leaf_concentration": 0.5, "predictive": "average"},
+        {"leaf": "independent", "density": "empirical"},
     ],
     ids=str,
 )
@@ -188,6 +195,27 @@ def test_forged_fields_are_refused(saved, tmp_path, path, value):
     text = json.dumps(record).replace("Infinity", "1e999")
     with pytest.raises(ModelFileError, match=r"forged\.json"):
         bayescascade.load(write(tmp_path, text))
+
+
+@both
+def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
+    """They are what the probabilities inside leaves are made of, and so is the log posterior."""
+    model = fitted(estimator, leaf="independent")
+    model.save(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text())
+    for path in (("tree",), ("draws", 0)):
+        forged = copy.deepcopy(record)
+        del at(forged, path)["level_counts"]
+        with pytest.raises(ModelFileError, match="exactly if its leaves are independent"):
+            bayescascade.load(write(tmp_path, forged))
+    for name, value, words in (
+        ("leaf", "uniform", "exactly if its leaves are independent"),
+        ("leaf_concentration", 3.0, "log posterior must follow from its counts"),
+    ):
+        forged = copy.deepcopy(record)
+        forged["parameters"][name] = value
+        with pytest.raises(ModelFileError, match=words):
+            bayescascade.load(write(tmp_path, forged))
 
 
 def test_missing_fields_are_named(saved, tmp_path):
