@@ -69,7 +69,9 @@ class RowAverages:
         recursion = self._recursion
         is_open = self._containing(row)
         entries = recursion.index.entries(is_open)
-        boxes = recursion.count_index.entries(is_open)
+        boxes = entries
+        if recursion.count_index != recursion.index:
+            boxes = recursion.count_index.entries(is_open)
         arrays = (*recursion.values, recursion.counts)
         places = (entries, entries, boxes)
         saved = [array[at] for array, at in zip(arrays, places, strict=True)]

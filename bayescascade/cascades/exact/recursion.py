@@ -22,6 +22,7 @@ Flags = NDArray[np.bool_]
 Progress = Callable[[float], None]
 
 _PIECE = 0.2  # seconds between looks for an interrupt
+_FIRST_LINES = 64  # of the first piece, before it is known how long lines take
 _SUBSETS = 256  # sets of columns counted at once
 
 
@@ -202,7 +203,7 @@ def _n_lines(lattice: Lattice) -> int:
 
 def _in_pieces(piece: Callable[[bool, int], bool], n_lines: int, progress: Progress | None) -> None:
     """Call a kernel for as many lines at a time as take a fraction of a second."""
-    done, size, is_first, is_left = 0, 1, True, True
+    done, size, is_first, is_left = 0, _FIRST_LINES, True, True
     while is_left:
         started = perf_counter()
         is_left = piece(is_first, size)

@@ -166,5 +166,5 @@ def test_interrupts_are_seen_between_pieces(monkeypatch):
 
     monkeypatch.setattr(kernels, "evaluate_boxes", counted)
     with pytest.raises(KeyboardInterrupt):
-        solve(BranchPosterior(random_table((2,) * 10)))
+        solve(BranchPosterior(random_table((2,) * 12)))
     assert pieces == 3

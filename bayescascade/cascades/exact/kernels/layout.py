@@ -124,12 +124,15 @@ class Work(NamedTuple):
 
 def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int) -> Work:
     """Allocate scratch: `n_entries` a box at most, sums for `n_line` and `n_side` blocks."""
-    integers = (np.zeros(n_columns, np.int64) for _ in range(8))
-    n_rows = (most + 1) * (n_line + n_side)
-    lengths = (most + 1, n_entries, n_rows * n_entries)
-    scaled = (empty(n) for n in lengths for empty in (np.empty, _empty_exponents))
-    return Work(*integers, *scaled, np.array([n_line * (most + 1)]))
-
-
-def _empty_exponents(n: int) -> Array:
-    return np.empty(n, np.int32)
+    row = most + 1
+    n_sums = row * (n_line + n_side) * n_entries
+    return Work(
+        *(np.zeros(n_columns, np.int64) for _ in range(8)),
+        factor=np.empty(most + 1),
+        factor_exponent=np.empty(most + 1, np.int32),
+        total=np.empty(n_entries),
+        total_exponent=np.empty(n_entries, np.int32),
+        sums=np.empty(n_sums),
+        sums_exponent=np.empty(n_sums, np.int32),
+        side=np.array([n_line * row]),
+    )

@@ -1,0 +1,89 @@
+"""All trees at once: seconds of one core to solve, to predict and to draw."""
+
+from collections.abc import Callable, Sequence
+from time import process_time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade import BranchPosterior, LeafPosterior, Table
+from bayescascade.cascades.exact import ExactPosterior, solve
+from bayescascade.cascades.posterior import CascadePosterior
+from tests.benchmarks.figures import ROOT, Figure
+
+N_ROWS = 5_000
+N_DRAWS = 1_000
+N_PREDICTED = 20
+
+
+def binary_table(n_columns: int, n_rows: int = N_ROWS, seed: int = 0) -> Table:
+    """Return rows of a mixture of two kinds, each with its own frequencies of ones."""
+    rng = np.random.default_rng(seed)
+    is_second = rng.random((n_rows, 1)) < 0.4
+    ones = 0.2 + 0.6 * rng.random((2, n_columns))
+    cells = rng.random((n_rows, n_columns)) < np.where(is_second, ones[1], ones[0])
+    frame = pd.DataFrame(cells.astype(int), columns=[f"c{j}" for j in range(n_columns)])
+    return Table.from_frame(frame, nominal={name: [0, 1] for name in frame})
+
+
+def housebreak() -> Table:
+    return Table.from_csv(ROOT / "data" / "housebreak.csv")
+
+
+def titanic() -> Table:
+    return Table.from_csv(ROOT / "data" / "titanic.csv")
+
+
+CASES = {
+    "branch, 14 binary columns": (lambda: BranchPosterior(binary_table(14)), None, 3, 1e9),
+    "branch, 16 binary columns": (lambda: BranchPosterior(binary_table(16)), None, 40, 2e9),
+    "leaf, 12 binary columns, 10 leaves": (lambda: LeafPosterior(binary_table(12)), 10, 20, 1e9),
+    "branch, housebreak, any partition": (lambda: BranchPosterior(housebreak()), None, 60, 1e9),
+    "leaf, housebreak, 12 leaves": (lambda: LeafPosterior(housebreak()), 12, 60, 1e9),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_trees(name: str, report: Callable[[Figure], None]) -> None:
+    """Seconds to the evidence, the most probable tree and all that draws need."""
+    make, max_leaves, seconds, memory = CASES[name]
+    posterior: CascadePosterior = make()
+    _warm_up(posterior)
+    started = process_time()
+    exact = solve(posterior, max_leaves=max_leaves)
+    report(Figure(f"{name}: solve", process_time() - started, "s", at_most=seconds))
+    report(Figure("  announced", exact.cost.memory_bytes / 1e6, "MB", at_most=memory / 1e6))
+    report(Figure("  a row's averaged density", 1e3 * _seconds_a_row(exact), "ms"))
+    assert abs(posterior.log_density(exact.tree) - exact.log_density) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "seconds"), [("titanic", titanic, 1), ("housebreak", housebreak, 10)]
+)
+def test_draws(
+    name: str, make: Callable[[], Table], seconds: float, report: Callable[[Figure], None]
+) -> None:
+    """Independent trees, the first ones included, which have all choices to find."""
+    exact = solve(LeafPosterior(make()), max_leaves=12)
+    started = process_time()
+    assert len(exact.sample(N_DRAWS, np.random.default_rng(0))) == N_DRAWS
+    figure = Figure(f"{N_DRAWS:,} draws, {name}", process_time() - started, "s", at_most=seconds)
+    report(figure)
+
+
+def _warm_up(posterior: CascadePosterior) -> None:
+    """Compile, or load from the cache, on the first columns alone."""
+    model = posterior.model
+    first: Sequence[str] = posterior.schema.names[:2]
+    frame = pd.DataFrame({name: ["a", "b"] for name in first})
+    solve(type(posterior)(Table.from_frame(frame), model.rate, model.concentration))
+
+
+def _seconds_a_row(exact: ExactPosterior) -> float:
+    rng = np.random.default_rng(1)
+    n_levels = exact.posterior.schema.n_levels
+    codes = np.array([rng.integers(0, q, N_PREDICTED) for q in n_levels], np.int32)
+    started = process_time()
+    exact.log_predictive(codes)
+    return (process_time() - started) / np.unique(codes, axis=1).shape[1]
