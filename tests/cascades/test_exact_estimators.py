@@ -106,6 +106,18 @@ def test_saved_models_keep_proof_and_draws(estimator, tmp_path):
     assert np.array_equal(copied.score_samples(rows()), model.score_samples(rows()))
 
 
+def test_shares_of_certain_columns_are_at_most_one(tmp_path):
+    """Shares that rounding takes above 1 would make a saved model unreadable."""
+    tossed = rows().assign(coin=np.arange(len(rows())) % 2)
+    model = bayescascade.BranchCascade(feature_inclusion=0.5, random_state=0)
+    model.fit(tossed, sample_weight=np.full(len(tossed), 10.0))
+    split = model.exact_.split_probabilities
+    shares = [*split.used.values(), *split.first.values(), split.none]
+    assert 0 <= min(shares) <= max(shares) <= 1
+    model.save(tmp_path / "model.json")
+    assert bayescascade.load(tmp_path / "model.json").summary_.shares == model.summary_.shares
+
+
 @both
 def test_independent_draws_are_a_trace(estimator, tmp_path):
     """Notebooks and diagnose read chains; independent draws must not break them."""

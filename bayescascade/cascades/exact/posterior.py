@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from bayescascade.cascades.exact.averages import RowAverages
 from bayescascade.cascades.exact.cost import ExactCost, check_fits, first_cap, number_of_cells
@@ -158,7 +158,9 @@ class ExactPosterior:
 
     @cached_property
     def _entry_probabilities(self) -> Floats:
-        return np.exp(self._log_densities - self.log_normalizer)
+        # not exp(x - log_normalizer): x in the thousands is rounded, and shares would exceed 1
+        probabilities: Floats = softmax(self._log_densities)
+        return probabilities
 
     @property
     def leaf_count_probabilities(self) -> Floats:
@@ -204,7 +206,8 @@ class ExactPosterior:
         used = dict.fromkeys(self.posterior.schema.names, 0.0)
         for j, name in enumerate(names):
             used[name] = self._used(j)
-        return SplitProbabilities(used, first, none)
+        first = {name: min(1.0, share) for name, share in first.items()}
+        return SplitProbabilities(used, first, min(1.0, none))
 
     def _used(self, j: int) -> float:
         """Return the probability that a column, in the plan's order, is split."""
@@ -212,7 +215,7 @@ class ExactPosterior:
             return 0.0
         if self._plan.shift == UNION:
             entries = np.arange(self._entry_probabilities.size)
-            return float(self._entry_probabilities[entries >> j & 1 == 1].sum())
+            return min(1.0, float(self._entry_probabilities[entries >> j & 1 == 1].sum()))
         lattice = self._sums.lattice.without(j)
         shapes = Recursion(lattice.shapes(), self._sums.terms, np.zeros(1), None)
         shapes.run()
