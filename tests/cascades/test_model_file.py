@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-from contextlib import suppress
 from importlib import import_module
 
 import numpy as np
@@ -19,6 +18,7 @@ from bayescascade.errors import ModelFileError
 from bayescascade.models import _HOMES
 from bayescascade.report.words import MODELS
 from tests.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
+from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
 
@@ -35,12 +35,6 @@ def saved(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "model.json"
     model.save(path)
     return model, json.loads(path.read_text())
-
-
-def write(tmp_path, record):
-    path = tmp_path / "forged.json"
-    path.write_text(record if isinstance(record, str) else json.dumps(record))
-    return path
 
 
 @both
@@ -118,21 +112,6 @@ def test_files_hold_no_rows(saved):
     assert not {"random_state", "checkpoint", "progress"} & set(record["parameters"])
 
 
-def at(record, path):
-    for key in path:
-        record = record[key]
-    return record
-
-
-def places(record, path=()):
-    """Yield the path of every value in a record."""
-    items = record.items() if isinstance(record, dict) else enumerate(record)
-    for key, value in items:
-        yield (*path, key)
-        if isinstance(value, dict | list):
-            yield from places(value, (*path, key))
-
-
 FORGERIES = [
     (("format",), "another model"),
     (("version",), 2),
@@ -190,11 +169,8 @@ FORGERIES = [
 @pytest.mark.parametrize(("path", "value"), FORGERIES, ids=lambda value: str(value)[:40])
 def test_forged_fields_are_refused(saved, tmp_path, path, value):
     """A figure that was edited must not be printed as if it had been computed."""
-    record = copy.deepcopy(saved[1])
-    at(record, path[:-1])[path[-1]] = value
-    text = json.dumps(record).replace("Infinity", "1e999")
     with pytest.raises(ModelFileError, match=r"forged\.json"):
-        bayescascade.load(write(tmp_path, text))
+        bayescascade.load(write(tmp_path, forged(saved[1], path, value)))
 
 
 @both
@@ -265,10 +241,10 @@ def test_deeply_nested_values_are_refused(saved, tmp_path):
     text = json.dumps(saved[1])
     for depth in (50, 500, 900, 980, 990, 5000):
         nested = "[" * depth + "]" * depth
-        forged = text.replace('"search": "anneal+metropolis"', f'"search": {nested}')
-        assert forged != text
+        deep = text.replace('"search": "anneal+metropolis"', f'"search": {nested}')
+        assert deep != text
         with pytest.raises(ModelFileError):
-            bayescascade.load(write(tmp_path, forged))
+            bayescascade.load(write(tmp_path, deep))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
@@ -279,18 +255,6 @@ def test_truncated_files_are_refused(saved, tmp_path, share):
         bayescascade.load(write(tmp_path, text[: int(share * len(text))]))
 
 
-JUNK = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-2, 3),
-    st.sampled_from([2**31, 2**63, 2**64, 10**30, 10**400, -(2**63)]),
-    st.floats(allow_nan=False),
-    st.text(max_size=3),
-    st.lists(st.integers(-1, 3), max_size=4),
-    st.dictionaries(st.text(max_size=2), st.integers(0, 2), max_size=2),
-)
-
-
 @settings(
     max_examples=120,
     deadline=None,
@@ -299,23 +263,7 @@ JUNK = st.one_of(
 @given(data=st.data())
 def test_random_edits_are_refused_or_harmless(saved, tmp_path, data):
     """Whatever is changed, the file is refused in our words or still is a whole model."""
-    record = copy.deepcopy(saved[1])
-    record["draws"] = record["draws"][:3]
-    all_places = list(places(record))
-    for _ in range(data.draw(st.integers(1, 3))):
-        path = data.draw(st.sampled_from(all_places))
-        try:
-            holder = at(record, path[:-1])
-            if data.draw(st.integers(0, 4)) == 0:
-                del holder[path[-1]]
-            else:
-                holder[path[-1]] = data.draw(JUNK)
-        except (KeyError, IndexError, TypeError):  # an earlier edit removed the place
-            continue
-    text = json.dumps(record).replace("-Infinity", "-1e999").replace("Infinity", "1e999")
-    model = None
-    with suppress(ModelFileError):
-        model = bayescascade.load(write(tmp_path, text))
+    model = loaded_or_refused(tmp_path, edited_at_random(saved[1], data))
     if model is not None:
         assert math.isfinite(model.log_posterior_)
         model.tree_.to_dict()

@@ -1,9 +1,7 @@
 """Saved rule lists: nothing is lost, and nothing that was tampered with is believed."""
 
-import copy
 import json
 import math
-from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -15,6 +13,7 @@ from numpy.testing import assert_array_equal
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.errors import ModelFileError
+from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
 from tests.rules.fits import QUICK, boats, classifier, fates, fitted, people
 
 MODELS = {"rules": fitted, "rule_classifier": classifier}
@@ -27,12 +26,6 @@ def saved(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "model.json"
     model.save(path)
     return model, json.loads(path.read_text())
-
-
-def write(tmp_path, record):
-    path = tmp_path / "forged.json"
-    path.write_text(record if isinstance(record, str) else json.dumps(record))
-    return path
 
 
 @pytest.mark.parametrize(
@@ -150,21 +143,6 @@ def test_files_hold_no_rows(saved):
     assert not {"random_state", "checkpoint", "progress"} & set(record["parameters"])
 
 
-def at(record, path):
-    for key in path:
-        record = record[key]
-    return record
-
-
-def places(record, path=()):
-    """Yield the path of every value in a record."""
-    items = record.items() if isinstance(record, dict) else enumerate(record)
-    for key, value in items:
-        yield (*path, key)
-        if isinstance(value, dict | list):
-            yield from places(value, (*path, key))
-
-
 FORGERIES = [
     (("model",), "leaf"),
     (("parameters", "concentration"), 3.0),
@@ -217,11 +195,8 @@ FORGERIES = [
 @pytest.mark.parametrize(("path", "value"), FORGERIES, ids=lambda value: str(value)[:40])
 def test_forged_fields_are_refused(saved, tmp_path, path, value):
     """A figure that was edited must not be printed as if it had been computed."""
-    record = copy.deepcopy(saved[1])
-    at(record, path[:-1])[path[-1]] = value
-    text = json.dumps(record).replace("Infinity", "1e999")
     with pytest.raises(ModelFileError, match=r"forged\.json"):
-        bayescascade.load(write(tmp_path, text))
+        bayescascade.load(write(tmp_path, forged(saved[1], path, value)))
 
 
 @pytest.mark.parametrize(
@@ -286,19 +261,6 @@ def test_missing_fields_are_named(saved, tmp_path):
         bayescascade.load(write(tmp_path, record))
 
 
-JUNK = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-2, 3),
-    st.sampled_from([2**31, 2**63, 10**30, 10**400, -(2**63)]),
-    st.floats(allow_nan=False),
-    st.text(max_size=3),
-    st.lists(st.integers(-1, 3), max_size=4),
-    st.lists(st.lists(st.integers(-1, 4), min_size=3, max_size=3), max_size=2),
-    st.dictionaries(st.text(max_size=2), st.integers(0, 2), max_size=2),
-)
-
-
 @settings(
     max_examples=80,
     deadline=None,
@@ -307,23 +269,7 @@ JUNK = st.one_of(
 @given(data=st.data())
 def test_random_edits_are_refused_or_harmless(saved, tmp_path, data):
     """Whatever is changed, the file is refused in our words or still is a whole model."""
-    record = copy.deepcopy(saved[1])
-    record["draws"] = record["draws"][:3]
-    all_places = list(places(record))
-    for _ in range(data.draw(st.integers(1, 3))):
-        path = data.draw(st.sampled_from(all_places))
-        try:
-            holder = at(record, path[:-1])
-            if data.draw(st.integers(0, 4)) == 0:
-                del holder[path[-1]]
-            else:
-                holder[path[-1]] = data.draw(JUNK)
-        except (KeyError, IndexError, TypeError):  # an earlier edit removed the place
-            continue
-    text = json.dumps(record).replace("-Infinity", "-1e999").replace("Infinity", "1e999")
-    model = None
-    with suppress(ModelFileError):
-        model = bayescascade.load(write(tmp_path, text))
+    model = loaded_or_refused(tmp_path, edited_at_random(saved[1], data))
     if model is not None:
         assert math.isfinite(model.log_posterior_)
         model.rules_.to_dict()
