@@ -1,10 +1,8 @@
 """The compiled kernels are what their Python source says, draw for draw and within bounds."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from tests.statistical.own_process import printed_lines
 
 SCRIPT = """
 import json
@@ -36,29 +34,11 @@ for problem, model in (*PLAIN, *WITH_OPTIONS):
 """
 
 
-def answers(tmp_path, **environment):
-    """Return what the script prints in a process of its own, with its own kernels."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.splitlines()
-
-
 @pytest.mark.slow
 def test_kernels_equal_their_python_source(tmp_path):
     """Same seed, same draws, compiled or not: the compiler changed nothing."""
-    compiled = answers(tmp_path)
-    interpreted = answers(tmp_path, NUMBA_DISABLE_JIT="1")
+    compiled = printed_lines(SCRIPT, tmp_path)
+    interpreted = printed_lines(SCRIPT, tmp_path, NUMBA_DISABLE_JIT="1")
     assert len(compiled) == (4 * 3 + 7) * 4
     assert compiled == interpreted
 
@@ -66,7 +46,7 @@ def test_kernels_equal_their_python_source(tmp_path):
 @pytest.mark.slow
 def test_kernels_stay_within_their_arrays(tmp_path):
     """A read beyond the end of an array returns something, silently, unless it is checked."""
-    checked = answers(
-        tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
+    checked = printed_lines(
+        SCRIPT, tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
     )
-    assert checked == answers(tmp_path)
+    assert checked == printed_lines(SCRIPT, tmp_path)

@@ -1,11 +1,10 @@
 """The rule lists' kernels are what their Python source says, draw for draw and within bounds."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.statistical.own_process import printed_lines
 
 SCRIPT = """
 import json
@@ -43,29 +42,11 @@ for n_rules in (1, 20, 62):
 LINES = 9 * (1 + 3 * 3) + 3
 
 
-def answers(tmp_path, **environment):
-    """Return what the script prints in a process of its own, with its own kernels."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.splitlines()
-
-
 @pytest.mark.slow
 def test_kernels_equal_their_python_source(tmp_path):
     """Same seed, same draws, compiled or not: the compiler changed nothing."""
-    compiled = answers(tmp_path)
-    interpreted = answers(tmp_path, NUMBA_DISABLE_JIT="1")
+    compiled = printed_lines(SCRIPT, tmp_path)
+    interpreted = printed_lines(SCRIPT, tmp_path, NUMBA_DISABLE_JIT="1")
     assert len(compiled) == LINES
     assert compiled == interpreted
     assert any(len(json.loads(line)[1]) > 3 for line in compiled[1:-3:10])
@@ -74,10 +55,10 @@ def test_kernels_equal_their_python_source(tmp_path):
 @pytest.mark.slow
 def test_kernels_stay_within_their_arrays(tmp_path):
     """A read beyond the end of an array returns something, silently, unless it is checked."""
-    checked = answers(
-        tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
+    checked = printed_lines(
+        SCRIPT, tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
     )
-    assert checked == answers(tmp_path)
+    assert checked == printed_lines(SCRIPT, tmp_path)
 
 
 VOLUMES = """
@@ -94,20 +75,6 @@ print(log_first_volumes(schema, rules))
 @pytest.mark.slow
 def test_kernels_can_be_loaded_from_the_cache(tmp_path):
     """Numba's cache cannot hold all that it compiles: some of it crashes whoever loads it."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-    }
-    printed = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", VOLUMES],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        printed.append(done.stdout)
-    assert printed[0] == printed[1]
+    cache = str(tmp_path / "cache")
+    first = printed_lines(VOLUMES, tmp_path, NUMBA_CACHE_DIR=cache)
+    assert printed_lines(VOLUMES, tmp_path, NUMBA_CACHE_DIR=cache) == first
