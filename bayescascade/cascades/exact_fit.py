@@ -55,12 +55,11 @@ def solve_cascade(
         progress=_reporter(search.progress),
     )
     if is_auto and not exact.is_complete and exact.tail > _MOST_LEFT_OUT:
-        raise TooLargeError(
-            f"trees of more than {exact.max_leaves} leaves are likely",
-            f"trees of more than {exact.max_leaves} leaves",
-        )
-    n_draws = max(1, most_blocks(posterior.table.n_distinct) // search.n_chains)
-    drawn = exact.sample(search.n_chains * n_draws, search.rng())
+        more = f"trees of more than {exact.max_leaves} leaves"
+        raise TooLargeError(f"{more} are likely, and too many", f"{more}, which are likely")
+    n_chains = int(search.n_chains)
+    n_draws = max(1, most_blocks(posterior.table.n_distinct) // n_chains)
+    drawn = exact.sample(n_chains * n_draws, search.rng())
     return Solution(
         result=exact,
         state=exact.tree,

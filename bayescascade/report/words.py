@@ -86,7 +86,7 @@ def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
     for name in (name for name in PARAMETERS if name in parameters):
         value = parameters[name]
         is_moot = name in _MOOT and parameters.get(_MOOT[name][0]) == _MOOT[name][1]
-        if is_moot or value == _UNSAID.get(name):
+        if is_moot or (name in _UNSAID and value == _UNSAID[name]):
             continue
         if value is None or value == "none":
             words += ["any number of branches"] if name == "max_branches" else []

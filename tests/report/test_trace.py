@@ -155,7 +155,7 @@ def test_text_fits_and_warns() -> None:
     lines = trace_text(trace).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "toy.csv   leaf cascade   search anneal+metropolis   3 x 600 draws"
-    assert lines[1] == "expected_leaves 8, max_branches none"
+    assert lines[1] == "expected_leaves 8, any number of branches"
     assert lines[3].split() == ["mean", "sd", "R-hat", "ESS"]
     assert len({len(line) for line in lines[3:9]}) == 1
     found = trace.diagnostics()["n_leaves"]
