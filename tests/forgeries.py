@@ -13,7 +13,7 @@ import bayescascade
 from bayescascade.errors import ModelFileError
 from bayescascade.estimator import AnyEstimator
 
-__all__ = ["edited_at_random", "forged", "loaded_or_refused", "write"]
+__all__ = ["at", "edited_at_random", "forged", "loaded_or_refused", "write"]
 
 JUNK = st.one_of(
     st.none(),

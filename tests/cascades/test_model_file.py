@@ -18,7 +18,7 @@ from bayescascade.errors import ModelFileError
 from bayescascade.models import _HOMES
 from bayescascade.report.words import MODELS
 from tests.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
-from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
+from tests.forgeries import at, edited_at_random, forged, loaded_or_refused, write
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
 
@@ -180,18 +180,16 @@ def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
     model.save(tmp_path / "model.json")
     record = json.loads((tmp_path / "model.json").read_text())
     for path in (("tree",), ("draws", 0)):
-        forged = copy.deepcopy(record)
-        del at(forged, path)["level_counts"]
+        without = copy.deepcopy(record)
+        del at(without, path)["level_counts"]
         with pytest.raises(ModelFileError, match="exactly if its leaves are independent"):
-            bayescascade.load(write(tmp_path, forged))
+            bayescascade.load(write(tmp_path, without))
     for name, value, words in (
         ("leaf", "uniform", "exactly if its leaves are independent"),
         ("leaf_concentration", 3.0, "log posterior must follow from its counts"),
     ):
-        forged = copy.deepcopy(record)
-        forged["parameters"][name] = value
         with pytest.raises(ModelFileError, match=words):
-            bayescascade.load(write(tmp_path, forged))
+            bayescascade.load(write(tmp_path, forged(record, ("parameters", name), value)))
 
 
 def test_missing_fields_are_named(saved, tmp_path):
