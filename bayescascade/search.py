@@ -93,6 +93,7 @@ class Search:
         starts : sequence of S, optional
             Where each chain starts; by default wherever the posterior says.
         """
+        assert self.search in SAMPLED, "exact searches are each family's own"
         annealing_seed, sampling_seed = _seed_sequence(self.random_state).spawn(2)
         checkpoint = None
         if self.checkpoint is not None:

@@ -7,7 +7,7 @@ import pytest
 
 import samplers
 from bayescascade.posterior import GibbsPosterior
-from bayescascade.search import SEARCHES, Search, default_steps, most_blocks
+from bayescascade.search import SAMPLED, Search, default_steps, most_blocks
 
 
 class Step:
@@ -34,7 +34,7 @@ def search(**changed: Any) -> Search:
     return Search(**(parameters | changed))
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_any_posterior_is_searched(name: str) -> None:
     """Families share the searches; none may ask what a state is."""
     run = search(search=name).run(posterior(), default_steps=600)
@@ -48,7 +48,7 @@ def test_the_users_steps_come_before_the_default() -> None:
     assert run.proposed["step"].sum() == 2 * 50
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_blocks_are_as_many_as_asked_for(name: str) -> None:
     """A block too many costs a pass over all rows."""
     run = search(search=name).run(posterior(), default_steps=600, n_blocks=20)

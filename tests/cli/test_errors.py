@@ -12,7 +12,7 @@ import bayescascade
 from bayescascade.cli import fit as fit_module
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 
-FEW = ("--steps", 200, "--seed", 1)
+FEW = ("--search", "anneal+metropolis", "--steps", 200, "--seed", 1)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--density", "x"], "'x' is not one of 'posterior_mean', 'empirical'"),
         (["--predictive", "x"], "'x' is not one of 'map', 'average'"),
         (["--predictive", "average", "--search", "anneal"], 'predictive must be "map"'),
-        (["--search", "x"], "'x' is not one of 'anneal+metropolis'"),
+        (["--search", "x"], "'x' is not one of 'auto'"),
         (["--steps", "0"], "--steps must be an integer >= 1, got 0"),
         (["--chains", "0"], "--chains must be an integer >= 1, got 0"),
         (["--jobs", "0"], "n_jobs must be an integer other than 0"),
