@@ -71,15 +71,6 @@ class Index:
                 cost = self._raised(cost, j)
         return at, self.sizes[cost]
 
-    def children(self, digits: Sequence[int], j: int) -> tuple[int, int]:
-        """Return base and stride: block x of column j starts at ``base + x * stride``."""
-        lowest = self.lowest(j)
-        first, _ = self.locate([*digits[:j], lowest, *digits[j + 1 :]])
-        if lowest + 1 >= self.n_blocks[j] - 1:
-            return first - lowest, 1
-        second, _ = self.locate([*digits[:j], lowest + 1, *digits[j + 1 :]])
-        return first - lowest * (second - first), second - first
-
     def entries(self, is_open: Sequence[NDArray[np.bool_]]) -> Integers:
         """Return the positions of all entries of the boxes whose blocks are open."""
         at, cost = np.zeros(1, np.int64), np.zeros(1, np.int64)

@@ -10,12 +10,12 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.cascades.exact.averages import RowAverages
 from bayescascade.cascades.exact.cost import ExactCost, check_fits, first_cap, number_of_cells
+from bayescascade.cascades.exact.draws import choose_trees
 from bayescascade.cascades.exact.kernels import UNION
 from bayescascade.cascades.exact.lattice import Lattice, term_arrays
 from bayescascade.cascades.exact.plan import Plan
 from bayescascade.cascades.exact.recursion import Progress, Recursion, count_all
 from bayescascade.cascades.exact.root import Root
-from bayescascade.cascades.exact.walk import LEAF_OPTION, Walk, largest, proportional
 from bayescascade.cascades.tree import Tree
 from bayescascade.errors import ParameterError
 from bayescascade.validation import check_integer, check_real
@@ -141,14 +141,14 @@ class ExactPosterior:
         self._sums = Recursion(lattice, terms, count_all(lattice, posterior.table), self._shapes)
         self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5))
         best = self._log_densities
-        entry = largest(best)
+        entry = int(np.argmax(best))
         self.log_density = float(best[entry])
-        self.tree = posterior.canonical(Walk(self._sums).tree(entry, largest))
+        (tree,) = choose_trees(self._sums, [entry], np.random.default_rng(0))  # nothing is drawn
+        self.tree = posterior.canonical(tree)
         self._sums.run(progress=_part_of(progress, 0.5, 1.0))
         self.log_normalizer = float(logsumexp(self._log_densities))
         without_data = self._root.log_normalizer(self._shapes.log_values(_whole(self._shapes)), 0.0)
         self.log_evidence = self.log_normalizer - without_data
-        self._walk = Walk(self._sums)
         self._averages = RowAverages(self._sums, self._root, self._total)
 
     @property
@@ -193,16 +193,12 @@ class ExactPosterior:
     def split_probabilities(self) -> SplitProbabilities:
         """Which columns are split, and which first; the first call solves anew without each."""
         names = [self.posterior.schema.names[j] for j in self._plan.columns]
+        possible = self._entry_probabilities > 0
+        worth = self._sums.first_splits()[:, possible]
+        shares = np.exp(worth - logsumexp(worth, axis=0)) * self._entry_probabilities[possible]
+        none, *splits = shares.sum(axis=1).tolist()
         first = dict.fromkeys(self.posterior.schema.names, 0.0)
-        none = 0.0
-        for entry in np.flatnonzero(self._entry_probabilities > 0):
-            options, weights = self._walk.options(_whole(self._sums), int(entry))
-            shares = np.exp(weights - logsumexp(weights)) * self._entry_probabilities[entry]
-            for option, share in zip(options, shares, strict=True):
-                if option.column == LEAF_OPTION:
-                    none += float(share)
-                else:
-                    first[names[option.column]] += float(share)
+        first.update(zip(names, splits, strict=True))
         used = dict.fromkeys(self.posterior.schema.names, 0.0)
         for j, name in enumerate(names):
             used[name] = self._used(j)
@@ -235,8 +231,7 @@ class ExactPosterior:
         check_integer("n", n, minimum=0)
         shares = self._entry_probabilities
         entries = rng.choice(shares.size, size=n, p=shares / shares.sum())
-        choose = proportional(rng)
-        return [self._walk.tree(int(entry), choose) for entry in entries]
+        return choose_trees(self._sums, entries.tolist(), rng)
 
     def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of rows, averaged over all trees and their leaf probabilities.

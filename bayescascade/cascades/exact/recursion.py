@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from bayescascade.cascades.exact import kernels
 from bayescascade.cascades.exact.kernels import UNIT, Scaled
@@ -89,41 +88,48 @@ class Recursion:
         at, n = self.index.locate(digits)
         return log_of(self.values, slice(at, at + n))
 
-    def count(self, digits: Sequence[int]) -> float:
-        """Return the weight of the rows in a box."""
-        return float(self.counts[self.count_index.locate(digits)[0]])
+    def choose(
+        self, rng: np.random.Generator, digits: Sequence[int], entries: Sequence[int]
+    ) -> list[tuple[int, list[int], list[int]]]:
+        """Choose how to go on in a box, for each of the entries that its subtrees must come to.
 
-    def log_leaf(self, digits: Sequence[int]) -> float:
-        """Return the log of what a box is worth as a leaf, nats."""
-        arrays, terms, count = self.lattice.arrays, self.terms, self.count(digits)
-        value = self._log_share(count) - (terms.rate if terms.is_branch else 0.0)
-        if not terms.independent:
-            blocks = arrays.starts[:-1] + np.array(digits)
-            return value - count * float(arrays.log_width[blocks].sum())
-        alpha = terms.leaf_alpha
-        for j, (blocks, widths) in enumerate(
-            zip(self.lattice.blocks, self.lattice.widths, strict=True)
-        ):
-            codes = blocks.codes[digits[j]]
-            inside = np.array([count])
-            if codes.size > 1:
-                base, stride = self.count_index.children(digits, j)
-                inside = self.counts[base + blocks.single[codes] * stride]
-            value += gammaln(codes.size * alpha) - gammaln(codes.size * alpha + count)
-            value += float(np.sum(gammaln(inside + alpha) - gammaln(alpha)))
-            value -= float(np.dot(inside, np.log(widths[codes])))
-        return float(value)
+        By sums: in proportion to what the trees behind a choice are worth; by maxima: the best.
 
-    def log_factor(self, digits: Sequence[int], branches: int) -> float:
-        """Return the log of what a split of a box is worth, but for its branches, nats."""
-        if not self.terms.is_branch:
-            return 0.0
-        count = self.count(digits)
-        value = self._log_share(count) + self.terms.log_split[branches]
-        return float(value - gammaln(branches * self.terms.alpha + count))
+        Returns
+        -------
+        list of (column, blocks, entries)
+            The column split, -1 for a leaf, with its branches' blocks by lowest level, and entries.
+        """
+        n, most = len(entries), self.lattice.plan.most
+        columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
+        parts = np.empty((n, 2, most), np.int64)
+        self.work.digits[:] = digits
+        kernels.choose_splits(
+            rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
+            self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
+            columns, n_branches, parts,
+        )  # fmt: skip
+        return [
+            (j, blocks[:b], below[:b])
+            for j, b, (blocks, below) in zip(
+                columns.tolist(), n_branches.tolist(), parts.tolist(), strict=True
+            )
+        ]
 
-    def _log_share(self, count: float) -> float:
-        return float(gammaln(count + self.terms.alpha) - gammaln(self.terms.alpha))
+    def first_splits(self) -> NDArray[np.float64]:
+        """Return logs of what not splitting, and splitting each column first, comes to.
+
+        (p + 1, n_entries) float64, nats; columns in the lattice's order behind "none".
+        """
+        whole = self.lattice.whole
+        _, n = self.index.locate(whole)
+        sums = _no_values((len(whole) + 1) * n)
+        self.work.digits[:] = whole
+        kernels.sum_columns(
+            self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
+            self.counts, self.values, self.work, sums,
+        )  # fmt: skip
+        return log_of(sums, slice(None)).reshape(-1, n)
 
 
 def log_of(numbers: Scaled, where: slice | NDArray[np.int64]) -> NDArray[np.float64]:

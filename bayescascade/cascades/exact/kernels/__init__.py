@@ -4,8 +4,8 @@ from bayescascade.cascades.exact.kernels.boxes import (
     count_boxes,
     count_rows,
     evaluate_boxes,
-    split_sums,
 )
+from bayescascade.cascades.exact.kernels.choices import choose_splits, sum_columns
 from bayescascade.cascades.exact.kernels.layout import (
     UNION,
     IndexArrays,
@@ -25,9 +25,10 @@ __all__ = [
     "Scaled",
     "TermArrays",
     "Work",
+    "choose_splits",
     "count_boxes",
     "count_rows",
     "evaluate_boxes",
     "new_work",
-    "split_sums",
+    "sum_columns",
 ]

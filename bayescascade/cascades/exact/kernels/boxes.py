@@ -20,15 +20,15 @@ from bayescascade.cascades.exact.kernels.lines import (
 from bayescascade.cascades.exact.kernels.scaled import ZERO, added, from_log, normalized
 from bayescascade.cascades.exact.kernels.sums import (
     add_scaled,
+    all_sums,
     block_sums,
     level_products,
     pair_sum,
     row_of,
-    side_sums,
 )
 from bayescascade.cascades.exact.kernels.terms import log_leaf, write_factors
 
-__all__ = ["count_boxes", "count_rows", "evaluate_boxes", "split_sums"]
+__all__ = ["add_column", "can_split", "count_boxes", "count_rows", "evaluate_boxes", "is_grouped"]
 
 
 @kernel
@@ -148,7 +148,7 @@ def evaluate_boxes(
         first_line(lattice, index, is_open, work)
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]
-    is_grouped = _is_grouped(lattice, terms, last)
+    grouped = is_grouped(lattice, terms, last)
     has_shapes = shapes.mantissa.shape[0] > 0
     for _ in range(n_lines):
         find_children(lattice, index, work, work.base, work.stride, work.step)
@@ -168,7 +168,7 @@ def evaluate_boxes(
         for block in range(lowest, stop - start):
             cost = work.cost[last] + (lattice.costs[last] if block < stop - start - 1 else 0)
             limit = index.size[min(cost, index.size.shape[0] - 1)]
-            if is_grouped:
+            if grouped:
                 block_sums(
                     lattice, terms, values, work, last, block, work.base[last],
                     work.stride[last], limit, maximize, 0,
@@ -197,7 +197,7 @@ def evaluate_boxes(
 
 
 @inner_kernel
-def _is_grouped(lattice, terms, j):
+def is_grouped(lattice, terms, j):
     """Whether a column's levels can be split into more than two blocks of several levels."""
     n_levels = lattice.level_start[j + 1] - lattice.level_start[j]
     return terms.most > 2 and n_levels > 2 and lattice.splits[j] and not lattice.by_levels
@@ -226,7 +226,7 @@ def _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize):
                 lattice, values, block, base, work.stride[j], maximize, mantissa, exponent
             )
         else:
-            _add_column(lattice, terms, values, work, j, base, 1, maximize)
+            add_column(lattice, terms, values, work, j, base, 1, maximize)
     if mantissa > 0.0:
         mantissa, exponent = normalized(mantissa, exponent)
         mantissa, exponent = added(
@@ -250,9 +250,9 @@ def _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximi
     if terms.is_branch:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
     for j in range(last + 1):
-        if lattice.splits[j] and _can_split(lattice, terms, j, work.digits[j], limit):
+        if lattice.splits[j] and can_split(lattice, terms, j, work.digits[j], limit):
             base = work.base[j] + digit * work.step[j]
-            _add_column(lattice, terms, values, work, j, base, limit, maximize)
+            add_column(lattice, terms, values, work, j, base, limit, maximize)
     for k in range(limit):
         values.mantissa[own + k], values.exponent[own + k] = normalized(
             work.total[k], work.total_exponent[k]
@@ -260,7 +260,7 @@ def _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximi
 
 
 @inner_kernel
-def _add_column(lattice, terms, values, work, j, base, limit, maximize):
+def add_column(lattice, terms, values, work, j, base, limit, maximize):
     """Add the splits of one column to the box's entries."""
     block = work.digits[j]
     size = lattice.sizes[lattice.starts[j] + block]
@@ -269,45 +269,22 @@ def _add_column(lattice, terms, values, work, j, base, limit, maximize):
     if lattice.by_levels:
         level_products(lattice, terms, values, work, j, base, work.stride[j], limit, maximize)
         fewest, most, block = size, size, 0
-    elif j == work.digits.shape[0] - 1 and _is_grouped(lattice, terms, j):
+    elif j == work.digits.shape[0] - 1 and is_grouped(lattice, terms, j):
         region = 0  # where they are since the line came to this block
     else:
-        side_sums(lattice, terms, values, work, j, block, base, work.stride[j], limit, maximize)
+        all_sums(
+            lattice, terms, values, work, j, block, base, work.stride[j], limit, maximize, region
+        )
     for b in range(fewest, most + 1):
         at = row_of(terms, work, region, block, b)
         add_scaled(terms, work, at, b, limit, bit, maximize)
 
 
 @inner_kernel
-def _can_split(lattice, terms, j, kept, limit):
+def can_split(lattice, terms, j, kept, limit):
     """Whether a tree below a box of at most `limit` entries can split column j."""
     whole = lattice.starts[j + 1] - lattice.starts[j] - 1
     n_levels = lattice.level_start[j + 1] - lattice.level_start[j]
     if lattice.by_levels:
         return kept == whole and n_levels > 1 and (terms.shift != 1 or limit >= n_levels)
     return lattice.sizes[lattice.starts[j] + kept] > 1 and (terms.shift != 1 or limit > 1)
-
-
-@kernel
-def split_sums(
-    lattice: LatticeArrays,
-    terms: TermArrays,
-    values: Scaled,
-    work: Work,
-    column: int,
-    block: int,
-    base: int,
-    stride: int,
-    limit: int,
-    maximize: bool,
-) -> None:
-    """Write the sums over the splits of one column of a box, and of what is left of the column.
-
-    base, stride: where a child's entries start, ``base + block * stride``; limit: the box's
-    entries. The sums go to the side of ``work.sums``, row ``sums.row_of`` of a block and b; of
-    columns split by levels, row b of block 0 is the product of the last b levels.
-    """
-    if lattice.by_levels:
-        level_products(lattice, terms, values, work, column, base, stride, limit, maximize)
-    else:
-        side_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize)

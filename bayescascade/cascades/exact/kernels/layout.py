@@ -124,10 +124,21 @@ class Work(NamedTuple):
 
 def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int) -> Work:
     """Allocate scratch: `n_entries` a box at most, sums for `n_line` and `n_side` blocks."""
+
+    def zeros() -> Array:
+        return np.zeros(n_columns, np.int64)
+
     row = most + 1
     n_sums = row * (n_line + n_side) * n_entries
     return Work(
-        *(np.zeros(n_columns, np.int64) for _ in range(8)),
+        digits=zeros(),
+        cost=zeros(),
+        base=zeros(),
+        stride=zeros(),
+        step=zeros(),
+        count_base=zeros(),
+        count_stride=zeros(),
+        count_step=zeros(),
         factor=np.empty(most + 1),
         factor_exponent=np.empty(most + 1, np.int32),
         total=np.empty(n_entries),

@@ -2,7 +2,7 @@
 
 from bayescascade._jit import inner_kernel
 
-__all__ = ["find_children", "find_line", "find_shape", "first_line", "next_line"]
+__all__ = ["enter_box", "find_children", "find_line", "find_shape", "first_line", "next_line"]
 
 
 @inner_kernel
@@ -10,6 +10,15 @@ def first_line(lattice, index, is_open, work):
     """Go to the first line of the open boxes that have entries."""
     work.cost[0] = 0
     _lowest_from(lattice, index, is_open, work, 0)
+
+
+@inner_kernel
+def enter_box(lattice, index, work):
+    """Go to the line of the box of `work.digits`, all columns' included."""
+    work.cost[0] = 0
+    for j in range(work.digits.shape[0] - 1):
+        whole = lattice.starts[j + 1] - lattice.starts[j] - 1
+        work.cost[j + 1] = _raised(lattice, index, work.cost[j], j, work.digits[j] < whole)
 
 
 @inner_kernel

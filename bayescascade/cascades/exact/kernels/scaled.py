@@ -8,7 +8,7 @@ from math import exp, floor
 
 from bayescascade._jit import inner_kernel
 
-__all__ = ["UNIT", "ZERO", "added", "from_log", "normalized"]
+__all__ = ["UNIT", "ZERO", "added", "from_log", "normalized", "share"]
 
 UNIT = 354.89135644669199  # 512 ln 2
 ZERO = -(1 << 30)  # exponent of 0, far below any other
@@ -46,6 +46,16 @@ def added(mantissa, exponent, more, more_exponent, maximize):
     if maximize:
         return max(mantissa, more), exponent
     return mantissa + more, exponent
+
+
+@inner_kernel
+def share(mantissa, exponent, whole, whole_exponent):
+    """Return a number as a share of one that is as large or larger; mantissas below 2**512."""
+    if exponent < whole_exponent:
+        return mantissa * _lowered(whole_exponent - exponent) / whole
+    if exponent > whole_exponent:
+        return mantissa / (whole * _lowered(exponent - whole_exponent))
+    return mantissa / whole
 
 
 @inner_kernel

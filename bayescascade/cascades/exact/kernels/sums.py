@@ -8,7 +8,7 @@ from bayescascade._jit import inner_kernel
 from bayescascade.cascades.exact.kernels.layout import UNION
 from bayescascade.cascades.exact.kernels.scaled import ZERO, added, normalized
 
-__all__ = ["add_scaled", "block_sums", "level_products", "pair_sum", "row_of", "side_sums"]
+__all__ = ["add_scaled", "all_sums", "block_sums", "level_products", "pair_sum", "row_of"]
 
 
 @inner_kernel
@@ -86,7 +86,7 @@ def block_sums(lattice, terms, values, work, column, block, base, stride, limit,
 
 
 @inner_kernel
-def side_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize):
+def all_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize, region):
     """Write the sums of a block as `block_sums` does, those of all its rests first."""
     start = lattice.starts[column]
     first, last = lattice.pair_start[start + block], lattice.pair_start[start + block + 1]
@@ -95,9 +95,7 @@ def side_sums(lattice, terms, values, work, column, block, base, stride, limit, 
     inner = limit if terms.shift == UNION else limit - terms.shift
     for pair in range(first, last + 1):
         part, n = (lattice.rest[pair], inner) if pair < last else (block, limit)
-        block_sums(
-            lattice, terms, values, work, column, part, base, stride, n, maximize, work.side[0]
-        )
+        block_sums(lattice, terms, values, work, column, part, base, stride, n, maximize, region)
 
 
 @inner_kernel
