@@ -4,8 +4,8 @@ A split is drawn column first: ``(1 - EPS) * exp(score_j) / sum_k exp(score_k) +
 then its number of branches ``b`` in proportion to ``exp(branch_log_weights[b])``; then, with
 probability ``1 - EPS``, a way to cut the levels in order of falling density (ordered columns:
 their own order), else any partition uniformly. Two-way cuts are weighted by
-``exp(cut score)``, half the log Bayes factor, others equally; ``score_j`` is the log of the
-column's sum of two-way weights.
+``exp(cut score)``, half the log Bayes factor of the split of the node if it was all there is,
+others equally; ``score_j`` is the log of the column's sum of two-way weights.
 
 Where every level goes its own way only the column is drawn, ``score_j`` being half the log Bayes
 factor of its one split.
@@ -20,14 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.cascades.blocks import contiguous, set_partitions
+from bayescascade.cascades.blocks import contiguous, pack_block, set_partitions
 from bayescascade.cascades.kernels import EPS
+from bayescascade.cascades.leaves import independent_log_inside
 from bayescascade.cascades.tree import Split
 
 if TYPE_CHECKING:
     from bayescascade.cascades.posterior import CascadePosterior
+    from bayescascade.table import Table
 
 __all__ = ["SplitProposals"]
+
+Blocks = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +58,27 @@ class SplitProposals:
     def at(cls, posterior: "CascadePosterior", box: Sequence[tuple[int, ...]]) -> "SplitProposals":
         """Return the proposals for a node with these codes left of every column."""
         table, alpha = posterior.table, posterior.model.concentration
-        inside = np.ones(table.weights.shape[0], np.bool_)
+        is_here = np.ones(table.weights.shape[0], np.bool_)
         for codes, left in zip(table.codes, box, strict=True):
-            inside &= np.isin(codes, left)
+            is_here &= np.isin(codes, left)
+        rows = np.flatnonzero(is_here)
         ordered: dict[int, tuple[int, ...]] = {}
         cut_scores: dict[int, NDArray[np.float64]] = {}
         for j, left in enumerate(box):
             if len(left) < 2:
                 continue
-            column = table.schema.columns[j]
-            counts = np.bincount(
-                table.codes[j][inside], table.weights[inside], minlength=column.n_levels
-            ).astype(np.float64)
-            order = sorted(left, key=lambda c: (-counts[c], c)) if posterior.is_nominal[j] else left
-            sequence = list(order)
-            weigh = _of_levels if posterior.partitions == "levels" else _of_cuts
-            bayes_factors = weigh(counts[sequence], column.widths[sequence], alpha)
-            ordered[j], cut_scores[j] = tuple(sequence), 0.5 * bayes_factors
+            counts = np.bincount(table.codes[j][rows], table.weights[rows], max(left) + 1)
+            order = tuple(left)
+            if posterior.is_nominal[j]:
+                order = tuple(sorted(left, key=lambda c: (-counts[c], c)))
+            if posterior.partitions == "levels":
+                partitions: list[Blocks] = [tuple((code,) for code in order)]
+            else:
+                partitions = [(order[:i], order[i:]) for i in range(1, len(order))]
+            weights = np.array([[counts[list(b)].sum() for b in blocks] for blocks in partitions])
+            inside = _log_inside(posterior, box, rows, j, partitions, weights)
+            ordered[j] = order
+            cut_scores[j] = 0.5 * _log_bayes_factors(weights, inside, alpha)
         return cls(posterior, ordered, cut_scores)
 
     @property
@@ -180,24 +188,50 @@ class SplitProposals:
         return tuple(sorted(tuple(sorted(piece)) for piece in pieces))
 
 
-def _of_cuts(
-    counts: NDArray[np.float64], widths: NDArray[np.float64], alpha: float
+def _log_bayes_factors(
+    weights: NDArray[np.float64], log_inside: NDArray[np.float64], alpha: float
 ) -> NDArray[np.float64]:
-    """Return the log Bayes factor of the cut after each level but the last, but for a constant."""
-    n, w = np.cumsum(counts), np.cumsum(widths)
-    n_left, n_right = n[:-1], n[-1] - n[:-1]
-    bayes_factors: NDArray[np.float64] = gammaln(n_left + alpha) + gammaln(n_right + alpha)
-    bayes_factors -= n_left * np.log(w[:-1] / w[-1]) + n_right * np.log1p(-w[:-1] / w[-1])
+    """Return those of splits with b branches each, given as (n, b), but for the node's constant."""
+    b = weights.shape[1]
+    branches = gammaln(weights + alpha) - gammaln(alpha) + log_inside
+    normalizer = gammaln(b * alpha) - gammaln(weights.sum(axis=1) + b * alpha)
+    bayes_factors: NDArray[np.float64] = branches.sum(axis=1) + normalizer
     return bayes_factors
 
 
-def _of_levels(
-    counts: NDArray[np.float64], widths: NDArray[np.float64], alpha: float
+def _log_inside(
+    posterior: "CascadePosterior",
+    box: Sequence[tuple[int, ...]],
+    rows: NDArray[np.intp],
+    j: int,
+    partitions: Sequence[Blocks],
+    weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the log Bayes factor of splitting all levels, (1,) float64."""
-    n, m = counts.sum(), counts.shape[0]
-    terms = gammaln(counts + alpha) - gammaln(alpha) - counts * np.log(widths / widths.sum())
-    return np.array([terms.sum() + gammaln(m * alpha) - gammaln(n + m * alpha)])
+    """Return what each branch of the splits of column `j` contributes as a leaf, (n, b) float64."""
+    table, is_nominal = posterior.table, posterior.is_nominal
+    blocks = [list(block) for partition in partitions for block in partition]
+    if posterior.model.leaf == "uniform":  # the other columns' widths are the same for all
+        widths = table.schema.columns[j].widths
+        shares = np.array([widths[block].sum() for block in blocks]) / widths[list(box[j])].sum()
+        uniform: NDArray[np.float64] = -weights * np.log(shares.reshape(weights.shape))
+        return uniform
+    joint = np.hstack([_joint_counts(table, rows, j, k) for k in range(len(box))])
+    words = [pack_block(nominal, codes) for nominal, codes in zip(is_nominal, box, strict=True)]
+    boxes = np.tile(np.array(words, np.uint64), (len(blocks), 1))
+    boxes[:, j] = [pack_block(is_nominal[j], block) for block in blocks]
+    level_counts = np.array([joint[block].sum(axis=0) for block in blocks])
+    log_inside = independent_log_inside(
+        posterior.schema, boxes, level_counts, posterior.model.leaf_concentration
+    )
+    return log_inside.reshape(weights.shape)
+
+
+def _joint_counts(table: "Table", rows: NDArray[np.intp], j: int, k: int) -> NDArray[np.float64]:
+    """Return the weight of every pair of levels of two columns among some rows."""
+    n_j, n_k = (table.schema.columns[index].n_levels for index in (j, k))
+    pairs = table.codes[j][rows].astype(np.intp) * n_k + table.codes[k][rows]
+    counts = np.bincount(pairs, table.weights[rows], minlength=n_j * n_k)
+    return counts.reshape(n_j, n_k).astype(np.float64)
 
 
 def _random_partition(

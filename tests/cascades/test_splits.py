@@ -74,6 +74,10 @@ POSTERIORS = [
     pytest.param(BranchPosterior, {"max_branches": 3}, id="branch-3"),
     pytest.param(BranchPosterior, {"expected_branches": 4.0}, id="branch-all"),
     pytest.param(LeafPosterior, {"partitions": "levels", "concentration": 0.3}, id="levels"),
+    pytest.param(LeafPosterior, {"leaf": "independent"}, id="independent"),
+    pytest.param(
+        BranchPosterior, {"leaf": "independent", "partitions": "levels"}, id="independent-levels"
+    ),
 ]
 
 

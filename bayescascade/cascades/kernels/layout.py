@@ -39,7 +39,7 @@ GROWABLE, TWIGS, INNER = range(3)  # lists: splittable leaves; inner nodes over 
 COUNT, LOG_VOLUME, VALUE, LOG_NORM = range(4)  # columns of the real node table
 N_LEAVES, N_USED, N_FREE = 3, 4, 5  # entries of `sizes` behind the three lists' lengths
 COUNTED, SCORED = 1, 2  # values of READY: the histogram is there; the split scores, too
-PROPOSED, IN_PLACE = 0, 1  # rows of `assign`
+PROPOSED, IN_PLACE, ORDERED = 0, 1, 2  # rows of `assign`
 WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
 
 
@@ -103,8 +103,8 @@ class Work(NamedTuple):
     are linked in the order of their blocks' lowest codes. ``histogram[node]`` holds the weight of
     every level of every column among the node's rows; it is filled when first wanted and kept until
     the rows change, so most proposals to grow or prune cost no pass over rows at all. With
-    independent leaves B = Q, and ``histogram[C + branch]`` is for the branches of a split proposed;
-    else B = 0.
+    independent leaves B = Q + 2, and those from C on are scratch, for the branches of a split
+    proposed; else B = 0.
 
     All of it is handed on from kernel to kernel, which takes longer the more arrays there are.
     """
@@ -120,7 +120,7 @@ class Work(NamedTuple):
     free: Array  # (C,) int64: stack of unused nodes
     sizes: Array  # (6,) int64
     uses: Array  # (p,) int64: splits on each column
-    assign: Array  # (2, Q) int64: branch of each code, in the split proposed and in place
+    assign: Array  # (3, Q) int64: branch of each code, in the split proposed, in place; its rank
     branch: Array  # (3, Q) float64: weight and width of each branch, and scratch
     order: Array  # (Q,) int64: codes in order of density
     words: Array  # (Q,) uint64: blocks of the split proposed
@@ -144,7 +144,7 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     """Allocate a work space for trees of up to `capacity` nodes; `load` fills it."""
     p, n_rows = table.codes.shape
     widest = max(2, int(table.n_levels.max()))
-    n_branches = widest if model.independent else 0
+    n_branches = widest + 2 if model.independent else 0
     return Work(
         nodes=np.empty((capacity, N_FIELDS), np.int64),
         reals=np.empty((capacity, 4)),
@@ -157,7 +157,7 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         free=np.empty(capacity, np.int64),
         sizes=np.zeros(6, np.int64),
         uses=np.zeros(p, np.int64),
-        assign=np.empty((2, widest), np.int64),
+        assign=np.empty((3, widest), np.int64),
         branch=np.empty((3, widest)),
         order=np.empty(widest, np.int64),
         words=np.empty(widest, np.uint64),

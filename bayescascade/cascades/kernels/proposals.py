@@ -1,6 +1,6 @@
 """Proposing a split of a node, and the exact probability of having proposed it.
 
-Given only the node's levels and histogram: the column ``j`` in proportion to
+Given only the node's levels and rows: the column ``j`` in proportion to
 ``(1 - EPS) exp(score_j) / sum_k exp(score_k) + EPS / (columns left)``, then the number of branches
 from ``branch_log_weights``, then, with probability ``1 - EPS``, a cut of the levels in order of
 their density (of their own order, where ordered), otherwise any partition at random. Two-way cuts
@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescascade._jit import inner_kernel
 from bayescascade.cascades.kernels.densities import log_gamma
-from bayescascade.cascades.kernels.insides import count_rows
+from bayescascade.cascades.kernels.insides import count_rows, weigh_cuts, weigh_levels
 from bayescascade.cascades.kernels.layout import (
     COUNTED,
     END,
@@ -74,6 +74,8 @@ def cut_scores(table, model, work, node, j, m, out):
 
     ``out[i]`` is for the cut after the i-th of the ordered levels; returns log sum exp of them.
     """
+    if model.independent:
+        return independent_cut_scores(table, model, work, node, j, m, out)
     base = table.offsets[j]
     total_count = 0.0
     total_width = 0.0
@@ -103,6 +105,26 @@ def cut_scores(table, model, work, node, j, m, out):
 
 
 @inner_kernel
+def independent_cut_scores(table, model, work, node, j, m, out):
+    """Do the same as `cut_scores` where leaves are independent."""
+    weigh_cuts(table, model, work, node, j, m, out)
+    total_count = 0.0
+    for i in range(m):
+        total_count += work.histogram[node, table.offsets[j] + work.order[i]]
+    count = 0.0
+    best = -np.inf
+    for i in range(m - 1):
+        count += work.histogram[node, table.offsets[j] + work.order[i]]
+        rest = max(total_count - count, 0.0)
+        out[i] = 0.5 * (out[i] + log_gamma(model, count) + log_gamma(model, rest))
+        best = max(best, out[i])
+    total = 0.0
+    for i in range(m - 1):
+        total += exp(out[i] - best)
+    return best + log(total)
+
+
+@inner_kernel
 def levels_score(table, model, work, node, j, m):
     """Return half the log Bayes factor of sending each of the ordered levels its own way."""
     base = table.offsets[j]
@@ -114,8 +136,15 @@ def levels_score(table, model, work, node, j, m):
         n = work.histogram[node, level]
         count += n
         width += table.widths[level]
-        score += log_gamma(model, n) - n * log(table.widths[level])
-    return 0.5 * (score + count * log(width) - lgamma(m * model.alpha + count))
+        score += log_gamma(model, n)
+        if not model.independent:
+            score -= n * log(table.widths[level])
+    score -= lgamma(m * model.alpha + count)
+    if model.independent:
+        score += weigh_levels(table, model, work, node, j, m)
+    else:
+        score += count * log(width)
+    return 0.5 * score
 
 
 @inner_kernel
