@@ -1,0 +1,102 @@
+"""Bayesian networks as densities: pgmpy finds the graph, the tables are smoothed here.
+
+The probability of a level given its parents' is ``(n + e / (q r)) / (m + e / q)`` for ``n`` rows of
+the ``m`` that have those parents' levels, ``r`` levels, ``q`` combinations of the parents' levels
+and an equivalent sample size ``e``: the posterior mean under the BDeu prior.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.table import Table
+
+__all__ = ["NETWORKS", "BayesianNetwork"]
+
+EQUIVALENT_SAMPLE_SIZE = 10.0
+
+Graph = Mapping[str, tuple[str, ...]]
+"""Parents by column."""
+
+
+class BayesianNetwork:
+    """The density of a graph with smoothed conditional tables.
+
+    Parameters
+    ----------
+    table : Table
+        Rows to learn from; their schema is the domain.
+    graph : Graph
+    """
+
+    def __init__(self, table: Table, graph: Graph) -> None:
+        names, sizes = table.schema.names, table.schema.n_levels
+        self._tables: list[tuple[list[int], NDArray[np.float64]]] = []
+        for name in names:
+            columns = [names.index(parent) for parent in graph[name]] + [names.index(name)]
+            counts = np.zeros(sizes[columns])
+            np.add.at(counts, tuple(table.codes[columns]), table.weights)
+            counts += EQUIVALENT_SAMPLE_SIZE / counts.size
+            log_tables = np.log(counts / counts.sum(axis=-1, keepdims=True))
+            self._tables.append((columns, log_tables))
+
+    @property
+    def n_parameters(self) -> int:
+        """Free probabilities of all tables."""
+        return sum(values.size - values.size // values.shape[-1] for _, values in self._tables)
+
+    def score(self, table: Table) -> float:
+        """Return the sum of the rows' log densities, nats."""
+        scores = sum(values[tuple(table.codes[columns])] for columns, values in self._tables)
+        return float(table.weights @ scores)
+
+
+def hill_climbed(table: Table) -> BayesianNetwork:
+    """Return the network that pgmpy's hill climbing finds by BIC."""
+    from pgmpy.causal_discovery import HillClimbSearch
+
+    frame = _frame(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = HillClimbSearch(scoring_method="bic-d", return_type="dag", show_progress=False).fit(
+            frame
+        )
+    return BayesianNetwork(table, _graph(table, found.causal_graph_.edges()))
+
+
+def chow_liu(table: Table) -> BayesianNetwork:
+    """Return the Chow-Liu tree that pgmpy finds."""
+    from pgmpy.estimators import TreeSearch
+
+    frame = _frame(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = TreeSearch(frame, root_node=frame.columns[0], n_jobs=1).estimate(
+            estimator_type="chow-liu", show_progress=False
+        )
+    return BayesianNetwork(table, _graph(table, found.edges()))
+
+
+NETWORKS: Mapping[str, Callable[[Table], BayesianNetwork]] = {
+    "hill-climbed network": hill_climbed,
+    "Chow-Liu tree": chow_liu,
+}
+
+
+def _frame(table: Table) -> pd.DataFrame:
+    """Return the rows, each as often as it stands for, as categories of the whole domain."""
+    rows = np.repeat(table.codes, table.weights.astype(np.int64), axis=1)
+    columns = zip(table.schema.names, rows, table.schema.n_levels, strict=True)
+    return pd.DataFrame(
+        {name: pd.Categorical(codes, categories=range(n)) for name, codes, n in columns}
+    )
+
+
+def _graph(table: Table, edges: "object") -> Graph:
+    parents: dict[str, list[str]] = {name: [] for name in table.schema.names}
+    for parent, child in edges:
+        parents[child].append(parent)
+    return {name: tuple(above) for name, above in parents.items()}
