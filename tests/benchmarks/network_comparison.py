@@ -42,11 +42,11 @@ N_FOLDS = 5
 CASCADES = {"leaf": LeafCascade, "branch": BranchCascade}
 EXPECTED = {"leaf": "expected_leaves", "branch": "expected_branches"}
 GRID = {
-    "expected_leaves": [3.0, 8.0, 20.0, 50.0],
-    "expected_branches": [0.5, 1.0, 2.0, 4.0],
-    "concentration": [0.5, 1.0, 2.0, 5.0],
+    "expected_leaves": [3.0, 8.0, 30.0],
+    "expected_branches": [0.5, 1.0, 2.0],
+    "concentration": [0.5, 1.0, 2.0],
 }
-INDEPENDENT_GRID = {"leaf_concentration": [0.2, 0.5, 1.0, 2.0]}
+INDEPENDENT_GRID = {"leaf_concentration": [0.5, 1.0]}
 
 
 class Scored(NamedTuple):
