@@ -74,9 +74,13 @@ class _News(ProgressColumn):
 def _update(bar: Progress, task: TaskID, report: "samplers.Progress") -> None:
     size = next((name for name in SIZES if name in report.described), None)
     news = " "  # of a search without states on the way
-    if size is not None:
+    if "gap" in report.described:
+        news = f"none is more probable by over {report.described['gap']:,.2f} nats"
+    elif size is not None:
         news = (
             f"log posterior {report.log_density:,.1f}  "
             f"{report.described[size]:.0f} {SIZES[size][1]}  {report.acceptance_rate:.0%} accepted"
         )
-    bar.update(task, description=report.phase, completed=report.done, total=report.total, news=news)
+    bar.update(
+        task, description=report.phase, completed=report.done, total=report.total or None, news=news
+    )

@@ -1,11 +1,11 @@
 """What both estimators of rule lists do: rules, candidates and their prior."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from bayescascade.report.inference_data import PosteriorRun
 from bayescascade.rules.antecedents import Antecedent, Antecedents
 from bayescascade.rules.counted_rules import CountedRules, read_numbers_of_candidates
 from bayescascade.rules.models import ListPrior
-from bayescascade.rules.posterior import RuleListPosterior
+from bayescascade.rules.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
 from bayescascade.rules.rule_list import RuleList
 from bayescascade.rules.wording import antecedent_words
 from bayescascade.schema import Schema
@@ -25,6 +29,9 @@ from bayescascade.search import SAMPLED, Search
 from bayescascade.solution import Certificate, Solution
 from bayescascade.table import Table
 from bayescascade.validation import check_integer, check_real
+
+if TYPE_CHECKING:
+    from bayescascade.rules.exact import BoundPoint
 
 __all__ = ["RuleListEstimator"]
 
@@ -87,7 +94,9 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         if self.time_limit is not None:
             check_real("time_limit", self.time_limit, above=0.0)
 
-    def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
+    def _solve(
+        self, posterior: DensityListPosterior | LabelListPosterior, search: Search
+    ) -> Solution[RuleList]:
         from bayescascade.rules.exact import best_list
 
         started = perf_counter()
@@ -99,6 +108,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
             start=annealed.best_state,
             time_limit=self.time_limit,
             memory_limit=self.memory_limit * 1e9,
+            progress=_reporter(search.progress),
         )
         return Solution(
             result=found,
@@ -107,7 +117,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
             certificate=Certificate(
                 gap=found.gap,
                 scope="",
-                extent=f"{found.n_visited:,} lists or beginnings of lists",
+                extent=f"{found.n_visited:,} beginnings of lists",
                 log_evidence=None,
             ),
             seconds=perf_counter() - started,
@@ -151,6 +161,21 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     def _read_own(self, record: Mapping[str, Any]) -> None:
         most = min(self.max_size, self.schema_.n_columns)
         self._n_candidates = read_numbers_of_candidates(record["n_candidates"], most)
+
+
+def _reporter(
+    progress: Callable[[samplers.Progress], object] | None,
+) -> "Callable[[BoundPoint], None] | None":
+    """Return what tells `progress`, which hears of samplers, how far a proof is."""
+    if progress is None:
+        return None
+    nan = float("nan")
+
+    def report(point: "BoundPoint") -> None:
+        gap = point.upper_bound - point.log_density
+        progress(samplers.Progress("proof", 0, 0, point.log_density, nan, nan, {"gap": gap}))
+
+    return report
 
 
 def _candidate_words(schema: Schema, antecedents: Antecedents, index: int, *, is_open: bool) -> str:
