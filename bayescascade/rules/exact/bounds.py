@@ -29,27 +29,19 @@ Stairs, for labels (`kernels.stairs.climb`)
     Count what captured points weigh on two axes: points of the first class alone, and points
     without it. A part with (x, y) of them has ``T <= sat - O(x, y)``, ``O = -ln E p^x (1 - p)^y``
     with p from Beta(a, (C - 1) a): all other points are worth their maximum, and labels of the
-    other classes, told apart, add a term <= 0. O is concave in (x, y), and grows with both.
+    other classes, told apart, add a term <= 0. O grows with x and with y.
 
-    Let q be a rule's cost (see `further`). When a rule captures its part (x, y), *all* points of
-    its candidate, (X, Y) of those in R, have been captured at the end of that step: if (u, w) had
-    been before, ``X <= u + x`` and ``Y <= w + y``. Let ``A(w)`` be the least ``(q + O(X, 0)) / X``
-    of the candidates with ``Y <= w``, ``B(u)`` the like for Y; and e, f such that in any part
-    ``O(x, y) - O(0, y) >= e x`` or ``O(x, y) - O(x, 0) >= f y``. In the second case the cost of the
-    step, ``q + O(x, y)``, is at least ``f y``, for going up from w to w + y, and then ``A(w + y)
-    x``, for going across from u to u + x: ``q + O(x, 0) >= x (q + O(X, 0)) / X``, as O is concave.
-    In the first case likewise with the axes exchanged. So the rules cost at least as much as a way
-    from (0, 0) along which a unit costs ``min(A, e)`` across and ``min(B, f)`` up, and the `else`
-    costs O of what the way leaves of R. Both prices fall as more has been captured. If each X and Y
-    is rounded down to a step of a grid, prices are constant in its fields; there the least cost to
-    get to a point is linear (up as late as possible, where it is cheaper) and that of the `else`
-    concave, so the best end is at a corner. From a child the way begins at what its rule captures;
-    what its candidates capture of R is no less than what they do of the child's points.
-
-    Let y be the lesser and ``P = E p``. Then ``O(x, y) - O(x, 0) = -ln (E[p^x (1 - p)^y] / E p^x)``
-    grows with x, so is at least that of x = y: for y >= 1 at least ``-ln (4^-y / P^y)``, and for
-    y < 1 at least ``-y ln(1 - P)``, by Jensen's inequality. Hence ``f = min(ln 4 P, -ln(1 - P))``,
-    or 0 if that is negative, and e alike with ``1 - P``; for two classes both are ln 2.
+    Let q be a rule's cost (see `further`). A rule that captures (x, y) when (u, w) had been before
+    costs ``q + O(x, y)``. At the end of that step *all* points of its candidate, (X, Y) of those in
+    R, have been captured, so ``x <= X <= u + x`` and ``y <= Y <= w + y``: a candidate with points
+    of both kinds can have a part of one kind only after the others were captured. Forget which
+    points they were, and the least cost V(u, w) of going on and ending, where the `else` costs O of
+    all that is left, is a shortest path. V falls as u and w grow: the steps of a path from (u, w)
+    are possible from further on, each cut to what it still adds, at no more cost. So V at a step of
+    a grid bounds V at all points up to it from the step before; a step that goes on by ``(i, j)``
+    steps of the grid captures more than ``i - 1`` and ``j - 1`` of them, and at least one point
+    where i or j is not 0. A child begins at what its rule captures; what its candidates capture of
+    R is no less than what they do of the child's points.
 
     As one rule follows at least, the rules also cost at least the least cost of a rule.
 """
@@ -66,14 +58,14 @@ from bayescascade.rules.kernels.branching import NOTHING, descend, divide
 from bayescascade.rules.kernels.layout import DENSITY
 from bayescascade.rules.kernels.parts import PartModel, part_value, partition, value_children
 from bayescascade.rules.kernels.stairs import Stairs, bound_children, climb
-from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.rules.posterior import RuleListPosterior
 
 __all__ = ["Children", "Prefix"]
 
 Floats = NDArray[np.float64]
 
 _MOST_PARTED = 48  # groups; the work is their square times the number of parts
-_N_STEPS = 33
+_N_STEPS = 32
 
 
 class Children(NamedTuple):
@@ -107,9 +99,7 @@ class Prefix:
         Bytes that the points may take.
     """
 
-    def __init__(
-        self, posterior: DensityListPosterior | LabelListPosterior, memory_limit: float
-    ) -> None:
+    def __init__(self, posterior: RuleListPosterior, memory_limit: float) -> None:
         self.further = FurtherRules(posterior)
         self.sizes: list[int] = posterior.antecedents.sizes.tolist()
         self._points = points_of(posterior, memory_limit)
@@ -117,7 +107,6 @@ class Prefix:
         self._candidates = posterior.candidates
         self._model = self._part_model(posterior)
         self._make_room()
-        self._error_prices = self._prices_of_errors()
         self.root_sizes = (0,) * (posterior.antecedents.max_size + 1)
         self.enter((), self.root_sizes)
 
@@ -211,7 +200,7 @@ class Prefix:
         least = after.costs[:, 1:].min(axis=1)
         climb(
             self._model, self._candidates.sizes, self._fates, self._captured, self._whole,
-            after.costs, self._error_prices, self._stairs,
+            self._points.least_pure, after.costs, self._stairs,
         )  # fmt: skip
         bound_children(
             self._model, self._fates, self._captured, self._left, self._whole, self._values,
@@ -230,20 +219,12 @@ class Prefix:
         slack: Floats = parts * (gammaln(each + alpha) - gammaln(alpha) - xlogy(each, each) + each)
         return slack
 
-    def _part_model(self, posterior: DensityListPosterior | LabelListPosterior) -> PartModel:
+    def _part_model(self, posterior: RuleListPosterior) -> PartModel:
         n_classes = 1 if self._is_density else self._points.features.shape[1] - 4
         alphas = posterior.concentration * np.array([1.0, max(1, n_classes - 1), n_classes])
         whole = np.arange(posterior.model_arrays.log_gamma.size)
         rises = gammaln(whole + alphas[:, np.newaxis]) - gammaln(alphas)[:, np.newaxis]
         return PartModel(posterior.kind, n_classes, alphas, rises)
-
-    def _prices_of_errors(self) -> Floats:
-        """Return what a unit on either axis costs at least in a part with more on the other."""
-        share = self._model.alphas[:2] / self._model.alphas[2]
-        with np.errstate(divide="ignore"):  # a single class
-            of_less = np.maximum(0.0, np.minimum(np.log(4.0 * share), -np.log1p(-share)))
-        of_more: Floats = of_less[::-1].copy()
-        return of_more
 
     def _make_room(self) -> None:
         n_groups, n_features = self._points.features.shape
@@ -259,9 +240,10 @@ class Prefix:
         self._members = np.empty(n_parted, np.int64)
         self._intervals, self._firsts = np.empty((n_parted, n_parted)), np.empty(n_parted)
         self._sums = np.empty(n_features)
+        grid = (_N_STEPS + 1, _N_STEPS + 1)
         self._stairs = Stairs(
-            places=np.empty((2, _N_STEPS)),
-            prices=np.empty((N_SLOPES, 2, _N_STEPS)),
-            ends=np.empty((_N_STEPS, _N_STEPS)),
-            to_go=np.empty((N_SLOPES, _N_STEPS, _N_STEPS)),
+            overheads=np.empty(grid),
+            ends=np.empty(grid),
+            cheapest=np.empty((2, *grid)),
+            to_go=np.empty((N_SLOPES, *grid)),
         )

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.rules.posterior import DensityListPosterior, RuleListPosterior
 
 __all__ = ["N_SLOPES", "Further", "FurtherRules"]
 
 Floats = NDArray[np.float64]
 
-_SLOPES_AT = (1, 3, 6, 12)
+_SLOPES_AT = (2, 8)
 N_SLOPES = len(_SLOPES_AT)
 
 
@@ -71,7 +71,7 @@ class FurtherRules:
         What a list of 0, 1, .. rules has for its length, ``H``.
     """
 
-    def __init__(self, posterior: DensityListPosterior | LabelListPosterior) -> None:
+    def __init__(self, posterior: RuleListPosterior) -> None:
         candidates = posterior.antecedents
         self._n_of_size = candidates.n_of_size
         self._log_sizes = posterior.prior.log_sizes(candidates.max_size)

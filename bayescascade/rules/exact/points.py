@@ -25,7 +25,11 @@ from scipy.special import xlogy
 
 from bayescascade.errors import TooLargeError
 from bayescascade.rules.kernels.layout import RowArrays
-from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.rules.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
 from bayescascade.rules.rows import row_arrays
 
 __all__ = ["Points", "points_of"]
@@ -46,13 +50,16 @@ class Points:
         Points in place of rows, groups in place of classes.
     features : (n_groups, F) float64
         What a unit of weight of each group adds to the sums.
+    least_pure : (2,) float64
+        Of labels, the least weight of a point of the first class alone, and of one without it.
     """
 
     arrays: RowArrays
     features: Floats
+    least_pure: Floats
 
 
-def points_of(posterior: DensityListPosterior | LabelListPosterior, memory_limit: float) -> Points:
+def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
     """Return the points of a posterior.
 
     Parameters
@@ -69,6 +76,7 @@ def points_of(posterior: DensityListPosterior | LabelListPosterior, memory_limit
     if isinstance(posterior, DensityListPosterior):
         codes, weights, compositions = _cells(posterior, memory_limit)
     else:
+        assert isinstance(posterior, LabelListPosterior), "there are two likelihoods"
         codes, weights, compositions = _distinct_features(posterior)
     shares, groups = np.unique(compositions, axis=0, return_inverse=True)
     items = posterior.antecedents.items
@@ -84,7 +92,9 @@ def points_of(posterior: DensityListPosterior | LabelListPosterior, memory_limit
             xlogy(first, first) + xlogy(1.0 - first, 1.0 - first),
             xlogy(shares, shares).sum(axis=1),
         ]
-    return Points(arrays, np.column_stack(columns).astype(np.float64))
+    is_pure = [compositions[:, 0] == share for share in (1.0, 0.0)]
+    least_pure = np.array([weights[chosen].min(initial=np.inf) for chosen in is_pure])
+    return Points(arrays, np.column_stack(columns).astype(np.float64), least_pure)
 
 
 def _distinct_features(posterior: LabelListPosterior) -> tuple[Codes, Floats, Floats]:

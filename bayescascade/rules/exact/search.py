@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bayescascade.errors import ParameterError
 from bayescascade.rules.exact.bounds import Prefix
 from bayescascade.rules.exact.certificate import BoundPoint, CertifiedList
-from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.rules.posterior import RuleListPosterior
 from bayescascade.rules.rule_list import RuleList
 from bayescascade.validation import check_integer, check_real
 
@@ -38,7 +38,7 @@ _SECONDS_BETWEEN_REPORTS = 0.5
 
 
 def best_list(
-    posterior: DensityListPosterior | LabelListPosterior,
+    posterior: RuleListPosterior,
     *,
     time_limit: float | None = None,
     memory_limit: float = 2e9,

@@ -4,6 +4,7 @@
 sums after the classes' weights.
 """
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -15,19 +16,22 @@ from bayescascade.rules.kernels.parts import PartModel, overhead
 
 __all__ = ["Stairs", "bound_children", "climb"]
 
+_ROUNDING = 1e-9  # of a step
+
 
 class Stairs(NamedTuple):
-    """Scratch: a grid over the weight captured so far on the two axes.
+    """Scratch: a grid of B even steps over the weight captured so far on the two axes.
 
-    places (2, B + 1) float64: what has been captured at each step of either axis; prices (S, 2,
-    B + 1) float64: least cost of a unit on either axis where so much on the other has been
-    captured, for each slope; ends (B + 1, B + 1) float64: cost of the `else` if the list ends
-    there; to_go (S, B + 1, B + 1) float64: least cost from there to an end.
+    overheads (B + 1, B + 1) float64: least overhead of a part that goes on by so many steps;
+    ends (B + 1, B + 1) float64: overhead of the `else` if the list ends at a step; cheapest (2, B +
+    1, B + 1) float64: least cost of a rule of which no more than so many steps lie on the other
+    axis, and which goes on by so many on this one; to_go (S, B + 1, B + 1) float64: least cost from
+    a step to an end, for each slope.
     """
 
-    places: Array
-    prices: Array
+    overheads: Array
     ends: Array
+    cheapest: Array
     to_go: Array
 
 
@@ -38,94 +42,88 @@ def climb(
     fates: Array,
     captured: Array,
     whole: Array,
+    least: Array,
     costs: Array,
-    error_prices: Array,
     stairs: Stairs,
 ) -> None:
     """Write what it costs at least to go from each step of the stairs to the end of the list.
 
     captured (n, F) and whole (F,) float64: sums of what candidates capture and of all that is left;
-    costs (S, H + 1) float64 >= 0: of a rule of each size, for each slope; error_prices (2,)
-    float64: of a unit on either axis in a part with more on the other.
+    least (2,) float64: least weight of a point on either axis; costs (S, H + 1) float64 >= 0: of a
+    rule of each size, for each slope.
     """
-    n_steps = stairs.places.shape[1]
-    pure = model.n_classes
-    _place_steps(fates, captured, whole, pure, stairs.places)
-    for i in range(n_steps):
-        for j in range(n_steps):
+    n_steps = stairs.ends.shape[0] - 1
+    first, others = whole[model.n_classes], whole[model.n_classes + 1]
+    for i in range(n_steps + 1):
+        across = max(least[0], first * (i - 1) / n_steps) if i > 0 else 0.0
+        for j in range(n_steps + 1):
+            up = max(least[1], others * (j - 1) / n_steps) if j > 0 else 0.0
+            stairs.overheads[i, j] = overhead(model, across, up)
             stairs.ends[i, j] = overhead(
-                model,
-                max(0.0, whole[pure] - stairs.places[0, i]),
-                max(0.0, whole[pure + 1] - stairs.places[1, j]),
+                model, first * (n_steps - i) / n_steps, others * (n_steps - j) / n_steps
             )
     for slope in range(costs.shape[0]):
-        prices = stairs.prices[slope]
-        for axis in range(2):
-            prices[axis, :] = error_prices[axis]
-        for rule in range(sizes.shape[0]):
-            if fates[rule] == NOTHING:
-                continue
-            cost = costs[slope, sizes[rule]]
-            for axis in range(2):
-                weight = captured[rule, pure + axis]
-                if weight > 0.0:
-                    other = captured[rule, pure + 1 - axis]
-                    step = _step(other, whole[pure + 1 - axis], n_steps)
-                    price = (cost + _one_axis(model, axis, weight)) / weight
-                    prices[axis, step] = min(prices[axis, step], price)
-        for axis in range(2):
-            for step in range(1, n_steps):
-                prices[axis, step] = min(prices[axis, step], prices[axis, step - 1])
-        _descend_stairs(stairs, slope)
+        _find_cheapest(model, sizes, fates, captured, whole, costs[slope], stairs.cheapest)
+        _descend(stairs, stairs.to_go[slope])
 
 
 @inner_kernel
-def _place_steps(fates, captured, whole, pure, places):
-    """Place each step of the stairs at the least weight that a candidate captures in its range."""
-    n_steps = places.shape[1]
+def _find_cheapest(model, sizes, fates, captured, whole, costs, cheapest):
+    """Write the least cost of a rule by what it may capture."""
+    n_steps = cheapest.shape[1] - 1
+    first, others = whole[model.n_classes], whole[model.n_classes + 1]
+    cheapest[:] = np.inf
+    for rule in range(sizes.shape[0]):
+        if fates[rule] != NOTHING:
+            i = _step_after(captured[rule, model.n_classes], first, n_steps)
+            j = _step_after(captured[rule, model.n_classes + 1], others, n_steps)
+            cost = costs[sizes[rule]]
+            cheapest[0, j, i] = min(cheapest[0, j, i], cost)
+            cheapest[1, i, j] = min(cheapest[1, i, j], cost)
     for axis in range(2):
-        most = whole[pure + axis]
-        for step in range(n_steps):
-            places[axis, step] = most * min(n_steps - 1, step + 1) / (n_steps - 1)
-        for rule in range(fates.shape[0]):
-            if fates[rule] != NOTHING:
-                weight = captured[rule, pure + axis]
-                step = _step(weight, most, n_steps)
-                places[axis, step] = min(places[axis, step], weight)
-        places[axis, 0] = 0.0
-        places[axis, n_steps - 1] = most
+        for other in range(n_steps + 1):
+            for by in range(n_steps, -1, -1):
+                if by < n_steps:
+                    cheapest[axis, other, by] = min(
+                        cheapest[axis, other, by], cheapest[axis, other, by + 1]
+                    )
+            if other > 0:
+                for by in range(n_steps + 1):
+                    cheapest[axis, other, by] = min(
+                        cheapest[axis, other, by], cheapest[axis, other - 1, by]
+                    )
 
 
 @inner_kernel
-def _one_axis(model, axis, weight):
-    """Overhead of a part with points on one axis."""
-    if axis == 0:
-        return overhead(model, weight, 0.0)
-    return overhead(model, 0.0, weight)
-
-
-@inner_kernel
-def _step(weight, most, n_steps):
-    """Return the last step of an even grid at which there is no more than a weight."""
-    if most <= 0.0:
+def _step_after(weight, most, n_steps):
+    """Return the first step at which there is at least a weight."""
+    if weight <= 0.0:
         return 0
-    return min(n_steps - 1, np.int64(weight / most * (n_steps - 1)))
+    return min(n_steps, np.int64(ceil(weight / most * n_steps - _ROUNDING)))
 
 
 @inner_kernel
-def _descend_stairs(stairs, slope):
+def _descend(stairs, to_go):
     """Write the least cost of each step, from the last to the first."""
-    n_steps = stairs.places.shape[1]
-    to_go, prices = stairs.to_go[slope], stairs.prices[slope]
-    for i in range(n_steps - 1, -1, -1):
-        for j in range(n_steps - 1, -1, -1):
+    n_steps = to_go.shape[0] - 1
+    overheads, cheapest = stairs.overheads, stairs.cheapest
+    for i in range(n_steps, -1, -1):
+        for j in range(n_steps, -1, -1):
             cost = stairs.ends[i, j]
-            if i + 1 < n_steps:
-                rise = stairs.places[0, i + 1] - stairs.places[0, i]
-                cost = min(cost, to_go[i + 1, j] + rise * prices[0, j])
-            if j + 1 < n_steps:
-                rise = stairs.places[1, j + 1] - stairs.places[1, j]
-                cost = min(cost, to_go[i, j + 1] + rise * prices[1, i])
+            for up in range(n_steps - j + 1):
+                if overheads[0, up] >= cost:
+                    break
+                for across in range(n_steps - i + 1):
+                    if overheads[across, up] >= cost:
+                        break
+                    if across == 0 and up == 0:
+                        continue
+                    rule = 0.0
+                    if across > 0:
+                        rule = cheapest[0, j + up, across]
+                    if up > 0:
+                        rule = max(rule, cheapest[1, i + across, up])
+                    cost = min(cost, rule + overheads[across, up] + to_go[i + across, j + up])
             to_go[i, j] = cost
 
 
@@ -148,42 +146,13 @@ def bound_children(
     least_costs (S,) float64: of one rule; bounds (n,) float64 are lowered.
     """
     pure = model.n_classes
+    n_steps = stairs.ends.shape[0] - 1
     for rule in range(values.shape[0]):
         if fates[rule] != SOME:
             continue
-        first, others = captured[rule, pure], captured[rule, pure + 1]
-        i = _step_at(stairs.places[0], first, whole[pure])
-        j = _step_at(stairs.places[1], others, whole[pure + 1])
-        end = overhead(model, left[rule, pure], left[rule, pure + 1])
+        i = _step_after(captured[rule, pure], whole[pure], n_steps)
+        j = _step_after(captured[rule, pure + 1], whole[pure + 1], n_steps)
         for slope in range(offsets.shape[0]):
-            cost = max(_to_go(stairs, slope, first, others, i, j, end), least_costs[slope])
+            cost = max(stairs.to_go[slope, i, j], least_costs[slope])
             bound = values[rule] + offsets[slope] - cost + left[rule, pure + 2]
             bounds[rule] = min(bounds[rule], bound)
-
-
-@inner_kernel
-def _step_at(places, weight, most):
-    """Return the last step whose place is at most a weight."""
-    step = _step(weight, most, places.shape[0])
-    while places[step] > weight:
-        step -= 1
-    while step + 1 < places.shape[0] and places[step + 1] <= weight:
-        step += 1
-    return step
-
-
-@inner_kernel
-def _to_go(stairs, slope, first, others, i, j, end):
-    """Least cost from between the steps: end there, or go on to the next step of either axis."""
-    n_steps = stairs.places.shape[1]
-    to_go, prices = stairs.to_go[slope], stairs.prices[slope]
-    cost = end
-    if i + 1 < n_steps:
-        after = j if stairs.places[1, j] == others else min(j + 1, n_steps - 1)
-        rise = stairs.places[0, i + 1] - first
-        cost = min(cost, rise * prices[0, j] + to_go[i + 1, after])
-    if j + 1 < n_steps:
-        after = i if stairs.places[0, i] == first else min(i + 1, n_steps - 1)
-        rise = stairs.places[1, j + 1] - others
-        cost = min(cost, rise * prices[1, i] + to_go[after, j + 1])
-    return cost
