@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan"]
 
+_WORK = (4, 8)  # pairs that a box takes as long as, and products of entries as long as a pair
 _LARGEST_TABLE = 1 << 22  # entries of a table of log gamma functions, 32 MB
 
 
@@ -173,23 +174,31 @@ class Plan:
 
     @cached_property
     def n_terms(self) -> int:
-        """Products of two entries, at most: boxes without rows take none."""
-        return self._scattered + self._products
+        """Work of one pass over the boxes, in pairs of parts that are joined; see `_WORK`.
+
+        An upper bound: boxes without rows take next to none.
+        """
+        pairs, products = self._joins
+        of_box, per_pair = _WORK
+        boxes = self.count_index().n_entries
+        return of_box * boxes + pairs + products // per_pair + self._scattered
 
     @cached_property
-    def _products(self) -> int:
+    def _joins(self) -> tuple[int, int]:
+        """Pairs of parts that are joined, and products of their entries."""
         blocks = self._block_numbers(False)
         boxes = self._by_cost([n - 1 for n in blocks])
-        total = 0
+        pairs = products = 0
         for j, (cost, n_blocks) in enumerate(zip(self.costs, blocks, strict=True)):
-            narrow, whole = self._column_products(j)
+            narrow, whole = self._column_pairs(j)
             if whole == 0:
                 continue
-            others = _without(boxes, cost, n_blocks - 1)
-            for c, n_boxes in enumerate(others):
-                total += n_boxes * whole * self._join_products(c, j)
-                total += n_boxes * narrow * self._join_products(c + cost, j)
-        return total
+            for c, n_boxes in enumerate(_without(boxes, cost, n_blocks - 1)):
+                for n_pairs, spent in ((whole, c), (narrow, c + cost)):
+                    each = self._join_products(spent, j)
+                    pairs += n_boxes * n_pairs * (each > 0)
+                    products += n_boxes * n_pairs * each
+        return pairs, products
 
     def _by_cost(self, narrowed: Sequence[int]) -> list[int]:
         """Return numbers of boxes by cost, given in how many ways each column can be narrowed."""
@@ -198,8 +207,8 @@ class Plan:
             boxes = [b + n * boxes[c - cost] if c >= cost else b for c, b in enumerate(boxes)]
         return boxes
 
-    def _column_products(self, j: int) -> tuple[int, int]:
-        """Products of entries for all narrower blocks of a column, and for the whole."""
+    def _column_pairs(self, j: int) -> tuple[int, int]:
+        """Pairs of parts joined for all narrower blocks of a column, and for the whole."""
         q, nominal = self.n_levels[j], self.is_nominal[j]
         if self.partitions == "levels":
             return 0, q - 1

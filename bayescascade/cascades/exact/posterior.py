@@ -68,8 +68,7 @@ def solve(
         twice as many fit. The branch model needs no bound.
     memory_limit : float > 0, bytes
     work_limit : float > 0, terms
-        Products to be added up in one pass over the boxes; one core takes about a day for the
-        default.
+        Of one pass over the boxes, see `ExactCost`; the default takes one core half a day.
     progress : callable, optional
         Takes the share of the work done, in [0, 1].
 

@@ -54,7 +54,7 @@ def test_terms_are_those_of_a_walk_over_all_boxes(problem, model):
     cost = ExactCost.of(model.on(problem))
     most, n_leaves = problem.max_branches, BruteForce(problem, model).trees
     cap = max(tree.n_leaves for tree in n_leaves)
-    n_boxes = terms = 0
+    n_boxes = pairs = products = 0
     for box in np.ndindex(*[2**q - 1 for q in problem.n_levels]):
         sizes = [int(mask + 1).bit_count() for mask in box]
         n_boxes += 1
@@ -63,22 +63,20 @@ def test_terms_are_those_of_a_walk_over_all_boxes(problem, model):
         joins = n * (n - 1) // 2 if model is LEAF else 1
         dearest = int(np.argmax([(min(q, most) > 2, q) for q in problem.n_levels], axis=0)[1])
         for j, m in enumerate(sizes):
-            below = pair_products(m, most)
+            below = pairs_of(m, most)
             if min(problem.n_levels[j], most) > 2 and j != dearest:
                 continue
-            terms += below * joins
+            pairs += below * (joins > 0)
+            products += below * joins
     scattered = problem.table.n_distinct
     assert cost.n_boxes == n_boxes
-    assert cost.n_terms == terms + scattered
+    assert cost.n_terms == 4 * n_boxes + pairs + products // 8 + scattered
 
 
-def pair_products(size, most):
-    """Products for the sums over partitions of a block into 2 .. most blocks."""
-    products = 0
-    for mask in range(1, 2 ** (size - 1)):
-        rest = mask.bit_count()
-        products += min(most, rest + 1) - 1
-    return products
+def pairs_of(size, most):
+    """First parts and rests joined for the sums over partitions into 2 .. most blocks."""
+    rests = [mask.bit_count() for mask in range(1, 2 ** (size - 1))]
+    return sum(min(most, rest + 1) - 1 for rest in rests)
 
 
 @pytest.mark.parametrize(
