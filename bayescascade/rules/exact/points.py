@@ -51,7 +51,8 @@ class Points:
     features : (n_groups, F) float64
         What a unit of weight of each group adds to the sums.
     least_pure : (2,) float64
-        Of labels, the least weight of a point of the first class alone, and of one without it.
+        Of labels, the least weight of a point of the first class alone, and of one without it; 0
+        if there is none.
     """
 
     arrays: RowArrays
@@ -93,7 +94,7 @@ def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
             xlogy(shares, shares).sum(axis=1),
         ]
     is_pure = [compositions[:, 0] == share for share in (1.0, 0.0)]
-    least_pure = np.array([weights[chosen].min(initial=np.inf) for chosen in is_pure])
+    least_pure = np.array([weights[one].min() if one.any() else 0.0 for one in is_pure])
     return Points(arrays, np.column_stack(columns).astype(np.float64), least_pure)
 
 
