@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_comparisons"]
 
-_PANEL_WIDTH, _PANEL_HEIGHT = 4.6, 3.4  # inches
+_PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 4.8, 3.4, 0.7  # inches
 _MARKERS = {"leaf": "o", "branch": "^", "rules": "s", "histogram": "D", "det": "v"}
 _SPAN_OF_LOG = 8.0  # times as many parts from which on their axis is logarithmic
 _MOST_PLAIN = 1e5  # parts that are written out
@@ -41,7 +41,7 @@ def plot_comparisons(comparisons: Sequence[Comparison]) -> "Figure":
 
     n_across = min(2, len(comparisons))
     n_down = -(-len(comparisons) // n_across)
-    size = (n_across * _PANEL_WIDTH, n_down * _PANEL_HEIGHT + 0.5)
+    size = (n_across * _PANEL_WIDTH, n_down * _PANEL_HEIGHT + _LEGEND_HEIGHT)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(n_down, n_across, squeeze=False).ravel().tolist()
@@ -50,7 +50,9 @@ def plot_comparisons(comparisons: Sequence[Comparison]) -> "Figure":
     for panel in panels[len(comparisons) :]:
         panel.set_axis_off()
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=1 + n_across, frameon=False, fontsize=9
+    )
     return figure
 
 

@@ -1,11 +1,13 @@
 """A comparison can be read: aligned columns, errors of means, points that hide none."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bayescascade import Table
+from bayescascade.compare.contenders import CONTENDERS
 from bayescascade.compare.halvings import Comparison, Outcome
 from bayescascade.report.comparison_picture import plot_comparisons
 from bayescascade.report.comparison_text import comparison_text
@@ -112,6 +114,20 @@ def test_the_picture_has_a_point_for_each_halving(n_panels: int) -> None:
     box = legend.get_window_extent()
     titles = [panel.title.get_window_extent() for panel in panels]
     assert all(title.y1 <= box.y0 for title in titles)
+
+
+@pytest.mark.parametrize("n_panels", [1, 2])
+def test_the_legend_of_all_densities_fits(n_panels: int) -> None:
+    """Names that are cut off at the edge cannot be read."""
+    (one, *_) = comparison().outcomes
+    outcomes = tuple(replace(one, model=model) for model in CONTENDERS)
+    every = Comparison(comparison().table, tuple(CONTENDERS), outcomes)
+    figure = plot_comparisons([every] * n_panels)
+    figure.canvas.draw()
+    box, edge = figure.legends[0].get_window_extent(), figure.bbox
+    assert edge.x0 <= box.x0
+    assert box.x1 <= edge.x1
+    assert box.y1 <= edge.y1
 
 
 def test_sizes_far_apart_have_a_log_scale() -> None:
