@@ -72,47 +72,29 @@ def choose_splits(
                 continue
             size = lattice.sizes[lattice.starts[j] + work.digits[j]]
             # the branches of a split of column j come to the entry with or without using it again
-            for others in range(2 if terms.shift == UNION else 1):
-                below = entry ^ (others << j)
+            for again in range(2 if terms.shift == UNION else 1):
+                below = entry ^ (again << j)
                 if size == 2 or not lattice.by_levels:
-                    base = work.base[j] + work.digits[last] * work.step[j]
-                    start = lattice.starts[j] + work.digits[j]
-                    for pair in range(lattice.pair_start[start], lattice.pair_start[start + 1]):
-                        if done > target:
-                            break
-                        done, new_i, new_k = _scan(
-                            terms.shift, 2, below,
-                            values.mantissa, values.exponent,
-                            base + lattice.first[pair] * work.stride[j],
-                            values.mantissa, values.exponent,
-                            base + lattice.rest[pair] * work.stride[j],
-                            mantissa / work.factor[2], exponent - work.factor_exponent[2],
-                            target, done, maximize,
-                        )  # fmt: skip
-                        if new_i >= 0:
-                            column, n_parts, left, i, k = j, 2, below, new_i, new_k
-                            first, rest = lattice.first[pair], lattice.rest[pair]
-                if size == 2 or (terms.most == 2 and not lattice.by_levels):
-                    continue
-                if done <= target and others == 0:
-                    has_line = _fill(lattice, terms, values, work, j, limit, maximize, has_line)
-                block, region = _place(lattice, terms, work, j)
-                for b in range(size if lattice.by_levels else 3, min(terms.most, size) + 1):
-                    if done > target:
-                        break
-                    at = row_of(terms, work, region, block, b) + below
-                    worth = share(
-                        work.sums[at], work.sums_exponent[at],
-                        mantissa / work.factor[b], exponent - work.factor_exponent[b],
+                    done, pair, new_i, new_k = _scan_pairs(
+                        lattice, terms, values, work, j, below, mantissa, exponent,
+                        target, done, maximize,
                     )  # fmt: skip
-                    if worth > 0.0:
-                        done = worth if maximize else done + worth
+                    if pair >= 0:
+                        column, n_parts, left, i, k = j, 2, below, new_i, new_k
+                        first, rest = lattice.first[pair], lattice.rest[pair]
+                if size > 2 and terms.most > 2 and done <= target:
+                    if again == 0:
+                        has_line = _fill(lattice, terms, values, work, j, limit, maximize, has_line)
+                    done, b = _scan_sums(
+                        lattice, terms, work, j, below, mantissa, exponent, target, done, maximize
+                    )
+                    if b > 0:
                         column, n_parts, left = j, b, below
         columns[node], n_branches[node] = column, n_parts
-        if n_parts == 2 and (terms.most == 2 or not lattice.by_levels or _is_pair(lattice, column)):
+        if n_parts == 2:
             parts[node, _BLOCK, 0], parts[node, _ENTRY, 0] = first, i
             parts[node, _BLOCK, 1], parts[node, _ENTRY, 1] = rest, k
-        elif n_parts > 0:
+        elif n_parts > 2:
             has_line = _fill(lattice, terms, values, work, column, limit, maximize, has_line)
             _choose_parts(
                 rng, lattice, terms, values, work, column, n_parts, left, maximize, node, parts
@@ -120,8 +102,45 @@ def choose_splits(
 
 
 @inner_kernel
-def _is_pair(lattice, j):
-    return lattice.level_start[j + 1] - lattice.level_start[j] == 2
+def _scan_pairs(lattice, terms, values, work, j, below, mantissa, exponent, target, done, maximize):
+    """Go through the two-way splits of a column whose branches together come to `below`.
+
+    Returns the sum of shares (or the last), and the pair and entries gone through last, or -1.
+    """
+    pair, i, k = -1, -1, -1
+    block = lattice.starts[j] + work.digits[j]
+    base = work.base[j] + work.digits[work.digits.shape[0] - 1] * work.step[j]
+    for this in range(lattice.pair_start[block], lattice.pair_start[block + 1]):
+        if done > target:
+            break
+        done, new_i, new_k = _scan(
+            terms.shift, 2, below,
+            values.mantissa, values.exponent, base + lattice.first[this] * work.stride[j],
+            values.mantissa, values.exponent, base + lattice.rest[this] * work.stride[j],
+            mantissa / work.factor[2], exponent - work.factor_exponent[2], target, done, maximize,
+        )  # fmt: skip
+        if new_i >= 0:
+            pair, i, k = this, new_i, new_k
+    return done, pair, i, k
+
+
+@inner_kernel
+def _scan_sums(lattice, terms, work, j, below, mantissa, exponent, target, done, maximize):
+    """Go through the numbers of branches above two; return the sum of shares and the last, or 0."""
+    chosen = 0
+    size = lattice.sizes[lattice.starts[j] + work.digits[j]]
+    block, region = _place(lattice, terms, work, j)
+    for b in range(size if lattice.by_levels else 3, min(terms.most, size) + 1):
+        if done > target:
+            break
+        at = row_of(terms, work, region, block, b) + below
+        worth = share(
+            work.sums[at], work.sums_exponent[at],
+            mantissa / work.factor[b], exponent - work.factor_exponent[b],
+        )  # fmt: skip
+        if worth > 0.0:
+            done, chosen = worth if maximize else done + worth, b
+    return done, chosen
 
 
 @inner_kernel
