@@ -3,7 +3,8 @@
 Under the leaf posterior trees with the same leaves are equally probable, so a search ends in any of
 them. `strongest_splits_first` picks the one that is read most easily: at every node the split that
 gains the most log likelihood, ``sum_b n_b ln[(n_b / n) / (w_b / w)]`` for branches with weight
-``n_b`` and share ``w_b / w`` of the node's volume; of equal ones the earliest column.
+``n_b`` and share ``w_b / w`` of the node's volume; of equal ones the earliest column. It is taken
+to be that of uniform branches even where leaves are not: it only chooses among equals.
 
 It is a function of the set of leaves alone. At a node, two levels of a column must stay together
 if some leaf holds both, so the column's levels fall into groups, and any way of sharing out whole
