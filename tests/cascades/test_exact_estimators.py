@@ -186,3 +186,17 @@ def test_trees_of_more_leaves_than_asked_for_are_out():
         assert model.tree_.n_leaves <= 3
     exact = LeafCascade(max_leaves=3, random_state=0).fit(rows()).exact_
     assert exact.leaf_count_probabilities.shape == (3,)
+
+
+def test_numbers_of_leaves_that_no_tree_has_end_no_search():
+    """Splits of three levels make odd numbers of leaves only: none of 16 says nothing of 17."""
+    squares = pd.DataFrame(np.indices((3, 3, 3)).reshape(3, -1).T, columns=list("abc")).astype(str)
+    squares["d"] = np.where(
+        (squares["a"] == squares["b"]) & (squares["b"] == squares["c"]), "x", "y"
+    )
+    weights = np.where(squares["d"] == "x", 200, 7)
+    model = LeafCascade(2, 0.5, partitions="levels", search="exact").fit(squares, None, weights)
+    annealed = LeafCascade(2, 0.5, partitions="levels", **{**QUICK, "n_steps": 20_000})
+    best = annealed.fit(squares, None, weights).log_posterior_
+    assert model.tree_.n_leaves > 12  # where counting leaves begins
+    assert best <= model.log_posterior_ + 1e-9

@@ -117,8 +117,8 @@ class ExactPosterior:
     is_complete : bool
         Whether no tree of positive density has more than `max_leaves` leaves.
     tail : float
-        If not, the probability of exactly `max_leaves` leaves: unless it is small, trees of more
-        leaves would be probable, too.
+        If not, the probability of as many leaves as one more split could not have: unless it is
+        small, trees of more leaves would be probable, too.
     """
 
     def __init__(
@@ -185,8 +185,13 @@ class ExactPosterior:
 
     @property
     def tail(self) -> float:
-        """Probability of exactly `max_leaves` leaves where trees of more have a density, else 0."""
-        return 0.0 if self.is_complete else float(self._entry_probabilities[-1])
+        """Probability of leaves within a split of `max_leaves`; 0 where no tree has more.
+
+        A split by level adds several leaves at once, so that not every number of leaves occurs.
+        """
+        if self.is_complete:
+            return 0.0
+        return float(self._entry_probabilities[-max(1, *self._plan.costs) :].sum())
 
     @cached_property
     def split_probabilities(self) -> SplitProbabilities:
