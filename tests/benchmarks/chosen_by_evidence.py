@@ -49,7 +49,7 @@ def main() -> None:
     print("\n".join(machine()), flush=True)  # noqa: T201 - a script
     for name in sys.argv[1:] or ["titanic", "tic_tac_toe"]:
         print(f"\n{name}   elsewhere: {ELSEWHERE[name]}", flush=True)  # noqa: T201
-        for leaf in ("uniform", "independent"):
+        for leaf in ("independent", "uniform"):
             for line in held_out(name, leaf):
                 print(line, flush=True)  # noqa: T201
 
