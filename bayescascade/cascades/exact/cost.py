@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import log10
 from typing import TYPE_CHECKING
 
+from bayescascade.cascades.exact.kernels import UNION
 from bayescascade.cascades.exact.plan import Plan
 from bayescascade.cascades.models import LeafModel
 from bayescascade.errors import TooLargeError
@@ -112,8 +113,11 @@ def check_fits(
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
     would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing smaller"
+    why = ""
+    if plan.shift == UNION:
+        why = " (feature_inclusion ties all splits together: a sum for every set of columns)"
     raise TooLargeError(
-        f"an exact solution must fit {limits}, got {cost.words()}; what fits: {would}",
+        f"an exact solution must fit {limits}, got {cost.words()}{why}; what fits: {would}",
         cost.words(),
     )
 
@@ -126,6 +130,8 @@ def _what_fits(
         k = _largest(lambda k: fits(replace(plan, max_leaves=k)), plan.max_leaves - 1)
         if k > 1:
             yield f"max_leaves={k}"
+    if plan.shift == UNION and fits(replace(plan, shift=0)):
+        yield "feature_inclusion=None"
     by_levels = replace(plan, partitions="levels").with_columns(
         plan.columns, plan.n_levels, plan.is_nominal
     )

@@ -166,3 +166,12 @@ def test_interrupts_are_seen_between_pieces(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solve(BranchPosterior(random_table((2,) * 12)))
     assert pieces == 3
+
+
+def test_what_ties_splits_together_is_named():
+    """Who asks for feature_inclusion should hear that it is what makes the table too large."""
+    posterior = BranchPosterior(random_table((2,) * 12), feature_inclusion=0.4)
+    with pytest.raises(TooLargeError, match="feature_inclusion ties all splits together") as error:
+        solve(posterior)
+    assert "feature_inclusion=None" in str(error.value)
+    assert solve(BranchPosterior(random_table((2,) * 4), feature_inclusion=0.4)).is_complete
