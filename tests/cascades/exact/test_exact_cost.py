@@ -1,7 +1,6 @@
 """Sizes are told before the work starts, are right, and decide what is refused."""
 
 import gc
-import time
 import tracemalloc
 
 import numpy as np
@@ -89,12 +88,11 @@ def pairs_of(size, most):
     ],
     ids=["leaf", "branch", "inclusion", "levels"],
 )
-def test_too_large_is_refused_at_once(posterior):
+def test_too_large_is_refused_at_once(posterior, monkeypatch):
     """A hundred columns must not fill the memory before anyone is told."""
-    started = time.perf_counter()
+    monkeypatch.setattr("bayescascade.cascades.exact.posterior.ExactPosterior", None)
     with pytest.raises(TooLargeError, match="what fits: ") as refused:
         solve(posterior)
-    assert time.perf_counter() - started < 1.0
     assert refused.value.needed == ExactCost.of(posterior).words()
 
 
