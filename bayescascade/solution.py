@@ -86,15 +86,14 @@ class Solution(Generic[S]):
 
     def as_run(self, posterior: Posterior[S]) -> samplers.Run[S]:
         """Return the draws as the run of an engine that accepts every proposal."""
-        known: dict[S, dict[str, float]] = {}
-        for state in (state for chain in self.draws for state in chain):
-            if state not in known:
-                described = dict(posterior.describe(state))
-                known[state] = {"log_density": posterior.log_density(state), **described}
-        names = next(iter(known.values()), {"log_density": 0.0, "log_prior": 0.0})
+        known = {
+            state: {"log_density": posterior.log_density(state), **posterior.describe(state)}
+            for state in {self.state: None} | dict.fromkeys(s for c in self.draws for s in c)
+        }
+        chains = self.draws or [[]]
         traces = {
-            name: np.array([[known[s][name] for s in chain] for chain in self.draws], np.float64)
-            for name in names
+            name: np.array([[known[s][name] for s in chain] for chain in chains], np.float64)
+            for name in known[self.state]
         }
         traces["acceptance_rate"] = np.ones_like(traces["log_density"])
         return samplers.Run(

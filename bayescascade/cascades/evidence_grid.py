@@ -18,7 +18,7 @@ from bayescascade.validation import check_real
 if TYPE_CHECKING:
     from bayescascade.table import Table
 
-__all__ = ["GRID_PARAMETERS", "EvidencePoint", "evidence_grid"]
+__all__ = ["GRID_PARAMETERS", "EvidencePoint", "best_first", "evidence_grid"]
 
 _COMMON = ("concentration", "max_branches", "partitions", "leaf", "leaf_concentration")
 
@@ -67,7 +67,7 @@ def evidence_grid(
     grid: Mapping[str, Sequence[Any]] | None = None,
     *,
     memory_limit: float = 2.0,
-    done: Callable[[int, int], object] | None = None,
+    done: Callable[[EvidencePoint], object] | None = None,
 ) -> list[EvidencePoint]:
     """Return the log evidence of every model with every combination of parameters.
 
@@ -80,7 +80,7 @@ def evidence_grid(
     memory_limit : float > 0
         Gigabytes that one of them may take; those that would take more are told, not computed.
     done : callable, optional
-        Called with the number of points finished and of all.
+        Called with each point as soon as it is there.
 
     Returns
     -------
@@ -98,10 +98,15 @@ def evidence_grid(
         for model, parameters in _combinations(models, grid or {})
     ]
     points = []
-    for index, (model, posterior) in enumerate(posteriors):
+    for model, posterior in posteriors:
         points.append(_point(model, posterior, memory_limit * 1e9))
         if done is not None:
-            done(index + 1, len(posteriors))
+            done(points[-1])
+    return best_first(points)
+
+
+def best_first(points: Sequence[EvidencePoint]) -> list[EvidencePoint]:
+    """Return points by falling evidence, those too large last."""
     return sorted(points, key=lambda p: float("inf") if p.log_evidence is None else -p.log_evidence)
 
 
@@ -122,6 +127,8 @@ def _combinations(
             )
         if len(values) == 0:
             raise ParameterError(f"a grid must have values, got none for {name}")
+        if len(set(values)) < len(values):
+            raise ParameterError(f"a grid must have each value once, got {values} for {name}")
     found = []
     for model in models:
         names = [name for name in grid if name in GRID_PARAMETERS[model]]

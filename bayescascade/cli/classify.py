@@ -56,7 +56,7 @@ _NOT_PARAMETERS = ("target", "columns", "drop", "weights", *_KINDS)
     "--memory-limit", type=POSITIVE, help="Gigabytes that all possible rules may take (2)."
 )
 @click.option(
-    "--time-limit", type=POSITIVE, help="Seconds that an exact search may take (no limit)."
+    "--time-limit", type=POSITIVE, help="Seconds after which an exact search stops (no limit)."
 )
 @click.option(
     "--predictive",

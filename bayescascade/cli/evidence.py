@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bayescascade.cli.learning import COLUMN_OPTIONS, POSITIVE, declarations, with_options
 from bayescascade.cli.options import split_commas
-from bayescascade.cli.output import echo_json, layout_options, note
+from bayescascade.cli.output import INTERRUPTED, echo_json, layout_options, note
 from bayescascade.cli.rows import read_table
+
+if TYPE_CHECKING:
+    from bayescascade.cascades.evidence_grid import EvidencePoint
+    from bayescascade.table import Table
 
 __all__ = ["evidence"]
 
@@ -36,23 +40,43 @@ __all__ = ["evidence"]
 )
 @with_options(*COLUMN_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-def evidence(data: str, **options: Any) -> None:
+@click.pass_context
+def evidence(context: click.Context, /, data: str, **options: Any) -> None:
     """Print the log evidence of models for the table DATA (.csv, .csv.gz, .parquet).
 
     It is the log probability of the data, averaged over all trees by their prior: the higher, the
     better. The difference of two is a log Bayes factor: by 3 nats, one is 20 times as probable.
+    Ctrl-C ends it early, and prints what was finished.
     """
     grid = parse_grid(options["grid"])
     table = read_table(data, **declarations(options))
     for text in table.notes:
         note(text)
-    from bayescascade.cascades.evidence_grid import evidence_grid
+    from bayescascade.cascades.evidence_grid import EvidencePoint, best_first, evidence_grid
 
-    points = evidence_grid(
-        table, split_commas(options["models"]), grid, memory_limit=options["memory_limit"]
-    )
-    if options["as_json"]:
+    points: list[EvidencePoint] = []
+    is_interrupted = False
+    models = split_commas(options["models"])
+    try:
+        evidence_grid(table, models, grid, memory_limit=options["memory_limit"], done=points.append)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    if points and all(point.log_evidence is None for point in points):
+        raise click.UsageError(
+            f"--memory-limit must let one of the models fit, got {options['memory_limit']:g}: "
+            f"{points[0].needed}"
+        )
+    _print(table, best_first(points), list(grid), options["as_json"])
+    if is_interrupted:
+        click.echo("interrupted: only what was finished is told", err=True)
+        context.exit(INTERRUPTED)
+
+
+def _print(table: "Table", points: "list[EvidencePoint]", varied: list[str], as_json: bool) -> None:
+    if as_json:
         echo_json({"source": table.source, "points": [asdict(point) for point in points]})
+        return
+    if not points:
         return
     from bayescascade.report.evidence_table import evidence_table
     from bayescascade.report.layout import Ink
@@ -62,7 +86,7 @@ def evidence(data: str, **options: Any) -> None:
     click.echo(
         ink("bold", f"{table.source}   {table.n_rows:,} rows   {table.n_distinct:,} distinct")
     )
-    click.echo("\n".join(["", *evidence_table(points, list(grid), layout["width"], ink)]))
+    click.echo("\n".join(["", *evidence_table(points, varied, layout["width"], ink)]))
 
 
 def parse_grid(texts: Sequence[str]) -> Mapping[str, list[Any]]:

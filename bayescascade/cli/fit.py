@@ -117,7 +117,7 @@ _NOT_PARAMETERS = (
 @click.option(
     "--time-limit",
     type=POSITIVE,
-    help="Seconds that an exact search may take (rules model; no limit).",
+    help="Seconds after which an exact search stops (rules model; no limit).",
 )
 @click.option(
     "--density",
@@ -135,7 +135,8 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
     It is a tree, or with --model rules a list: if ..., else if ..., else. Ctrl-C ends the search
-    early: what was found is printed and saved.
+    early: what was found is printed and saved. Only an exact search of trees has nothing to show
+    before it ends.
     """
     outputs = take_outputs(options, data)
     declared = declarations(options)
@@ -153,6 +154,8 @@ def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
             raise click.UsageError(
                 f"{option} needs --model {' or '.join(models)}, got {options['model']}"
             )
+    if (options["model"], options["search"]) == ("rules", "auto"):
+        raise click.UsageError("--search auto needs --model leaf or branch, got rules")
     parameters = {k: v for k, v in given(options).items() if k not in _NOT_PARAMETERS}
     for name in ("max_branches", "max_leaves"):
         if parameters.get(name) == "all":

@@ -82,7 +82,12 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
 """Which columns to use, and how to read them."""
 
 RUN_OPTIONS: tuple[Option, ...] = (
-    click.option("--steps", "n_steps", type=Integer(1), help="Proposals per chain and phase."),
+    click.option(
+        "--steps",
+        "n_steps",
+        type=Integer(1),
+        help="Proposals per chain and phase, of searches by chains.",
+    ),
     click.option("--chains", "n_chains", type=Integer(1), help="Independent chains (4)."),
     click.option(
         "--jobs",
@@ -91,8 +96,8 @@ RUN_OPTIONS: tuple[Option, ...] = (
         help="Chains run at the same time; -1, the default: one per core.",
     ),
     click.option("--seed", "random_state", type=Integer(0), help="Same seed, same result."),
-    click.option("--checkpoint", metavar="FILE", help="Save the run here every few seconds."),
-    click.option("--resume", is_flag=True, help="Go on with the run in --checkpoint."),
+    click.option("--checkpoint", metavar="FILE", help="Save the chains here every few seconds."),
+    click.option("--resume", is_flag=True, help="Go on with the chains in --checkpoint."),
     click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ."),
     click.option("--out", metavar="FILE.json", help="Save the model."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision."),
@@ -106,7 +111,13 @@ RUN_OPTIONS: tuple[Option, ...] = (
 def search_option(*exact: str) -> Option:
     """Return the option ``--search`` of a model with these exact searches beside the sampled."""
     choices = click.Choice([*exact, *SAMPLED])
-    return click.option("--search", type=choices, help="How to look for the best.")
+    proof = "exact proves that nothing is more probable, the others look for the best by chains"
+    told = (
+        f"{proof}; auto: exact where that is quick (trees; the default)."
+        if "auto" in exact
+        else f"{proof}."
+    )
+    return click.option("--search", type=choices, help=f"How to search: {told}")
 
 
 @dataclass(frozen=True)
@@ -198,6 +209,8 @@ def learn(
         What a user should know of the rows.
     outputs : Outputs
     """
+    if outputs.trace is not None and (model.learned_name, model.search) == ("rules", "exact"):
+        raise click.UsageError("--trace needs a --search that draws lists, got exact")
     for text in notes:
         note(text)
     if outputs.quiet or not sys.stderr.isatty():
@@ -216,7 +229,8 @@ def learn(
             stack.callback(model.save, outputs.model)
     if model.summary_.interrupted:
         learned = LEARNED[model.learned_name]
-        goes_on = "" if model.checkpoint is None else "; --resume goes on from there"
+        is_kept = model.checkpoint is not None and model.search != "exact"
+        goes_on = "; --resume goes on from there" if is_kept else ""
         click.echo(f"interrupted: the {learned} is the best found so far{goes_on}", err=True)
         context.exit(INTERRUPTED)
 

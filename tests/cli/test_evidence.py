@@ -41,9 +41,28 @@ def test_json_has_every_digit() -> None:
         (["--grid", "expected_leaves=x"], "expected_leaves must be"),
         (["--model", "forest"], "model must be one of leaf, branch, got forest"),
         (["--memory-limit", "0"], "--memory-limit must be"),
+        (["--memory-limit", "1e-9"], "--memory-limit must let one of the models fit, got 1e-09"),
+        (["--grid", "leaf=uniform,uniform"], "a grid must have each value once"),
         (["--drop", "deck"], "deck"),
     ],
 )
 def test_bad_options(options: list[str], message: str) -> None:
     """One line and exit code 2."""
     assert_error(run("evidence", TITANIC, *options), message)
+
+
+def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a grid took half an hour, perhaps."""
+    solved = []
+
+    def interrupted(*args: object, **options: object) -> object:
+        if solved:
+            raise KeyboardInterrupt
+        solved.append(solve(*args, **options))
+        return solved[0]
+
+    monkeypatch.setattr("bayescascade.cascades.evidence_grid.solve", interrupted)
+    found = run("evidence", TITANIC, "--drop", "survived")
+    assert found.exit_code == 130
+    assert found.stdout.splitlines()[-1].startswith("leaf ")
+    assert found.stderr.endswith("interrupted: only what was finished is told\n")

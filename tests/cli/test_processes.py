@@ -70,8 +70,8 @@ def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
     """A search that is ended early must not be lost."""
     out, trace, checkpoint = tmp_path / "m.json", tmp_path / "t.nc", tmp_path / "c"
     process = subprocess.Popen(
-        [*COMMAND, "fit", TITANIC, "--search", "anneal", "--steps", "500000000", "--seed", "0",
-         "--out", str(out), "--trace", str(trace), "--checkpoint", str(checkpoint)],
+        [*COMMAND, "fit", TITANIC, "--search", "anneal+metropolis", "--steps", "500000000",
+         "--seed", "0", "--out", str(out), "--trace", str(trace), "--checkpoint", str(checkpoint)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
     )  # fmt: skip
     deadline = time.monotonic() + 90

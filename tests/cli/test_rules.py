@@ -139,3 +139,17 @@ def test_an_interrupted_search_is_gone_on_with(
     resumed = run(*common, "--checkpoint", checkpoint, "--resume", "--out", again)
     assert resumed.exit_code == 0
     assert again.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("command", [["fit", "--model", "rules"], ["classify", "--target", "sex"]])
+def test_an_exact_search_of_lists_has_no_trace(command: list[str], tmp_path: Path) -> None:
+    """It draws nothing; that should be said before it starts."""
+    name, *options = command
+    trace = ("--search", "exact", "--trace", tmp_path / "t.nc")
+    assert_error(run(name, TITANIC, *options, *trace), "--trace needs a --search that draws lists")
+    assert not (tmp_path / "t.nc").exists()
+
+
+def test_lists_have_no_automatic_search() -> None:
+    found = run("fit", TITANIC, "--model", "rules", "--search", "auto")
+    assert_error(found, "--search auto needs --model leaf or branch, got rules")

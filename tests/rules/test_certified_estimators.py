@@ -38,16 +38,15 @@ def test_the_list_is_certified(fit):
     assert "nothing sampled" in model_text(model)
 
 
-@both
-def test_a_search_out_of_time_says_how_far_it_is(fit):
+def test_a_search_out_of_time_says_how_far_it_is():
     """Half a proof is a bound, and must not be printed as a whole one."""
-    model = fit(time_limit=1e-9)
+    model = density(time_limit=1e-9)
     gap = model.summary_.certificate.gap
     assert gap == model.exact_.gap > 0
     assert f"no list is more probable by over {gap:,.2f} nats" in " ".join(
         model_text(model).split()
     )
-    assert model.exact_.upper_bound >= fit().log_posterior_ - 1e-9
+    assert model.exact_.upper_bound >= density().log_posterior_ - 1e-9
 
 
 @both
@@ -74,3 +73,16 @@ def test_progress_tells_the_gap(fit):
     heard = []
     fit(progress=heard.append)
     assert all(np.isfinite(r.described["gap"]) for r in heard if r.phase == "proof")
+
+
+@both
+def test_ctrl_c_before_the_proof_ends_it_too(fit):
+    """Who interrupts the annealing does not want to wait for a proof."""
+
+    def interrupt(report):
+        if report.phase == "annealing":
+            raise KeyboardInterrupt
+
+    model = fit(progress=interrupt, n_steps=1_000_000)
+    assert model.summary_.interrupted
+    assert model.exact_.n_visited <= 1

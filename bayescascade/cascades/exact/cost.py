@@ -112,7 +112,7 @@ def check_fits(
         return ExactCost.of_plan(smaller).fits(memory_limit, work_limit)
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
-    would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing smaller"
+    would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing"
     why = ""
     if plan.shift == UNION:
         why = " (feature_inclusion ties all splits together: a sum for every set of columns)"

@@ -224,15 +224,17 @@ class ExactPosterior:
         log_sum = self._root.log_normalizer(unused.log_values(_whole(unused)), self._total)
         return float(-np.expm1(min(0.0, log_sum - self.log_normalizer)))
 
-    def sample(self, n: int, rng: np.random.Generator) -> list[Tree]:
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
         """Return independent draws from the posterior.
 
         Parameters
         ----------
         n : int >= 0
-        rng : numpy.random.Generator
+        rng : numpy.random.Generator, int or None
+            Or the seed of one.
         """
         check_integer("n", n, minimum=0)
+        rng = np.random.default_rng(rng)
         shares = self._entry_probabilities
         entries = rng.choice(shares.size, size=n, p=shares / shares.sum())
         return choose_trees(self._sums, entries.tolist(), rng)
