@@ -27,6 +27,9 @@ VERSION = 1
 NOT_SAVED = ("checkpoint", "resume", "progress", "n_jobs", "random_state")
 """Parameters of running a fit, not of the model."""
 
+# Parameters that files of version 0.1 lack, which did what their defaults say.
+_SINCE_0_1 = {"leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start"}
+
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 _MAX_TIMES = 1 << 53
 
@@ -83,7 +86,9 @@ def _parameters(cls: "type[AnyEstimator]", record: Mapping[str, Any]) -> dict[st
     """Return a record's parameters, checked to be those of the class."""
     parameters = record.get("parameters")
     expected = set(cls._get_param_names()) - set(NOT_SAVED)
-    if not isinstance(parameters, dict) or set(parameters) != expected:
+    if not isinstance(parameters, dict) or not (
+        expected - _SINCE_0_1 <= set(parameters) <= expected
+    ):
         raise ModelFileError(f"a saved model's parameters must be {', '.join(sorted(expected))}")
     return parameters
 

@@ -203,6 +203,23 @@ def test_missing_fields_are_named(saved, tmp_path):
         bayescascade.load(write(tmp_path, record))
 
 
+@both
+def test_files_of_version_0_1_are_read(estimator, tmp_path):
+    """A model must outlive the version that it was saved with."""
+    model = fitted(estimator)
+    model.save(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text())
+    later = {"leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start"}
+    for name in later & set(record["parameters"]):
+        del record["parameters"][name]
+    for name in ("certificate", "reason"):
+        del record["summary"][name]
+    loaded = bayescascade.load(write(tmp_path, record))
+    assert str(loaded) == str(model)
+    for name in later & set(model.get_params()):
+        assert getattr(loaded, name) == getattr(model, name)
+
+
 def test_unknown_parameters_are_refused(saved, tmp_path):
     """They are what a later version would add, and mean something."""
     record = copy.deepcopy(saved[1])
