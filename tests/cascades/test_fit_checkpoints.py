@@ -139,8 +139,8 @@ import sys
 from bayescascade import LeafCascade
 from tests.cascades.fits import DECLARED, people
 model = LeafCascade(
-    n_steps=int(sys.argv[3]), n_chains=2, random_state=3, **DECLARED, checkpoint=sys.argv[1],
-    resume=True,
+    search="anneal+metropolis", n_steps=int(sys.argv[3]), n_chains=2, random_state=3, **DECLARED,
+    checkpoint=sys.argv[1], resume=True,
 )
 model.fit(people()).save(sys.argv[2])
 """
