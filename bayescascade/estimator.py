@@ -104,15 +104,6 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
     run_: PosteriorRun[S]
     exact_: Any  # each family's own answer of its exact search; of that alone
 
-    def _store(self, parameters: Mapping[str, Any]) -> None:
-        """Set the parameters of the constructor as attributes, from its ``locals()``.
-
-        scikit-learn reads their names off the constructor's signature and wants them unchanged.
-        """
-        for name, value in parameters.items():
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
-
     # -- hooks that every estimator fills in -------------------------------------------------------
 
     @abstractmethod

@@ -13,30 +13,13 @@ from bayescascade.table import Table
 from bayescascade.validation import check_choice
 
 if TYPE_CHECKING:
-    from bayescascade.estimator import Continuous, Names, Ordinal
+    pass
 
 __all__ = ["Baseline"]
 
 
 class Baseline(RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     """A density without a posterior; subclasses document their parameters."""
-
-    def __init__(
-        self,
-        *,
-        columns: "Names",
-        drop: "Names",
-        nominal: "Names",
-        ordinal: "Ordinal",
-        continuous: "Continuous",
-        missing: str,
-    ) -> None:
-        self.columns = columns
-        self.drop = drop
-        self.nominal = nominal
-        self.ordinal = ordinal
-        self.continuous = continuous
-        self.missing = missing
 
     @abstractmethod
     def _check_parameters(self) -> None:

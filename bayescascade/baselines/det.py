@@ -29,6 +29,7 @@ from bayescascade.baselines.pruning import leaf_totals, prune, weakest_links
 from bayescascade.cascades.density import DensityTree
 from bayescascade.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.cascades.tree import Tree
+from bayescascade.constructor import store_parameters
 from bayescascade.dealing import deal
 from bayescascade.estimator import DENSITIES
 from bayescascade.search import Seed
@@ -139,6 +140,15 @@ class DensityEstimationTree(Baseline):
     2
     """
 
+    min_leaf_size: float
+    max_leaf_size: float
+    complexity: float | None
+    choose_by: str
+    n_folds: int
+    concentration: float
+    density: str
+    random_state: Seed
+
     def __init__(
         self,
         min_leaf_size: float = 0.0,
@@ -157,22 +167,7 @@ class DensityEstimationTree(Baseline):
         continuous: "Continuous" = None,
         missing: str = "error",
     ) -> None:
-        self.min_leaf_size = min_leaf_size
-        self.max_leaf_size = max_leaf_size
-        self.complexity = complexity
-        self.choose_by = choose_by
-        self.n_folds = n_folds
-        self.concentration = concentration
-        self.density = density
-        self.random_state = random_state
-        super().__init__(
-            columns=columns,
-            drop=drop,
-            nominal=nominal,
-            ordinal=ordinal,
-            continuous=continuous,
-            missing=missing,
-        )
+        store_parameters(self, locals())
 
     @property
     def tree_(self) -> DensityTree:

@@ -23,6 +23,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from bayescascade.baselines.base import Baseline
+from bayescascade.constructor import store_parameters
 from bayescascade.table import Table
 from bayescascade.validation import check_real
 
@@ -74,6 +75,8 @@ class SmoothedHistogram(Baseline):
     0.1429
     """
 
+    pseudo_count: float | None
+
     def __init__(
         self,
         pseudo_count: float | None = None,
@@ -85,15 +88,7 @@ class SmoothedHistogram(Baseline):
         continuous: "Continuous" = None,
         missing: str = "error",
     ) -> None:
-        self.pseudo_count = pseudo_count
-        super().__init__(
-            columns=columns,
-            drop=drop,
-            nominal=nominal,
-            ordinal=ordinal,
-            continuous=continuous,
-            missing=missing,
-        )
+        store_parameters(self, locals())
 
     def score_codes(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.

@@ -13,6 +13,7 @@ import samplers
 from bayescascade.cascades.base import Cascade
 from bayescascade.cascades.models import BranchModel, CascadeModel, LeafModel
 from bayescascade.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.constructor import store_parameters
 from bayescascade.estimator import Continuous, Names, Ordinal
 from bayescascade.search import Seed
 from bayescascade.table import Table
@@ -145,7 +146,7 @@ class LeafCascade(Cascade):
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        self._store(locals())
+        store_parameters(self, locals())
 
     def _make_posterior(self, table: Table) -> CascadePosterior:
         return LeafPosterior(
@@ -229,7 +230,7 @@ feature_names_in_
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        self._store(locals())
+        store_parameters(self, locals())
 
     def _make_posterior(self, table: Table) -> CascadePosterior:
         return BranchPosterior(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.column import MAX_LEVELS
+from bayescascade.constructor import store_parameters
 from bayescascade.errors import DataError, ModelFileError, ParameterError
 from bayescascade.estimator import PREDICTIVES, Continuous, Names, Ordinal
 from bayescascade.rules.averages import average_intervals, average_probabilities
@@ -138,7 +139,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        self._store(locals())
+        store_parameters(self, locals())
 
     # -- fitting -----------------------------------------------------------------------------------
 

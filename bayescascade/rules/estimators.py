@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import samplers
+from bayescascade.constructor import store_parameters
 from bayescascade.errors import ModelFileError
 from bayescascade.estimator import DENSITIES, Continuous, DensityEstimator, Names, Ordinal
 from bayescascade.rules.base import RuleListEstimator
@@ -140,7 +141,7 @@ class DensityRuleList(
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
-        self._store(locals())
+        store_parameters(self, locals())
 
     def _make_posterior(self, table: Table) -> DensityListPosterior:
         return DensityListPosterior(
