@@ -8,12 +8,16 @@ import argparse
 import csv
 import functools
 import itertools
+import math
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 HOUSEBREAK_SEED = 1062
 N_HOUSEBREAKS = 3000
+
+LIVER_SEED = 1995
+N_LIVER_PATIENTS = 1500
 
 # People aboard the Titanic (Dawson 1995): class, sex, age -> died, survived. No crew were children.
 TITANIC = {
@@ -165,6 +169,34 @@ HOUSEBREAK_LEAVES: tuple[tuple[float, dict[str, tuple[str, ...]]], ...] = (
     (0.01, {"premise": OUTDOORS, "day": ("weekday",)}),
 )
 
+# Prices of the tests of liver patients, in dollars, after Turney (1995): an examination costs 1.00;
+# a blood test its own price, and the drawing of blood once for all of them. Of alkaline phosphatase
+# and SGOT we assume what bilirubin costs.
+LIVER_EXAMINATIONS = (
+    "age",
+    "sex",
+    "steroid",
+    "antivirals",
+    "fatigue",
+    "malaise",
+    "anorexia",
+    "liver_big",
+    "liver_firm",
+    "spleen_palpable",
+    "spiders",
+    "ascites",
+    "varices",
+    "histology",
+)
+LIVER_BLOOD_TESTS = {
+    "bilirubin": "5.17",
+    "alk_phosphate": "5.17",
+    "sgot": "5.17",
+    "albumin": "5.17",
+    "protime": "6.20",
+}
+BLOOD_PRICE = "2.10"
+
 
 def make_titanic(path: Path) -> None:
     """Write one row per person aboard the Titanic."""
@@ -210,6 +242,62 @@ def make_housebreak(path: Path) -> None:
     write_rows(path, tuple(HOUSEBREAK_LEVELS), rows)
 
 
+def make_liver_clinic(path: Path) -> None:
+    """Write fictional liver patients: two hidden conditions, their symptoms and tests, an outcome.
+
+    `failure` of the liver shows in the blood and in how patients feel, `pressure` in the portal
+    vein in what an examination finds; both, and age, decide who dies.
+    """
+    uniform = random.Random(LIVER_SEED).random
+
+    def normal() -> float:
+        return math.fsum(uniform() for _ in range(12)) - 6  # `sum` rounds by version
+
+    def yes_if(score: float) -> str:
+        return "yes" if normal() < score else "no"
+
+    rows = []
+    for _ in range(N_LIVER_PATIENTS):
+        failure, pressure = normal(), normal()
+        pressure = 0.5 * failure + 0.85 * pressure
+        age = min(78, max(18, round(42 + 13 * normal())))
+        dies = 1.1 * failure + 0.9 * pressure + (age - 42) / 26 + 0.5 * normal() > 1.5
+        rows.append(
+            (
+                age,
+                "female" if uniform() < 0.3 else "male",
+                yes_if(0.0),
+                yes_if(-0.7),
+                yes_if(0.3 + 0.6 * failure),
+                yes_if(-0.3 + 0.5 * failure),
+                yes_if(-0.7 + 0.4 * failure),
+                yes_if(0.8),
+                yes_if(-0.2 + 0.4 * pressure),
+                yes_if(-0.8 + 0.7 * pressure),
+                yes_if(-0.4 + 0.8 * pressure),
+                yes_if(-1.3 + 0.6 * failure + 0.7 * pressure),
+                yes_if(-1.4 + 1.1 * pressure),
+                f"{max(0.3, 1.3 + 0.7 * failure + 0.4 * normal()):.1f}",
+                round(max(26, 105 + 20 * failure + 35 * normal())),
+                round(max(14, 85 + 25 * failure + 45 * normal())),
+                f"{min(6.0, max(2.1, 3.8 - 0.45 * failure + 0.3 * normal())):.1f}",
+                round(min(100, max(5, 62 - 18 * failure + 9 * normal()))),
+                yes_if(-0.2 + 0.4 * pressure),
+                "die" if dies else "live",
+            )
+        )
+    examinations = LIVER_EXAMINATIONS[:-1]
+    write_rows(path, (*examinations, *LIVER_BLOOD_TESTS, "histology", "outcome"), rows)
+
+
+def make_liver_clinic_costs(path: Path) -> None:
+    """Write what the tests of the liver patients cost; a blood test belongs to the group "blood"."""
+    examinations = [(name, "1.00", "") for name in LIVER_EXAMINATIONS]
+    blood_tests = [(name, price, "blood") for name, price in LIVER_BLOOD_TESTS.items()]
+    rows = [("blood", BLOOD_PRICE, ""), *examinations, *blood_tests]
+    write_rows(path, ("name", "cost", "group"), rows)
+
+
 @functools.cache
 def end_positions(board: str, mover: str) -> frozenset[str]:
     """Return the boards in which games can end that go on from `board` with `mover` to move."""
@@ -242,6 +330,8 @@ MAKERS = {
     "extreme_uniform.csv": make_extreme_uniform,
     "tic_tac_toe.csv": make_tic_tac_toe,
     "housebreak.csv": make_housebreak,
+    "liver_clinic.csv": make_liver_clinic,
+    "liver_clinic_costs.csv": make_liver_clinic_costs,
 }
 
 

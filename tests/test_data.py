@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 
 DATA = Path(__file__).parents[1] / "data"
-NAMES = ("titanic", "sparse_tree", "extreme_uniform", "tic_tac_toe", "housebreak")
+NAMES = (
+    "titanic",
+    "sparse_tree",
+    "extreme_uniform",
+    "tic_tac_toe",
+    "housebreak",
+    "liver_clinic",
+    "liver_clinic_costs",
+)
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +106,21 @@ def test_housebreak_has_the_described_shape() -> None:
         "premise": 9,
     }
     assert len(frame) == 3000
+
+
+def test_liver_clinic_has_a_price_for_every_column_but_the_outcome() -> None:
+    """A column without a price would silently cost the default."""
+    patients = pd.read_csv(DATA / "liver_clinic.csv")
+    costs = pd.read_csv(DATA / "liver_clinic_costs.csv").set_index("name")
+    assert set(costs.index) - {"blood"} == set(patients.columns) - {"outcome"}
+    in_blood = costs[costs["group"] == "blood"]
+    alone = in_blood["cost"] + costs.loc["blood", "cost"]
+    assert alone.round(2).to_dict() == {
+        "bilirubin": 7.27,
+        "alk_phosphate": 7.27,
+        "sgot": 7.27,
+        "albumin": 7.27,
+        "protime": 8.3,
+    }
+    assert patients.shape == (1500, 20)
+    assert 0.2 < (patients["outcome"] == "die").mean() < 0.25
