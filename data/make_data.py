@@ -291,7 +291,7 @@ def make_liver_clinic(path: Path) -> None:
 
 
 def make_liver_clinic_costs(path: Path) -> None:
-    """Write what the tests of the liver patients cost; a blood test belongs to the group "blood"."""
+    """Write what the tests of the liver patients cost; blood tests are in the group "blood"."""
     examinations = [(name, "1.00", "") for name in LIVER_EXAMINATIONS]
     blood_tests = [(name, price, "blood") for name, price in LIVER_BLOOD_TESTS.items()]
     rows = [("blood", BLOOD_PRICE, ""), *examinations, *blood_tests]
