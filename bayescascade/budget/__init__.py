@@ -1,0 +1,31 @@
+"""Classifiers whose features cost something when a row is classified.
+
+`costs` says what features cost, `forest` is the state of all budgeted forests. Everything is
+imported when first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayescascade.budget.costs import FeatureCosts
+    from bayescascade.budget.forest import Forest
+
+__all__ = ["FeatureCosts", "Forest"]
+
+_HOMES = {
+    "FeatureCosts": "bayescascade.budget.costs",
+    "Forest": "bayescascade.budget.forest",
+}
+
+
+def __getattr__(name: str) -> Any:  # Any: it stands for every public object
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

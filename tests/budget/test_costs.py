@@ -1,0 +1,209 @@
+"""Feature costs: groups are paid once, files come back the same, mistakes are named."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayescascade.budget import FeatureCosts
+from bayescascade.budget.costs import CostItems
+from bayescascade.errors import DataError, ParameterError
+from tests.budget import reference
+
+BLOOD = FeatureCosts(
+    {"blood": 2.1, "glucose": 15.51, "scan": 22.78, "age": 0},
+    groups={"blood": ["glucose", "iron"], "morning": ("iron", "scan")},
+    default=1.5,
+)
+COLUMNS = ["age", "scan", "iron", "sex", "glucose"]
+
+NAMES = st.lists(st.sampled_from("abcdef"), unique=True, min_size=1)
+MONEY = st.floats(0, 100)
+
+
+def cost_of(costs, columns, acquired):
+    items = costs.resolve(columns)
+    used = np.array([[column in acquired for column in columns]])
+    return items.total(items.paid(used))[0]
+
+
+def test_items_are_what_a_bill_would_list():
+    items = BLOOD.resolve(COLUMNS)
+    assert items.names == ("scan", "sex", "glucose", "morning", "blood")
+    np.testing.assert_array_equal(items.costs, [22.78, 1.5, 15.51, 1.5, 2.1])
+    assert [items.of_column(j).tolist() for j in range(5)] == [[], [0, 3], [4, 3], [1], [2, 4]]
+
+
+def test_group_is_paid_once_and_then_free():
+    assert cost_of(BLOOD, COLUMNS, {"glucose"}) == pytest.approx(17.61)
+    assert cost_of(BLOOD, COLUMNS, {"iron"}) == pytest.approx(3.6)
+    assert cost_of(BLOOD, COLUMNS, {"glucose", "iron"}) == pytest.approx(19.11)
+    assert cost_of(BLOOD, COLUMNS, {"age"}) == 0.0
+
+
+@given(
+    costs=st.dictionaries(st.sampled_from("abcdefXY"), MONEY),
+    groups=st.dictionaries(st.sampled_from("XY"), NAMES),
+    default=MONEY,
+    acquired=st.lists(st.sampled_from("abcdef")),
+)
+def test_a_row_pays_what_a_cashier_adds_up(costs, groups, default, acquired):
+    costs = {key: cost for key, cost in costs.items() if key in groups or key not in "XY"}
+    expected = reference.row_cost(costs, groups, default, acquired)
+    got = cost_of(FeatureCosts(costs, groups=groups, default=default), "abcdef", set(acquired))
+    assert got == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_rows_pay_alike_alone_and_together(rng):
+    """A step-by-step bill has the last digit of the one for all rows."""
+    items = FeatureCosts.of(rng.random(40)).resolve(range(40))
+    used = rng.random((50, 40)) < 0.5
+    together = items.total(items.paid(used))
+    alone = [items.total(items.paid(used[[i]]))[0] for i in range(50)]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_columns_of_an_encoding_incur_what_their_source_does():
+    items = BLOOD.resolve(COLUMNS).of_features([4, 0, 4, 1])
+    assert [items.of_column(j).tolist() for j in range(4)] == [[2, 4], [], [2, 4], [0, 3]]
+    assert items.n_columns == 4
+    assert items.n_items == 5
+
+
+def test_free_features_are_no_items():
+    items = FeatureCosts(default=0).resolve(["a", "b"])
+    assert items.n_items == 0
+    np.testing.assert_array_equal(items.total(items.paid(np.ones((2, 2), bool))), [0.0, 0.0])
+
+
+def test_arrays_are_named_by_index():
+    assert FeatureCosts({1: 5.0}).resolve(range(3)).costs.tolist() == [1.0, 5.0, 1.0]
+    assert FeatureCosts({np.int64(1): 5.0}) == FeatureCosts({1: 5.0})
+    assert FeatureCosts({"2": 5.0}).resolve(range(3)).names == ("0", "1", "2")  # of a file
+
+
+@pytest.mark.parametrize(
+    ("value", "columns", "expected"),
+    [
+        (None, "ab", [1.0, 1.0]),
+        ({"b": 3}, "ab", [1.0, 3.0]),
+        ([2, 3], "ab", [2.0, 3.0]),
+        ((2.5, 3), None, [2.5, 3.0]),
+        (np.array([2.0, 3.0]), "ab", [2.0, 3.0]),
+        (FeatureCosts(default=4), "ab", [4.0, 4.0]),
+    ],
+)
+def test_costs_are_taken_in_every_form(value, columns, expected):
+    costs = FeatureCosts.of(value, columns)
+    assert costs.resolve(columns or range(2)).costs.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"costs": {"a": -1.0}}, r"costs\['a'\] must be a finite number >= 0, got -1.0"),
+        ({"costs": {"a": float("nan")}}, r"costs\['a'\] must be a finite number >= 0, got nan"),
+        ({"costs": {"a": "2"}}, r"costs\['a'\] must be a finite number >= 0, got '2'"),
+        ({"costs": {-1: 2}}, "costs must be of column names or indices >= 0, got -1"),
+        ({"costs": {1.5: 2}}, "costs must be of column names or indices >= 0, got 1.5"),
+        ({"costs": [1, 2]}, "costs must be a mapping, got list"),
+        ({"groups": ["a"]}, "groups must be a mapping, got list"),
+        ({"groups": {"g": "ab"}}, r"groups\['g'\] must be a list of at least one feature"),
+        ({"groups": {"g": []}}, r"groups\['g'\] must be a list of at least one feature"),
+        ({"groups": {"g": ["a", "a"]}}, r"groups\['g'\] must have each feature once"),
+        ({"groups": {3: ["a"]}}, "a group's name must be a string, got 3"),
+        ({"default": float("inf")}, "default must be a finite number >= 0, got inf"),
+    ],
+)
+def test_mistakes_are_named(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        FeatureCosts(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (FeatureCosts({"c": 1}), "costs must be of the columns 'a', 'b', got 'c'"),
+        (FeatureCosts({0: 1}), "costs must be of the columns 'a', 'b', got 0"),
+        (FeatureCosts(groups={"g": ["c"]}), r"groups\['g'\] must be of the columns .* got 'c'"),
+        (FeatureCosts(groups={"a": ["b"]}), "a group must not be named like a column, got 'a'"),
+    ],
+)
+def test_unknown_features_are_named(costs, message):
+    with pytest.raises(ParameterError, match=message):
+        costs.resolve(["a", "b"])
+
+
+def test_many_columns_do_not_flood_a_message():
+    with pytest.raises(ParameterError, match=r"0, 1, .* 9 and 90 more, got 'x'$"):
+        FeatureCosts({"x": 1}).resolve(range(100))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("12", "costs must be FeatureCosts, a mapping .* got '12'"),
+        (3.0, "costs must be FeatureCosts, a mapping .* got 3.0"),
+        ([1.0], "costs must have one cost per feature, 2, got 1"),
+        ([1.0, -2.0], r"costs\['b'\] must be a finite number >= 0, got -2.0"),
+        (np.ones((2, 2)), r"costs\['a'\] must be a finite number >= 0"),
+    ],
+)
+def test_other_forms_are_refused(value, message):
+    with pytest.raises(ParameterError, match=message):
+        FeatureCosts.of(value, ["a", "b"])
+
+
+@given(
+    costs=st.dictionaries(st.sampled_from(["a", "b", "c,d", 'e"f', "X", "Y"]), MONEY),
+    groups=st.dictionaries(st.sampled_from("XY"), NAMES),
+)
+def test_a_file_comes_back_the_same(tmp_path_factory, costs, groups):
+    path = tmp_path_factory.mktemp("costs") / "costs.csv"
+    original = FeatureCosts(costs, groups=groups, default=3.0)
+    original.to_csv(path)
+    assert FeatureCosts.read_csv(path, default=3.0) == original
+
+
+def test_a_file_by_hand_is_read(tmp_path):
+    path = tmp_path / "costs.csv"
+    path.write_text("name, cost, group\nblood,2.1,\n\nglucose, 15.51, blood\niron,,blood\nage,0,\n")
+    expected = FeatureCosts(
+        {"blood": 2.1, "glucose": 15.51, "age": 0.0}, groups={"blood": ["glucose", "iron"]}
+    )
+    assert FeatureCosts.read_csv(path) == expected
+    path.write_text("name,cost\nage,3\n")
+    assert FeatureCosts.read_csv(path) == FeatureCosts({"age": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must have the header name,cost,group, got $"),
+        ("name,price\na,1\n", "must have the header name,cost,group, got name,price"),
+        ("name,cost\na,1,2\n", "line 2: must have 2 cells, got 3"),
+        ("name,cost\n\na,-1\n", "line 3: cost must be a finite number >= 0, got '-1'"),
+        ("name,cost\na,nan\n", "line 2: cost must be a finite number >= 0, got 'nan'"),
+        ("name,cost\na,x\n", "line 2: cost must be a finite number >= 0, got 'x'"),
+        ("name,cost\n,1\n", "line 2: name must not be empty"),
+        ("name,cost,group\na,,\n", "line 2: 'a' must have a cost or a group"),
+        ("name,cost\na,1\na,2\n", "line 3: 'a' must have one cost, got also 2"),
+        ("name,cost,group\na,1,g\na,1,g\n", "line 3: 'a' must be in 'g' once, got it again"),
+    ],
+)
+def test_files_with_mistakes_name_the_line(tmp_path, text, message):
+    path = tmp_path / "costs.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        FeatureCosts.read_csv(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match=r"cannot read .*: No such file"):
+        FeatureCosts.read_csv(tmp_path / "none.csv")
+
+
+def test_items_are_built_from_arrays_alone():
+    """Others build them without columns, as the pruning program's tests do."""
+    items = CostItems(("a",), np.array([2.0]), np.array([0, 1, 1]), np.array([0]))
+    assert (items.n_items, items.n_columns) == (1, 2)
