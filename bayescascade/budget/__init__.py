@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.forest import Forest
+    from bayescascade.budget.program import PruningProgram
 
-__all__ = ["FeatureCosts", "Forest"]
+__all__ = ["FeatureCosts", "Forest", "PruningProgram"]
 
 _HOMES = {
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
+    "PruningProgram": "bayescascade.budget.program",
 }
 
 

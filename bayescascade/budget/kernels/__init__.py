@@ -1,4 +1,5 @@
 """Compiled budgeted forests (numba, nothing else).
 
-`routing` walks trees in preorder and sends rows down.
+`routing` walks trees in preorder and sends rows down; `programs` finds what a forest's splits ask rows
+to pay for.
 """
