@@ -21,6 +21,7 @@ from samplers.types import (
     ProvidesMoveWeights,
     ProvidesStateCodec,
 )
+from tests.budget import pruning_problems as prunings
 from tests.cascades.problems import MULTIWAY
 from tests.rules.problems import PAIR, SUPPORTED
 
@@ -52,6 +53,7 @@ POSTERIORS = {
     "inclusion": lambda: BranchPosterior(MULTIWAY.table, feature_inclusion=0.4),
     "density-list": PAIR.posterior,
     "label-list": SUPPORTED.posterior,
+    "pruning": prunings.THREE.posterior,
     "gibbs": gibbs,
 }
 
