@@ -10,15 +10,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.forest import Forest
+    from bayescascade.budget.impurities import PolynomialImpurity
     from bayescascade.budget.program import PruningProgram
     from bayescascade.budget.pruning import Pruning
     from bayescascade.budget.pruning_posterior import PruningPosterior
 
-__all__ = ["FeatureCosts", "Forest", "Pruning", "PruningPosterior", "PruningProgram"]
+__all__ = [
+    "FeatureCosts",
+    "Forest",
+    "PolynomialImpurity",
+    "Pruning",
+    "PruningPosterior",
+    "PruningProgram",
+]
 
 _HOMES = {
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
+    "PolynomialImpurity": "bayescascade.budget.impurities",
     "Pruning": "bayescascade.budget.pruning",
     "PruningPosterior": "bayescascade.budget.pruning_posterior",
     "PruningProgram": "bayescascade.budget.program",
