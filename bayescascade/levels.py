@@ -24,7 +24,9 @@ __all__ = [
     "Cells",
     "Factor",
     "Level",
+    "check_numbers",
     "factorize",
+    "holds_numbers",
     "level_text",
     "match_texts",
     "parse_texts",
@@ -33,6 +35,8 @@ __all__ = [
     "tidy_levels",
     "to_numbers",
 ]
+
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # of columns of objects
 
 _JOINTS = (", ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
 
@@ -172,6 +176,26 @@ def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float
             f"{label} must hold numbers, got {str(cells.iloc[row])!r} in row {first_row + row}"
         )
     return numbers
+
+
+def check_numbers(name: str, numbers: NDArray[np.float64], first_row: int = 1) -> None:
+    """Raise DataError if a number is infinite; names the column and the row."""
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise DataError(
+            f'column "{name}" must hold finite numbers, got {numbers[row]} in row {first_row + row}'
+        )
+
+
+def holds_numbers(cells: Cells) -> bool:
+    """Return whether a column is of real numbers, perhaps as objects, and maybe missing cells."""
+    if cells.dtype == object:
+        return pd.api.types.infer_dtype(cells, skipna=True) in _NUMBERS
+    types = pd.api.types
+    return types.is_numeric_dtype(cells.dtype) and not (
+        types.is_bool_dtype(cells.dtype) or types.is_complex_dtype(cells.dtype)
+    )
 
 
 def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:

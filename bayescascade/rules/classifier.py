@@ -20,12 +20,14 @@ from bayescascade.column import MAX_LEVELS
 from bayescascade.constructor import store_parameters
 from bayescascade.errors import DataError, ModelFileError, ParameterError
 from bayescascade.estimator import PREDICTIVES, Continuous, Names, Ordinal
+from bayescascade.labels import classes_record, read_classes
+from bayescascade.row_frames import rows_frame
 from bayescascade.rules.averages import average_intervals, average_probabilities
 from bayescascade.rules.base import RuleListEstimator
 from bayescascade.rules.counted_rules import CountedRules
 from bayescascade.rules.encoding import UNKNOWNS, encode_for_labels
 from bayescascade.rules.label_list import LabelList
-from bayescascade.rules.labeled_rows import KINDS_OF_LABELS, LabeledRows, rows_frame
+from bayescascade.rules.labeled_rows import LabeledRows
 from bayescascade.rules.models import label_log_likelihood
 from bayescascade.rules.posterior import LabelListPosterior
 from bayescascade.rules.rule_list import RuleList
@@ -355,7 +357,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         )
 
     def _own_record(self) -> dict[str, Any]:
-        classes = {"values": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+        classes = classes_record(self.classes_)
         return {**super()._own_record(), "target": self.target_, "classes": classes}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
@@ -365,22 +367,4 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
                 f"a saved classifier's target must be text, got {record['target']!r}"
             )
         self.target_ = record["target"]
-        values, dtype = record["classes"]["values"], np.dtype(str(record["classes"]["dtype"]))
-        if dtype.kind not in KINDS_OF_LABELS or not isinstance(values, list):
-            raise ModelFileError(
-                "a saved classifier's classes must be text, numbers or truth values"
-            )
-        if len({type(value) for value in values}) != 1 or len(set(values)) != len(values) >= 2:
-            raise ModelFileError(
-                f"a saved classifier's classes must be different and of one type, got {values}"
-            )
-        longest = max(len(str(value)) for value in values)
-        if dtype.kind == "U" and dtype.itemsize > longest * np.dtype("U1").itemsize:
-            raise ModelFileError(
-                f"a saved classifier's classes must be as wide as the longest, {longest}, "
-                f"got {dtype}"
-            )
-        classes = np.array(values, dtype)
-        if classes.tolist() != values:
-            raise ModelFileError(f"a saved classifier's classes must be of type {dtype}")
-        self.classes_ = classes
+        self.classes_ = read_classes(record["classes"])

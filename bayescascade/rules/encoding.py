@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from bayescascade.column import MISSING, Column
 from bayescascade.errors import DataError
-from bayescascade.levels import Cells, factorize, level_text, match_texts, to_numbers
+from bayescascade.levels import Cells, check_numbers, factorize, level_text, match_texts, to_numbers
 from bayescascade.schema import Schema, check_distinct_names, check_present
 
-__all__ = ["UNKNOWNS", "check_numbers", "encode_for_labels"]
+__all__ = ["UNKNOWNS", "encode_for_labels"]
 
 UNKNOWNS: Final = ("error", "none")
 """What a level unseen in fit is: an error, or a cell that satisfies no condition."""
@@ -76,16 +76,6 @@ def encode_for_labels(
         encode = _encode_numbers if column.kind == "continuous" else _ENCODERS[unknown]
         column_codes[:] = encode(column, cells, first_row)
     return codes
-
-
-def check_numbers(name: str, numbers: NDArray[np.float64], first_row: int = 1) -> None:
-    """Raise DataError if a number is infinite; names the column and the row."""
-    infinite = np.isinf(numbers)
-    if infinite.any():
-        row = int(np.argmax(infinite))
-        raise DataError(
-            f'column "{name}" must hold finite numbers, got {numbers[row]} in row {first_row + row}'
-        )
 
 
 def _is_refused(column: Column, missing: str, unknown: str) -> bool:

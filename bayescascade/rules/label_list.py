@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from bayescascade.errors import ParameterError
 from bayescascade.levels import level_text
 from bayescascade.report.numbers import estimate_text
+from bayescascade.row_frames import rows_frame
 from bayescascade.rules.antecedents import Antecedent
 from bayescascade.rules.encoding import encode_for_labels
-from bayescascade.rules.labeled_rows import rows_frame
 from bayescascade.rules.models import (
     label_beta_parameters,
     label_intervals,
