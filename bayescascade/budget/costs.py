@@ -19,7 +19,7 @@ from bayescascade.errors import DataError, ParameterError
 from bayescascade.files import replaced_file
 from bayescascade.validation import check_real
 
-__all__ = ["CostItems", "Costs", "FeatureCosts"]
+__all__ = ["CostItems", "Costs", "FeatureCosts", "column_text"]
 
 _HEADER = ["name", "cost", "group"]
 _MOST_LISTED = 10
@@ -141,7 +141,7 @@ class FeatureCosts:
                 incurred[places[member]].append((group, self.costs.get(group, self.default)))
         for place, column in enumerate(columns):
             cost = own.get(place, 0.0 if incurred[place] else self.default)
-            incurred[place].insert(0, (str(column), cost))
+            incurred[place].insert(0, (column_text(column), cost))
         return _items(incurred)
 
     @classmethod
@@ -211,7 +211,8 @@ class CostItems:
     Parameters
     ----------
     names : tuple of str
-        Feature or group of each item; features first, in the order of the columns.
+        Feature or group of each item; features first, in the order of the columns. A column that
+        has an index only is "x3".
     costs : (n_items,) float64 > 0
         What is free is no item.
     starts, items : (n_columns + 1,) int64, (n_incurred,) int64
@@ -266,6 +267,11 @@ class CostItems:
         """Return what each row pays, (n_rows,) float64, given the items of `paid`."""
         total: NDArray[np.float64] = np.where(paid, self.costs, 0.0).sum(axis=1)
         return total
+
+
+def column_text(column: str | int) -> str:
+    """Return what a column is called: its name, or "x3" for an index."""
+    return column if isinstance(column, str) else f"x{column}"
 
 
 def _key(name: str, key: object) -> str | int:

@@ -79,7 +79,7 @@ def test_free_features_are_no_items():
 def test_arrays_are_named_by_index():
     assert FeatureCosts({1: 5.0}).resolve(range(3)).costs.tolist() == [1.0, 5.0, 1.0]
     assert FeatureCosts({np.int64(1): 5.0}) == FeatureCosts({1: 5.0})
-    assert FeatureCosts({"2": 5.0}).resolve(range(3)).names == ("0", "1", "2")  # of a file
+    assert FeatureCosts({"2": 5.0}).resolve(range(3)).names == ("x0", "x1", "x2")  # of a file
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,14 @@
+"""Whatever scikit-learn's tools rely on, they may rely on of the budgeted classifiers."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests.budget.fits import PlainForest
+
+ESTIMATORS = [
+    PlainForest(n_estimators=3, random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
