@@ -22,6 +22,7 @@ from samplers.types import (
     ProvidesStateCodec,
 )
 from tests.budget import pruning_problems as prunings
+from tests.budget import tree_problems as trees
 from tests.cascades.problems import MULTIWAY
 from tests.rules.problems import PAIR, SUPPORTED
 
@@ -54,6 +55,7 @@ POSTERIORS = {
     "density-list": PAIR.posterior,
     "label-list": SUPPORTED.posterior,
     "pruning": prunings.THREE.posterior,
+    "budget-tree": trees.TWO.posterior,
     "gibbs": gibbs,
 }
 

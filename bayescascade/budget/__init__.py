@@ -8,14 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bayescascade.budget.budget_tree import BudgetTree
     from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.forest import Forest
     from bayescascade.budget.impurities import PolynomialImpurity
     from bayescascade.budget.program import PruningProgram
     from bayescascade.budget.pruning import Pruning
     from bayescascade.budget.pruning_posterior import PruningPosterior
+    from bayescascade.budget.tree_posterior import BudgetTreePosterior
 
 __all__ = [
+    "BudgetTree",
+    "BudgetTreePosterior",
     "FeatureCosts",
     "Forest",
     "PolynomialImpurity",
@@ -25,6 +29,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BudgetTree": "bayescascade.budget.budget_tree",
+    "BudgetTreePosterior": "bayescascade.budget.tree_posterior",
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
     "PolynomialImpurity": "bayescascade.budget.impurities",

@@ -1,6 +1,6 @@
 """Compiled budgeted forests (numba, nothing else).
 
 `routing` walks trees in preorder and sends rows down; `programs` finds what a forest's splits ask
-rows to pay for; `growing` grows trees for a budget; `cutting` runs chains of prunings; `chains` has
-what chains share.
+rows to pay for; `growing` grows trees for a budget; `cutting` runs chains of prunings, `tree_sweep`
+of trees; `chains` has what they share.
 """

@@ -163,7 +163,7 @@ def n_tips_with(program, work, bud):
 @inner_kernel
 def n_buds_without(program, work, tip):
     """Return the number of buds if a tip is cut."""
-    n_below = (program.children[tip, 0] >= 0) + (program.children[tip, 1] >= 0)
+    n_below = int(program.children[tip, 0] >= 0) + int(program.children[tip, 1] >= 0)
     return work.sizes[BUDS] + 1 - n_below
 
 
