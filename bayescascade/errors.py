@@ -3,7 +3,19 @@
 A message names the parameter or column, the rule it broke, and the value found.
 """
 
-__all__ = ["BayesCascadeError", "DataError", "ModelFileError", "ParameterError", "TooLargeError"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayescascade.budget.acquisition import Acquisition
+
+__all__ = [
+    "AcquisitionError",
+    "BayesCascadeError",
+    "DataError",
+    "ModelFileError",
+    "ParameterError",
+    "TooLargeError",
+]
 
 
 class BayesCascadeError(Exception):
@@ -39,3 +51,21 @@ class DataError(BayesCascadeError, ValueError):
 
 class ModelFileError(BayesCascadeError, ValueError):
     """A saved model cannot be read: truncated, edited, of another format."""
+
+
+class AcquisitionError(BayesCascadeError):
+    """A feature could not be fetched, or what was fetched could not be read.
+
+    Parameters
+    ----------
+    message : str
+    acquisition : Acquisition
+        What had been acquired, and paid, before.
+    """
+
+    def __init__(self, message: str, acquisition: "Acquisition") -> None:
+        super().__init__(message, acquisition)
+        self.acquisition = acquisition
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bayescascade.budget.acquisition import Acquisition, AcquisitionStep
     from bayescascade.budget.budget_tree import BudgetTree
     from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.forest import Forest
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from bayescascade.budget.tree_posterior import BudgetTreePosterior
 
 __all__ = [
+    "Acquisition",
+    "AcquisitionStep",
     "BudgetTree",
     "BudgetTreePosterior",
     "FeatureCosts",
@@ -31,6 +34,8 @@ __all__ = [
 _HOMES = {
     "BudgetTree": "bayescascade.budget.budget_tree",
     "BudgetTreePosterior": "bayescascade.budget.tree_posterior",
+    "Acquisition": "bayescascade.budget.acquisition",
+    "AcquisitionStep": "bayescascade.budget.acquisition",
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
     "PolynomialImpurity": "bayescascade.budget.impurities",

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.budget.acquisition import Acquisition, Fetch, PricedForest
 from bayescascade.budget.costs import CostItems, Costs, FeatureCosts
 from bayescascade.budget.encoding import Encoding
 from bayescascade.budget.forest import Forest
@@ -73,7 +74,22 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     Attributes
     ----------
     model_name : str
-        Name of the class in files.
+        Name of the class in files; `report.words.MODELS` says what it is called.
+    forest_ : Forest
+        The trees, over the columns of a matrix.
+    classes_ : (n_classes,) array
+        The labels, sorted.
+    costs_ : FeatureCosts
+    items_ : CostItems
+        What each feature costs.
+    validation_cost_ : float
+        Mean cost of the validation rows.
+    feature_shares_ : (n_features_in_,) float64
+        Share of the validation rows that acquire each feature.
+    item_shares_ : (n_items,) float64
+        Share of them that pay for each item of `items_`, a feature or a group.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
     """
 
     model_name: ClassVar[str]
@@ -85,7 +101,8 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     costs_: FeatureCosts
     items_: CostItems
     validation_cost_: float
-    validation_shares_: NDArray[np.float64]
+    feature_shares_: NDArray[np.float64]
+    item_shares_: NDArray[np.float64]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _encoding: Encoding
@@ -132,10 +149,11 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
 
     def _become(self, forest: Forest, validation_rows: NDArray[np.float32]) -> None:
         """Be fitted to a forest, and measure what it costs on rows of a matrix."""
-        paid = self._paid(forest.features_used(validation_rows))
+        used = self._used(forest.features_used(validation_rows))
+        paid = self.items_.paid(used)
         self.forest_ = forest
         self.validation_cost_ = float(self.items_.total(paid).mean())
-        self.validation_shares_ = paid.mean(axis=0)
+        self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
 
     def _set_columns(self, encoding: Encoding, costs: FeatureCosts, items: CostItems) -> None:
         self._encoding, self.costs_, self.items_ = encoding, costs, items
@@ -144,9 +162,11 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         if encoding.is_named:
             self.feature_names_in_ = np.array(encoding.columns, dtype=object)
 
-    def _paid(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the items that rows pay for, given which columns of the matrix they use."""
-        return self.items_.of_features(self._encoding.source).paid(used)
+    def _used(self, of_matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the features that rows use, given which columns of the matrix they do."""
+        starts = np.flatnonzero(np.diff(self._encoding.source, prepend=-1))
+        used: NDArray[np.bool_] = np.logical_or.reduceat(of_matrix, starts, axis=1)
+        return used
 
     # -- classifying -------------------------------------------------------------------------------
 
@@ -184,7 +204,8 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         Parameters and errors: see `predict`.
         """
         matrix = self._matrix(X)
-        return self.items_.total(self._paid(self.forest_.features_used(matrix)))
+        used = self._used(self.forest_.features_used(matrix))
+        return self.items_.total(self.items_.paid(used))
 
     def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
         """Return which features are acquired for each row, (n_rows, n_features) bool.
@@ -192,17 +213,58 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         It is a DataFrame if the features have names. Parameters and errors: see `predict`.
         """
         matrix = self._matrix(X)
-        of_matrix = self.forest_.features_used(matrix)
-        starts = np.flatnonzero(np.diff(self._encoding.source, prepend=-1))
-        used: NDArray[np.bool_] = np.logical_or.reduceat(of_matrix, starts, axis=1)
+        used = self._used(self.forest_.features_used(matrix))
         if not self._encoding.is_named:
             return used
         index = X.index if isinstance(X, pd.DataFrame) else None
         return pd.DataFrame(used, index=index, columns=list(self._encoding.columns))
 
+    def acquire(self, fetch: Fetch, max_cost: float | None = None) -> Acquisition:
+        """Acquire the features of one row step by step, only those that its paths need.
+
+        Parameters
+        ----------
+        fetch : function
+            Takes the name of a feature (its index if columns have none) and returns its value, None
+            or NaN if it is missing, which costs the same. It is called once for a feature, and
+            never for one that no tree asks for, so that it may buy the value, or ask a person.
+        max_cost : float >= 0, optional
+            Features that would bring the total above it are not acquired.
+
+        Returns
+        -------
+        Acquisition
+            The steps; printed, a table. When complete, its probabilities are those of
+            `predict_proba` and its total is that of `acquisition_cost`, to the last digit. Ctrl-C
+            ends it early; `Acquisition.resume` goes on.
+
+        Raises
+        ------
+        ParameterError
+            If `fetch` is no function or `max_cost` is out of its range.
+        AcquisitionError
+            If `fetch` raises an exception, which is its cause, or what it returns cannot be read.
+            It has the steps so far, which may be resumed.
+        """
+        check_is_fitted(self, "forest_")
+        forest = PricedForest(self.forest_, self._encoding, self.items_, self.classes_)
+        return forest.acquire(fetch, max_cost)
+
     def _matrix(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self, "forest_")
         return self._encoding.transform(X, type(self).__name__)
+
+    @property
+    def feature_texts(self) -> list[str]:
+        """What the features are called in text: their names, or "x3"."""
+        return self._encoding.names
+
+    def __str__(self) -> str:
+        if not hasattr(self, "forest_"):
+            return repr(self)
+        from bayescascade.report.budget_text import budgeted_text
+
+        return budgeted_text(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "cells_text",
+    "cost_texts",
     "count_texts",
     "density_text",
     "diagnostic_text",
@@ -41,6 +42,19 @@ def _count_text(count: float, decimals: int) -> str:
     if 0 < count < 0.5 * 10.0**-decimals:
         return significant_text(math.log(count), 2)
     return f"{count:,.{decimals}f}"
+
+
+def cost_texts(costs: Sequence[float]) -> list[str]:
+    """Return costs, finite and >= 0, all with as many decimals as their least ones need."""
+    least = min((cost for cost in costs if cost > 0), default=1.0)
+    is_whole = all(float(cost).is_integer() for cost in costs)
+    decimals = 0 if is_whole else 2 if least >= 0.1 else 4
+    return [
+        significant_text(math.log(cost), 2)
+        if cost >= _LARGEST_PLAIN or 0 < cost < 0.5 * 10.0**-decimals
+        else f"{cost:,.{decimals}f}"
+        for cost in costs
+    ]
 
 
 def share_text(probability: float) -> str:

@@ -23,6 +23,11 @@ MODELS = {
     "rule_classifier": "rule list classifier",
     "histogram": "smoothed histogram",
     "det": "density estimation tree",
+    "budgeted_forest": "budgeted forest",
+    "budget_prune": "budget-pruned forest",
+    "greedy_prune": "greedily pruned forest",
+    "cost_complexity_prune": "cost-complexity pruned forest",
+    "truncated_forest": "truncated forest",
 }
 """By the estimators' `model_name`; those without one are only compared with."""
 

@@ -20,15 +20,26 @@ COSTS = FeatureCosts(
 
 
 class PlainForest(BudgetedClassifier):
-    model_name: ClassVar[str] = "plain_forest"
+    model_name: ClassVar[str] = "plain forest"
 
-    def __init__(self, *, costs=None, n_estimators=10, max_depth=None, random_state=None):
+    def __init__(
+        self,
+        *,
+        costs=None,
+        n_estimators=10,
+        max_depth=None,
+        max_features="sqrt",
+        random_state=None,
+    ):
         store_parameters(self, locals())
 
     def fit(self, X, y, X_val=None, y_val=None):
         training = self._read_training(X, y, X_val, y_val)
         forest = RandomForestClassifier(
-            self.n_estimators, max_depth=self.max_depth, random_state=self.random_state
+            self.n_estimators,
+            max_depth=self.max_depth,
+            max_features=self.max_features,
+            random_state=self.random_state,
         ).fit(training.rows, training.labels)
         self._become(Forest.from_sklearn(forest), training.validation_rows)
         return self

@@ -1,0 +1,93 @@
+"""Budgeted classifiers and acquisitions as a person reads them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade.budget import FeatureCosts
+from bayescascade.report.acquisition_text import acquisition_text
+from bayescascade.report.budget_text import budgeted_text
+from bayescascade.report.layout import longest
+from bayescascade.report.numbers import cost_texts
+from tests.budget.fits import COSTS, PlainForest, diagnoses, patients
+
+
+@pytest.fixture
+def small():
+    """Return a forest of trees on blood sugar and then, for some rows, a scan; and its rows."""
+    sugar = np.repeat([1.0, 5.0], 40)
+    frame = pd.DataFrame({"age": 50, "sugar": sugar, "iron": 1.0, "scan": np.tile([0.0, 9.0], 40)})
+    label = np.where(sugar < 3, "well", np.where(frame["scan"] > 4, "very ill", "ill"))
+    costs = FeatureCosts(
+        {"scan": 22.75, "sugar": 1.5, "blood": 2.1}, groups={"blood": ["sugar", "iron"]}
+    )
+    # all columns are looked at for each split
+    model = PlainForest(costs=costs, n_estimators=3, max_features=None, random_state=0)
+    return model.fit(frame, label), frame
+
+
+MODEL = """\
+plain forest   3 trees   6 splits   mean depth 1.5   3 classes
+cost 14.97 a validation row on average   27.35 for all features
+
+acquired         cost      rows   spent
+scan            22.75    50.0 %   11.38
+blood (group)    2.10   100.0 %    2.10
+sugar            1.50   100.0 %    1.50
+never acquired: age, iron"""
+
+
+def test_a_model_tells_what_is_spent_on_what(small):
+    model, _ = small
+    assert str(model) == MODEL
+    assert "PlainForest(" in str(PlainForest())
+
+
+def test_steps_are_lines(small):
+    model, frame = small
+    acquisition = model.acquire(frame.iloc[-1].__getitem__)
+    lines = str(acquisition).split("\n")
+    assert lines[0] == "very ill 1   2 of 4 features acquired   cost 26.35"
+    assert [line.split() for line in lines[3:]] == [
+        ["feature", "value", "cost", "total", "waiting", "most", "probable"],
+        ["nothing", "yet", "3", *lines[4].split()[3:]],
+        ["sugar", "5", "3.60", "3.60", "3", *lines[5].split()[5:]],
+        ["scan", "9", "22.75", "26.35", "0", "very", "ill", "1"],
+    ]
+    stopped = model.acquire(frame.iloc[-1].__getitem__, max_cost=10)
+    assert "what is needed next would bring the cost above 10; trees wait for scan" in str(stopped)
+
+
+def test_lines_fit_the_terminal(rng):
+    frame = patients(rng)
+    y = diagnoses(frame, rng)
+    frame = frame.rename(columns={"scan": "a scan of everything between head and toe " * 3})
+    model = PlainForest(costs={"iron": 1e12, "age": 1e-7}, random_state=0).fit(frame, y)
+    row = frame.iloc[0].to_dict()
+    for width in (60, 80):
+        told = budgeted_text(model, width=width) + "\n"
+        told += acquisition_text(model.acquire(row.__getitem__), width=width)
+        assert max(longest([line]) for line in told.split("\n")) <= width
+    assert "\x1b[1m" in budgeted_text(model, color=True)
+    assert "\x1b[33m" in acquisition_text(model.acquire(row.__getitem__, 0), color=True)
+
+
+def test_costs_of_groups_are_told_beside_features(rng):
+    frame = patients(rng)
+    model = PlainForest(costs=COSTS, random_state=0).fit(frame, diagnoses(frame, rng))
+    assert "blood (group)    2.10" in str(model)
+    assert "age              0.00" in str(model)
+
+
+@pytest.mark.parametrize(
+    ("costs", "texts"),
+    [
+        ([], []),
+        ([0, 3, 1200], ["0", "3", "1,200"]),
+        ([0, 2.5, 1200], ["0.00", "2.50", "1,200.00"]),
+        ([0.0374, 9.282], ["0.0374", "9.2820"]),
+        ([1e-7, 1e12, 1.5], ["1.0e-7", "1.0e12", "1.5000"]),
+    ],
+)
+def test_costs_have_the_decimals_that_they_need(costs, texts):
+    assert cost_texts(costs) == texts
