@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.forest import Forest
     from bayescascade.budget.impurities import PolynomialImpurity
+    from bayescascade.budget.kept_splits import KeptSplits
     from bayescascade.budget.program import PruningProgram
-    from bayescascade.budget.pruning import Pruning
     from bayescascade.budget.pruning_posterior import PruningPosterior
     from bayescascade.budget.tree_posterior import BudgetTreePosterior
 
@@ -25,8 +25,8 @@ __all__ = [
     "BudgetTreePosterior",
     "FeatureCosts",
     "Forest",
+    "KeptSplits",
     "PolynomialImpurity",
-    "Pruning",
     "PruningPosterior",
     "PruningProgram",
 ]
@@ -38,8 +38,8 @@ _HOMES = {
     "AcquisitionStep": "bayescascade.budget.acquisition",
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
+    "KeptSplits": "bayescascade.budget.kept_splits",
     "PolynomialImpurity": "bayescascade.budget.impurities",
-    "Pruning": "bayescascade.budget.pruning",
     "PruningPosterior": "bayescascade.budget.pruning_posterior",
     "PruningProgram": "bayescascade.budget.program",
 }

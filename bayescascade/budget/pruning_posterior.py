@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.budget.kept_splits import KeptSplits
 from bayescascade.budget.kernels import cutting
-from bayescascade.budget.pruning import Pruning
 from bayescascade.budget.pruning_moves import MOVE_CLASSES
 from bayescascade.errors import ModelFileError
 from bayescascade.validation import check_real
@@ -58,27 +58,27 @@ class PruningPosterior:
 
     # -- the contract ------------------------------------------------------------------------------
 
-    def log_prior(self, state: Pruning) -> float:
+    def log_prior(self, state: KeptSplits) -> float:
         """Return 0, and -inf for what is no pruning: the objective carries everything."""
         return 0.0 if self.program.is_closed(state.kept) else -np.inf
 
-    def log_likelihood(self, state: Pruning) -> float:
+    def log_likelihood(self, state: KeptSplits) -> float:
         """Return ``-objective / temperature``, nats."""
         return -self.program.objective(state.kept, self.tradeoff) / self.temperature
 
-    def log_density(self, state: Pruning) -> float:
+    def log_density(self, state: KeptSplits) -> float:
         """Return ``-objective / temperature``, nats; -inf for what is no pruning."""
         return self.log_prior(state) + self.log_likelihood(state)
 
-    def initial_state(self, rng: np.random.Generator) -> Pruning:
+    def initial_state(self, rng: np.random.Generator) -> KeptSplits:
         """Return a random pruning: each split kept with one and the same random probability."""
         kept = rng.random(self.program.n_splits) < rng.random()
         inner = self.program.parent >= 0
         while not self.program.is_closed(kept):  # at most as often as the trees are deep
             kept[inner] &= kept[self.program.parent[inner]]
-        return Pruning(kept)
+        return KeptSplits(kept)
 
-    def moves(self) -> Mapping[str, Move[Pruning]]:
+    def moves(self) -> Mapping[str, Move[KeptSplits]]:
         """Return the moves by name, each with its exact Hastings ratio."""
         return {name: MOVE_CLASSES[name](self.program) for name in cutting.MOVES}
 
@@ -86,7 +86,7 @@ class PruningPosterior:
         """Return how often each move is tried."""
         return MOVE_WEIGHTS
 
-    def describe(self, state: Pruning) -> Mapping[str, float]:
+    def describe(self, state: KeptSplits) -> Mapping[str, float]:
         """Return objective, error, cost, number of splits kept, and of trees with any."""
         roots = self.program.parent < 0
         return {
@@ -98,8 +98,8 @@ class PruningPosterior:
         }
 
     def advance(
-        self, rng: np.random.Generator, state: Pruning, n_steps: int, inverse_temperature: float
-    ) -> tuple[Pruning, StepCounts[Pruning]]:
+        self, rng: np.random.Generator, state: KeptSplits, n_steps: int, inverse_temperature: float
+    ) -> tuple[KeptSplits, StepCounts[KeptSplits]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
         Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
@@ -114,7 +114,7 @@ class PruningPosterior:
             rng, self._arrays, work, n_steps, inverse_temperature / self.temperature,
             self._margin, self._move_cdf, proposed, accepted, best_kept,
         )  # fmt: skip
-        state, best = Pruning(work.kept), Pruning(best_kept)
+        state, best = KeptSplits(work.kept), KeptSplits(best_kept)
         return state, StepCounts(
             proposed=dict(zip(cutting.MOVES, proposed.tolist(), strict=True)),
             accepted=dict(zip(cutting.MOVES, accepted.tolist(), strict=True)),
@@ -123,14 +123,14 @@ class PruningPosterior:
             best_log_density=self.log_density(best),
         )
 
-    def encode_state(self, state: Pruning) -> object:
+    def encode_state(self, state: KeptSplits) -> object:
         """Return a pruning as JSON-ready data."""
         return state.to_dict()
 
-    def decode_state(self, encoded: Any) -> Pruning:
+    def decode_state(self, encoded: Any) -> KeptSplits:
         """Return the pruning that `encode_state` encoded; checked, as a file may be forged."""
         try:
-            state = Pruning.from_dict(encoded)
+            state = KeptSplits.from_dict(encoded)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"a stored pruning cannot be read: {error}") from error
         if state.kept.size != self.program.n_splits:

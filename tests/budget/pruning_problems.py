@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import samplers
+from bayescascade.budget.kept_splits import KeptSplits
 from bayescascade.budget.program import PruningProgram
-from bayescascade.budget.pruning import Pruning
 from bayescascade.budget.pruning_posterior import PruningPosterior
 from tests.rules.problems import without_hastings
 
@@ -92,9 +92,9 @@ class PruningProblem:
         return sorted(found, key=len)
 
     @cached_property
-    def prunings(self) -> list[Pruning]:
+    def prunings(self) -> list[KeptSplits]:
         n_splits = len(self.parent)
-        return [Pruning(np.isin(np.arange(n_splits), list(one))) for one in self.sets]
+        return [KeptSplits(np.isin(np.arange(n_splits), list(one))) for one in self.sets]
 
     def objective(self, kept: frozenset[int]) -> float:
         """Return error plus price of one set: the twin of `PruningProgram.objective`."""

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import samplers
+from bayescascade.budget.kept_splits import KeptSplits
 from bayescascade.budget.kernels.cutting import MOVES
-from bayescascade.budget.pruning import Pruning
 from bayescascade.errors import ModelFileError, ParameterError
 from tests.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
 from tests.statistical.chi_square import fits
@@ -28,7 +28,7 @@ def test_density_is_the_objective_over_the_temperature(problem):
 def test_a_split_below_a_cut_has_no_density():
     """No forest has such a split."""
     posterior = PAIR.posterior()
-    hanging = Pruning(np.array([False, True, False, False, False, False]))
+    hanging = KeptSplits(np.array([False, True, False, False, False, False]))
     assert posterior.log_density(hanging) == -math.inf
     assert posterior.log_prior(hanging) == -math.inf
 
@@ -97,7 +97,7 @@ def test_descriptions_are_those_of_the_program():
     """Each becomes a trace, and diagnostics are read off the objective's."""
     posterior = THREE.posterior()
     kept = np.array([True, False, True, True, False, False])
-    described = posterior.describe(Pruning(kept))
+    described = posterior.describe(KeptSplits(kept))
     assert described["objective"] == pytest.approx(THREE.objective(frozenset({0, 2, 3})))
     parts = described["error"] + THREE.tradeoff * described["cost"]
     assert parts == pytest.approx(described["objective"])
@@ -131,12 +131,12 @@ def test_forged_states_are_refused(encoded, message):
 
 def test_prunings_compare_by_their_splits():
     """Distinct draws are counted, and runs compared."""
-    one = Pruning(np.array([True, False]))
-    assert one == Pruning(np.array([True, False]))
-    assert one != Pruning(np.array([True, True]))
-    assert one != Pruning(np.array([True, False, False]))
+    one = KeptSplits(np.array([True, False]))
+    assert one == KeptSplits(np.array([True, False]))
+    assert one != KeptSplits(np.array([True, True]))
+    assert one != KeptSplits(np.array([True, False, False]))
     assert one != "pruning"
-    assert len({one, Pruning(np.array([True, False]))}) == 1
+    assert len({one, KeptSplits(np.array([True, False]))}) == 1
 
 
 def test_fingerprints_tell_programs_apart():

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Pruning"]
+__all__ = ["KeptSplits"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pruning:
+class KeptSplits:
     """A pruned forest, as the splits that it keeps.
 
     Parameters
@@ -31,18 +31,18 @@ class Pruning:
         """Number of splits kept."""
         return int(np.count_nonzero(self.kept))
 
-    def with_split(self, split: int, is_kept: bool) -> "Pruning":
+    def with_split(self, split: int, is_kept: bool) -> "KeptSplits":
         """Return the pruning that keeps this split, or does not, and is otherwise the same."""
         kept = self.kept.copy()
         kept[split] = is_kept
-        return Pruning(kept)
+        return KeptSplits(kept)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types: the number of splits, and 8 of them a byte, in hexadecimal."""
         return {"n_splits": self.kept.size, "kept": np.packbits(self.kept).tobytes().hex()}
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Pruning":
+    def from_dict(cls, record: Mapping[str, Any]) -> "KeptSplits":
         """Rebuild from what `to_dict` returned.
 
         Raises
@@ -57,7 +57,7 @@ class Pruning:
         return cls(np.unpackbits(packed, count=n_splits).astype(np.bool_))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Pruning):
+        if not isinstance(other, KeptSplits):
             return NotImplemented
         return np.array_equal(self.kept, other.kept)
 
