@@ -1,7 +1,7 @@
 """GREEDYTREE: trees grown by minimax cost-weighted impurity (Nan 2018, section 3.3).
 
 While a node's impurity ``F(S)`` is positive, it is split by the column and cut of least risk,
-``c(t) / (F(S) - max_i F(S_i))``. Columns are coded once for all trees, by the places of their
+``c(t)^b / (F(S) - max_i F(S_i))`` with ``b = 1``. Columns are coded once for all trees, by the places of their
 values among the distinct ones ("exact"), or among at most 255 bins of about equal numbers of rows
 ("histogram"); `kernels.growing_cuts` finds the best of all cuts in linear time. "random" looks at
 80, 40 or 20 cuts, at nodes of more than 2,000 rows, more than 500, or fewer, as in the thesis's
@@ -13,6 +13,11 @@ tells anything at all. Measured, that is ruinous: on covertype with a quarter of
 is taken only where it lessens the impurity at least as much as the column of least risk among the
 others, which is the rule here, it is 18 % in both. With positive costs and `reuse_is_free` false
 the rule is the thesis's own, and its bound on the cost holds.
+
+Costs that differ much leave a budget unspent: the cheapest columns divide a set about as well as
+any, and no others are ever taken. On covertype with random costs from 1 to 20, 40 trees cost 4 %
+of all features and err on 37 % of the rows; with ``b = 0.25``, 6 % and 24 %; with ``b = 0``, 27 %
+and 18 %. So ``b``, which gives the thesis's trees for costs ``c^b``, may be chosen.
 
 Values may be missing: those of a node go together to the side that makes the cut
 better, or right alone; where a column has none, later ones follow the greater weight. Ties of risk
@@ -98,6 +103,9 @@ class TreeGrower:
     items : CostItems
         What each column incurs.
     n_classes : int >= 2
+    cost_exponent : float >= 0
+        The power that the cost of a column is raised to: 1 is the thesis's, 0 makes all of a cost
+        alike.
     reuse_is_free : bool
         Whether a column costs nothing below a node that has paid for it, and for its groups.
     max_depth : int >= 0 or None
@@ -112,6 +120,7 @@ class TreeGrower:
     measure: ImpurityArrays
     items: CostItems
     n_classes: int
+    cost_exponent: float = 1.0
     reuse_is_free: bool = True
     max_depth: int | None = None
     max_features: int | None = None
@@ -142,7 +151,9 @@ class TreeGrower:
                 columns.codes, columns.starts, columns.lows, columns.highs, self.labels, weights
             ),
             self.measure,
-            GrowthCosts(items.costs, items.starts, items.items, self.reuse_is_free),
+            GrowthCosts(
+                items.costs, items.starts, items.items, self.cost_exponent, self.reuse_is_free
+            ),
             GrowthLimits(
                 n_rows if self.max_depth is None else self.max_depth,
                 n_columns if self.max_features is None else min(self.max_features, n_columns),

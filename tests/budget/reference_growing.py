@@ -71,7 +71,9 @@ def count(labels, weights, n_classes):
     )
 
 
-def greedy_tree(rows, labels, weights, n_classes, measure, items, *, tie, reuse_is_free, max_depth):
+def greedy_tree(
+    rows, labels, weights, n_classes, measure, items, *, tie, exponent, reuse_is_free, max_depth
+):
     """Return the tree grown on weighted rows.
 
     `items` gives for each column the pairs (item, cost) it incurs; `tie` is what decides among
@@ -89,6 +91,7 @@ def greedy_tree(rows, labels, weights, n_classes, measure, items, *, tie, reuse_
                 continue
             worse, worse_tie, threshold, missing_left = cut
             cost = sum(c for item, c in incurred if not (reuse_is_free and item in paid))
+            cost = cost**exponent if cost else 0.0
             gain = measure(counts) - worse
             splits.append((cost / gain, -gain, worse_tie, column, threshold, missing_left))
         if not splits:

@@ -58,6 +58,7 @@ def problems(draw):
         "impurity": impurity,
         "alpha": draw(st.sampled_from([0.0, 0.5, 1.0, 2.0])),
         "order": draw(st.integers(2, 3)),
+        "cost_exponent": draw(st.sampled_from([1.0, 1.0, 0.5, 0.0])),
         "reuse_is_free": draw(st.booleans()),
         "max_depth": draw(st.sampled_from([None, None, 0, 2])),
     }
@@ -70,7 +71,7 @@ def test_slow_twin(problem):
     weights = problem["weights"]
     if not any(weights):
         return
-    names = ("impurity", "alpha", "order", "reuse_is_free", "max_depth")
+    names = ("impurity", "alpha", "order", "cost_exponent", "reuse_is_free", "max_depth")
     grow = grower(
         problem["rows"],
         problem["labels"],
@@ -99,6 +100,7 @@ def test_slow_twin(problem):
         measure,
         [[(i, items.costs[i]) for i in items.of_column(j)] for j in range(items.n_columns)],
         tie=pairs if problem["impurity"] == "threshold_pairs" else lambda _: 0.0,
+        exponent=problem["cost_exponent"],
         reuse_is_free=problem["reuse_is_free"],
         max_depth=problem["max_depth"],
     )

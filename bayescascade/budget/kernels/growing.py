@@ -2,9 +2,9 @@
 
 A node of impurity ``F(S) > 0`` is split by the column, and its best cut, of least risk ::
 
-    R(t) = c(t) / (F(S) - max_i F(S_i))
+    R(t) = c(t)^b / (F(S) - max_i F(S_i))
 
-where ``c(t)`` is what the column costs and ``S_i`` the children. Of equal risks the split that
+where ``c(t)`` is what the column costs, ``b = 1`` in the thesis, and ``S_i`` the children. Of equal risks the split that
 lessens the impurity most is taken, then the fewest pairs in the worse child, then the first column.
 A free column is taken if it lessens the impurity at least as much as that split; see `growing`.
 """
@@ -174,12 +174,12 @@ def _mark_paid(costs, work, depth):
 
 @inner_kernel
 def _cost(costs, work, column):
-    """Sum up what a column costs at the node: its items that are not paid."""
+    """Sum up what a column costs at the node, its items that are not paid, to a power."""
     cost = 0.0
     for i in range(costs.starts[column], costs.starts[column + 1]):
         if not work.paid[costs.items[i]]:
             cost += costs.costs[costs.items[i]]
-    return cost
+    return cost**costs.exponent if cost > 0.0 else 0.0
 
 
 @inner_kernel

@@ -47,12 +47,14 @@ class GrowthCosts(NamedTuple):
     """What columns cost: the items each of them incurs, as in CostItems.
 
     costs (n_items,) float64 > 0; starts (d + 1,) int64 and items int64: column j incurs
-    items[starts[j]:starts[j + 1]]; reuse_is_free: whether items paid on the path cost nothing.
+    items[starts[j]:starts[j + 1]]; exponent >= 0: the power that costs are raised to;
+    reuse_is_free: whether items paid on the path cost nothing.
     """
 
     costs: Array
     starts: Array
     items: Array
+    exponent: float
     reuse_is_free: bool
 
 
