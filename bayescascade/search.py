@@ -12,9 +12,9 @@ import numpy as np
 import samplers
 from bayescascade.errors import ParameterError
 from bayescascade.posterior import Posterior
-from bayescascade.validation import check_choice, check_integer
+from bayescascade.validation import check_choice, check_integer, check_jobs
 
-__all__ = ["SAMPLED", "SEARCHES", "Search", "Seed", "default_steps", "most_blocks"]
+__all__ = ["SAMPLED", "SEARCHES", "Search", "Seed", "default_steps", "most_blocks", "seed_sequence"]
 
 S = TypeVar("S")
 
@@ -57,12 +57,9 @@ class Search:
         if self.n_steps is not None:
             check_integer("n_steps", self.n_steps, minimum=1)
         check_integer("n_chains", self.n_chains, minimum=1)
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs)
-            if self.n_jobs == 0:
-                raise ParameterError("n_jobs must be an integer other than 0 or None, got 0")
+        check_jobs(self.n_jobs)
         if not isinstance(self.random_state, np.random.Generator):
-            _seed_sequence(self.random_state)
+            seed_sequence(self.random_state)
         if not isinstance(self.checkpoint, str | PathLike | None):
             raise ParameterError(f"checkpoint must be a path or None, got {self.checkpoint!r}")
         if self.progress is not None and not callable(self.progress):
@@ -94,7 +91,7 @@ class Search:
             Where each chain starts; by default wherever the posterior says.
         """
         assert self.search in SAMPLED, "exact searches are each family's own"
-        annealing_seed, sampling_seed = _seed_sequence(self.random_state).spawn(2)
+        annealing_seed, sampling_seed = seed_sequence(self.random_state).spawn(2)
         checkpoint = None
         if self.checkpoint is not None:
             checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
@@ -147,7 +144,7 @@ class Search:
 
     def rng(self) -> np.random.Generator:
         """Return the generator of what is drawn without a chain."""
-        return np.random.default_rng(_seed_sequence(self.random_state).spawn(2)[1])
+        return np.random.default_rng(seed_sequence(self.random_state).spawn(2)[1])
 
     def sampled(self) -> "Search":
         """Return the search that "auto" stands for where nothing exact is cheap enough."""
@@ -168,7 +165,7 @@ def most_blocks(n_distinct: int) -> int:
     return max(_LEAST_BLOCKS, min(_MOST_BLOCKS, _MOST_BLOCKS * _MANY_ROWS // max(n_distinct, 1)))
 
 
-def _seed_sequence(random_state: Seed) -> np.random.SeedSequence:
+def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
     """Return the seed sequence of `random_state`; raises ParameterError if it is no seed."""
     if isinstance(random_state, np.random.SeedSequence):
         return random_state

@@ -15,7 +15,9 @@ from bayescascade.errors import DataError, ParameterError
 
 __all__ = [
     "check_choice",
+    "check_flag",
     "check_integer",
+    "check_jobs",
     "check_probability",
     "check_real",
     "check_weight_values",
@@ -102,6 +104,32 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> str:
         return value
     listed = ", ".join(repr(choice) for choice in choices)
     raise ParameterError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def check_flag(name: str, value: object) -> bool:
+    """Return `value` as a bool; numbers are not accepted, NumPy's truth values are.
+
+    Raises
+    ------
+    ParameterError
+        If it is no truth value.
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise ParameterError(f"{name} must be True or False, got {value!r}")
+
+
+def check_jobs(n_jobs: object) -> int | None:
+    """Return `n_jobs` as joblib takes it.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither None nor an integer other than 0.
+    """
+    if n_jobs is not None and check_integer("n_jobs", n_jobs) == 0:
+        raise ParameterError("n_jobs must be an integer other than 0 or None, got 0")
+    return None if n_jobs is None else int(n_jobs)  # type: ignore[call-overload]
 
 
 def check_weights(name: str, weights: ArrayLike, n_rows: int) -> NDArray[np.float64]:

@@ -8,7 +8,9 @@ import pytest
 from bayescascade.errors import DataError, ParameterError
 from bayescascade.validation import (
     check_choice,
+    check_flag,
     check_integer,
+    check_jobs,
     check_probability,
     check_real,
     check_weights,
@@ -119,3 +121,26 @@ def test_wrong_weights_are_named(weights: list[object], error: type, message: st
     with pytest.raises(error) as caught:
         check_weights("weights", array, 3)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_])
+def test_flags_become_bools(value: object) -> None:
+    """A NumPy truth value from a grid search must work as well as a Python one."""
+    checked = check_flag("flag", value)
+    assert checked == value
+    assert type(checked) is bool
+
+
+@pytest.mark.parametrize("value", [1, 0.0, "yes", None])
+def test_other_flags_are_named(value: object) -> None:
+    with pytest.raises(ParameterError, match=f"flag must be True or False, got {value!r}"):
+        check_flag("flag", value)
+
+
+def test_jobs() -> None:
+    """Joblib takes None and negative numbers, and fails with 0 only when it runs."""
+    assert check_jobs(None) is None
+    assert check_jobs(np.int64(-1)) == -1
+    for value in (0, 1.5):
+        with pytest.raises(ParameterError, match=f"n_jobs must be an integer.*, got {value!r}"):
+            check_jobs(value)

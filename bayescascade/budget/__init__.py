@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bayescascade.budget.acquisition import Acquisition, AcquisitionStep
     from bayescascade.budget.budget_tree import BudgetTree
+    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
     from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.forest import Forest
     from bayescascade.budget.impurities import PolynomialImpurity
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from bayescascade.budget.tree_posterior import BudgetTreePosterior
 
 __all__ = [
-    "Acquisition",
-    "AcquisitionStep",
     "BudgetTree",
     "BudgetTreePosterior",
+    "BudgetedForestClassifier",
     "FeatureCosts",
     "Forest",
     "KeptSplits",
@@ -34,8 +33,7 @@ __all__ = [
 _HOMES = {
     "BudgetTree": "bayescascade.budget.budget_tree",
     "BudgetTreePosterior": "bayescascade.budget.tree_posterior",
-    "Acquisition": "bayescascade.budget.acquisition",
-    "AcquisitionStep": "bayescascade.budget.acquisition",
+    "BudgetedForestClassifier": "bayescascade.budget.budgeted_forest",
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
     "KeptSplits": "bayescascade.budget.kept_splits",

@@ -1,11 +1,11 @@
 """GREEDYTREE: trees grown by minimax cost-weighted impurity (Nan 2018, section 3.3).
 
 While a node's impurity ``F(S)`` is positive, it is split by the column and cut of least risk,
-``c(t)^b / (F(S) - max_i F(S_i))`` with ``b = 1``. Columns are coded once for all trees, by the places of their
-values among the distinct ones ("exact"), or among at most 255 bins of about equal numbers of rows
-("histogram"); `kernels.growing_cuts` finds the best of all cuts in linear time. "random" looks at
-80, 40 or 20 cuts, at nodes of more than 2,000 rows, more than 500, or fewer, as in the thesis's
-experiments; they are drawn at the values of random rows.
+``c(t)^b / (F(S) - max_i F(S_i))`` with ``b = 1``. Columns are coded once for all trees, by the
+places of their values among the distinct ones ("exact"), or among at most 255 bins of about equal
+numbers of rows ("histogram"); `kernels.growing_cuts` finds the best of all cuts in linear time.
+"random" looks at 80, 40 or 20 cuts, at nodes of more than 2,000 rows, more than 500, or fewer, as
+in the thesis's experiments; they are drawn at the values of random rows.
 
 *Departures.* A column of no cost has no risk, so the rule above would split by it as long as it
 tells anything at all. Measured, that is ruinous: on covertype with a quarter of the columns free,
@@ -19,9 +19,9 @@ any, and no others are ever taken. On covertype with random costs from 1 to 20, 
 of all features and err on 37 % of the rows; with ``b = 0.25``, 6 % and 24 %; with ``b = 0``, 27 %
 and 18 %. So ``b``, which gives the thesis's trees for costs ``c^b``, may be chosen.
 
-Values may be missing: those of a node go together to the side that makes the cut
-better, or right alone; where a column has none, later ones follow the greater weight. Ties of risk
-are broken as `kernels.growing` says.
+Values may be missing: those of a node go together to the side that makes the cut better, or right
+alone; where a column has none, later ones follow the greater weight. Ties of risk are broken as
+`kernels.growing` says.
 """
 
 from dataclasses import dataclass

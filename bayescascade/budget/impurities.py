@@ -140,7 +140,7 @@ def impurity_arrays(
 
 
 def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> NDArray[np.float64]:
-    """Return the impurities of sets of examples, (n,) float64 >= 0.
+    """Return the impurities of sets of examples, (n,) float64 >= 0, infinite if they overflow.
 
     Parameters
     ----------
@@ -150,5 +150,6 @@ def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> NDArray[np.flo
     """
     checked = np.ascontiguousarray(counts, np.float64)
     values = np.empty(len(checked))
-    impurities(arrays, checked, values)
+    with np.errstate(over="ignore"):  # what overflows is infinite
+        impurities(arrays, checked, values)
     return values

@@ -2,10 +2,12 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from bayescascade.budget import BudgetedForestClassifier
 from tests.budget.fits import PlainForest
 
 ESTIMATORS = [
     PlainForest(n_estimators=3, random_state=0),
+    BudgetedForestClassifier(max_trees=3, random_state=0),
 ]
 
 

@@ -4,9 +4,10 @@ A node of impurity ``F(S) > 0`` is split by the column, and its best cut, of lea
 
     R(t) = c(t)^b / (F(S) - max_i F(S_i))
 
-where ``c(t)`` is what the column costs, ``b = 1`` in the thesis, and ``S_i`` the children. Of equal risks the split that
-lessens the impurity most is taken, then the fewest pairs in the worse child, then the first column.
-A free column is taken if it lessens the impurity at least as much as that split; see `growing`.
+where ``c(t)`` is what the column costs, ``b = 1`` in the thesis, and ``S_i`` the children. Of equal
+risks the split that lessens the impurity most is taken, then the fewest pairs in the worse child,
+then the first column. A free column is taken if it lessens the impurity at least as much as that
+split; see `growing`.
 """
 
 from typing import NamedTuple

@@ -1,0 +1,110 @@
+"""Trees are added while the budget lasts: Algorithm 2 of Nan (2018), BUDGETRF.
+
+Each tree is grown on as many rows as there are, drawn with replacement; the first one with which
+the mean cost of the validation rows passes the budget is left out, and ends the forest. A row pays
+for a feature once, however many trees read it, so costs never fall as trees are added.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from bayescascade.budget.forest import Forest
+from bayescascade.budget.growing import TreeGrower
+
+__all__ = ["GrownForest", "add_trees"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrownForest:
+    """Trees within a budget.
+
+    Parameters
+    ----------
+    trees : Forest or None
+        None if there is none.
+    costs : (n_trees,) float64 >= 0
+        Mean cost of the validation rows after each tree, not decreasing. If the first tree is
+        beyond the budget, its cost alone.
+    is_interrupted : bool
+        Whether Ctrl-C ended it.
+    """
+
+    trees: Forest | None
+    costs: NDArray[np.float64]
+    is_interrupted: bool = False
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees within the budget."""
+        return 0 if self.trees is None else self.trees.n_trees
+
+
+def add_trees(
+    grower: TreeGrower,
+    seeds: Sequence[np.random.SeedSequence],
+    validation_rows: NDArray[np.float32],
+    *,
+    budget: float | None,
+    bootstrap: bool,
+    n_jobs: int | None,
+) -> GrownForest:
+    """Grow trees until the mean cost passes the budget, or there are enough.
+
+    Parameters
+    ----------
+    grower : TreeGrower
+    seeds : sequence of SeedSequence
+        Of each tree, in order: the most that are grown, at least one.
+    validation_rows : (n_validation_rows, n_columns) float32
+    budget : float >= 0 or None
+        None is no limit.
+    bootstrap : bool
+        Whether each tree has its own draw of the rows; else it has each row once.
+    n_jobs : int or None
+        Trees grown at a time, in threads; no tree depends on it.
+    """
+    trees: list[Forest] = []
+    costs: list[float] = []
+    paid = np.zeros((len(validation_rows), grower.items.n_items), np.bool_)
+    is_interrupted = False
+    try:
+        for tree in _trees(grower, seeds, bootstrap, n_jobs):
+            paid |= grower.items.paid(tree.features_used(validation_rows))
+            cost = float(grower.items.total(paid).mean())
+            if budget is not None and cost > budget:
+                if not trees:
+                    return GrownForest(None, np.array([cost]))
+                break
+            trees.append(tree)
+            costs.append(cost)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    forest = Forest.concatenate(trees) if trees else None
+    return GrownForest(forest, np.array(costs), is_interrupted)
+
+
+def _trees(
+    grower: TreeGrower,
+    seeds: Sequence[np.random.SeedSequence],
+    bootstrap: bool,
+    n_jobs: int | None,
+) -> Iterator[Forest]:
+    """Yield trees in the order of their seeds, a few grown at a time."""
+    n_workers = effective_n_jobs(n_jobs)
+    with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
+        for start in range(0, len(seeds), n_workers):
+            few = seeds[start : start + n_workers]
+            yield from pool(delayed(_tree)(grower, one, bootstrap) for one in few)
+
+
+def _tree(grower: TreeGrower, seed: np.random.SeedSequence, bootstrap: bool) -> Forest:
+    rng = np.random.default_rng(seed)
+    n_rows = len(grower.labels)
+    weights = np.ones(n_rows)
+    if bootstrap:
+        weights = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows).astype(np.float64)
+    return grower.grow(rng, weights)

@@ -1,0 +1,305 @@
+"""BudgetRF: a forest that is grown for a budget (Nan 2018, chapter 3; Nan, Wang, Saligrama 2015).
+
+Trees that are cheap by construction, `growing`, are added until they cost too much, `adding`. What
+the thesis chooses on validation data, ``alpha``, and the exponent of costs, may be sequences.
+
+*Departures.* The classes' shares at the leaves are averaged; the thesis lets each tree vote.
+"""
+
+from collections.abc import Sequence
+from math import ceil, isqrt, log10
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.budget.adding import GrownForest, add_trees
+from bayescascade.budget.base import BudgetedClassifier, TrainingRows
+from bayescascade.budget.costs import Costs
+from bayescascade.budget.growing import MAX_BINS, THRESHOLDS, CodedColumns, TreeGrower
+from bayescascade.budget.impurities import Impurity, impurity_arrays, impurity_values
+from bayescascade.constructor import store_parameters
+from bayescascade.errors import ParameterError
+from bayescascade.search import Seed, seed_sequence
+from bayescascade.validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_jobs,
+    check_real,
+)
+
+__all__ = ["BudgetedForestClassifier", "GrowthAlternative"]
+
+
+class GrowthAlternative(NamedTuple):
+    """One of the forests that the parameters allow.
+
+    Parameters
+    ----------
+    alpha, cost_exponent : float
+    n_trees : int >= 0
+        Trees within the budget; 0 if the first one is beyond it.
+    cost : float
+        Mean cost of the validation rows; of the first tree, if it is beyond the budget.
+    error : float in [0, 1]
+        Share of validation rows that are classified wrongly; NaN without their labels, or a tree.
+    """
+
+    alpha: float
+    cost_exponent: float
+    n_trees: int
+    cost: float
+    error: float
+
+
+class BudgetedForestClassifier(BudgetedClassifier):
+    """Random forest whose trees are grown to acquire few features, within a budget.
+
+    Parameters
+    ----------
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+    budget : float >= 0 or None
+        The most that a row may cost, on average over the validation rows, where a feature is paid
+        once for all trees. None: as many trees as `max_trees`.
+    impurity : {"threshold_pairs", "powers"} or PolynomialImpurity
+        What a split lessens; see `bayescascade.budget.impurities`.
+    alpha : float >= 0, or sequence of them
+        Of "threshold_pairs": about so many examples of other classes are ignored at a leaf. Larger
+        values give smaller trees, more of which are within a budget.
+    order : int from 2 to 30
+        Of "powers".
+    cost_exponent : float >= 0, or sequence of them
+        The power of its cost that a feature is charged for in growing. 1 is the thesis's. Smaller
+        ones make costly features less unlikely: where costs differ much, 1 may never take them, and
+        leave most of a budget unspent. The budget is of the costs themselves.
+    max_trees : int >= 1
+    thresholds : {"exact", "histogram", "random"}
+        The cuts that are looked at: all of them; those between 255 quantiles; or 80, 40 or 20
+        random ones, as in the thesis's experiments.
+    reuse_is_free : bool
+        Whether a feature costs nothing below a split that has read it (nor its groups, for the
+        other members). Free features are preferred where they lessen the impurity as much as the
+        best of the others, so that of features with one cost and no groups the same ones are taken
+        either way, nearly. False is the thesis's.
+    max_features : int >= 1, "sqrt" or None
+        Columns looked at for each split, drawn at random. None: all of them, as in the thesis.
+    max_depth : int >= 1 or None
+    bootstrap : bool
+        Whether each tree is grown on as many rows as there are, drawn with replacement.
+    n_jobs : int or None
+        Trees grown at a time, in threads; the result does not depend on it.
+    random_state : int, SeedSequence, Generator or None
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The trees.
+    alpha_, cost_exponent_ : float
+        Those of the forest: of a sequence, the ones of least error on the validation rows, and of
+        equal errors, of least cost.
+    alternatives_ : tuple of GrowthAlternative
+        One for each `alpha` and `cost_exponent`, in their order.
+    cost_path_ : (n_trees,) float64
+        Mean cost of the validation rows after each tree.
+    is_interrupted_ : bool
+        Whether Ctrl-C ended `fit`; the forest is then the best of what had been grown.
+    classes_, costs_, items_, validation_cost_, validation_shares_, n_features_in_,
+    feature_names_in_
+        As of every `BudgetedClassifier`.
+
+    References
+    ----------
+    Nan, F. (2018). Learning to predict under a budget. PhD thesis, Boston University. Chapter 3.
+
+    Nan, F., Wang, J. and Saligrama, V. (2015). Feature-budgeted random forest. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade.budget import BudgetedForestClassifier
+    >>> X = np.random.default_rng(0).normal(size=(500, 20))
+    >>> y = X[:, 3] + X[:, 7] > 0
+    >>> model = BudgetedForestClassifier(budget=3.0, random_state=0).fit(X, y)
+    >>> bool(model.acquisition_cost(X).mean() <= 3.0)
+    True
+    """
+
+    model_name: ClassVar[str] = "budgeted_forest"
+
+    budget: float | None
+    impurity: Impurity
+    alpha: float | Sequence[float]
+    order: int
+    cost_exponent: float | Sequence[float]
+    max_trees: int
+    thresholds: str
+    reuse_is_free: bool
+    max_features: int | str | None
+    max_depth: int | None
+    bootstrap: bool
+    n_jobs: int | None
+    random_state: Seed
+
+    alpha_: float
+    cost_exponent_: float
+    alternatives_: tuple[GrowthAlternative, ...]
+    cost_path_: NDArray[np.float64]
+    is_interrupted_: bool
+
+    def __init__(
+        self,
+        *,
+        costs: Costs = None,
+        budget: float | None = None,
+        impurity: Impurity = "threshold_pairs",
+        alpha: float | Sequence[float] = 0.0,
+        order: int = 2,
+        cost_exponent: float | Sequence[float] = 1.0,
+        max_trees: int = 100,
+        thresholds: str = "exact",
+        reuse_is_free: bool = True,
+        max_features: int | str | None = None,
+        max_depth: int | None = None,
+        bootstrap: bool = True,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+    ) -> None:
+        store_parameters(self, locals())
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array or list of rows
+            Rows to learn from: numbers, truth values, text and categories; NaN or None is missing.
+        y : (n_rows,) array
+            Labels, of at least two classes.
+        X_val : as X, optional
+            Rows that costs are measured on. Without them those of `X` are, on which the cost is a
+            little smaller than on new rows.
+        y_val : (n_validation_rows,) array, optional
+            Their labels; needed to choose among several `alpha` or `cost_exponent`.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, `y_val` is missing and needed, or the budget is less
+            than the cheapest first tree costs; names that cost.
+        DataError
+            If the rows or labels cannot be used.
+        """
+        grid = self._check_parameters()
+        training = self._read_training(X, y, X_val, y_val)
+        if len(grid) > 1:
+            training.needed_validation_labels("several alpha or cost_exponent")
+        columns = CodedColumns.of(
+            training.rows, MAX_BINS if self.thresholds == "histogram" else None
+        )
+        seeds = seed_sequence(self.random_state).spawn(self.max_trees)
+        tried = []
+        for alpha, exponent in grid:
+            grown = add_trees(
+                self._grower(training, columns, alpha, exponent),
+                seeds,
+                training.validation_rows,
+                budget=self.budget,
+                bootstrap=self.bootstrap,
+                n_jobs=self.n_jobs,
+            )
+            tried.append((_alternative(alpha, exponent, grown, training), grown))
+            if grown.is_interrupted:
+                break
+        chosen, grown = self._choose(tried)
+        assert grown.trees is not None, "only forests are chosen"
+        self._become(grown.trees, training.validation_rows)
+        self.alpha_, self.cost_exponent_ = chosen.alpha, chosen.cost_exponent
+        self.alternatives_ = tuple(alternative for alternative, _ in tried)
+        self.cost_path_ = grown.costs
+        self.is_interrupted_ = tried[-1][1].is_interrupted
+        return self
+
+    def _check_parameters(self) -> list[tuple[float, float]]:
+        """Check all parameters; return each alpha with each cost_exponent."""
+        if self.budget is not None:
+            check_real("budget", self.budget, minimum=0.0)
+        check_integer("max_trees", self.max_trees, minimum=1)
+        check_choice("thresholds", self.thresholds, THRESHOLDS)
+        check_flag("reuse_is_free", self.reuse_is_free)
+        check_flag("bootstrap", self.bootstrap)
+        if self.max_features is not None and self.max_features != "sqrt":
+            check_integer('max_features, unless None or "sqrt",', self.max_features, minimum=1)
+        if self.max_depth is not None:
+            check_integer("max_depth", self.max_depth, minimum=1)
+        check_jobs(self.n_jobs)
+        alphas = _values("alpha", self.alpha)
+        return [(a, b) for a in alphas for b in _values("cost_exponent", self.cost_exponent)]
+
+    def _grower(
+        self, training: TrainingRows, columns: CodedColumns, alpha: float, exponent: float
+    ) -> TreeGrower:
+        n_rows, n_columns = training.rows.shape
+        measure = impurity_arrays(
+            self.impurity, alpha=alpha, order=self.order, n_classes=training.n_classes
+        )
+        (largest,) = impurity_values(measure, np.full((1, training.n_classes), float(n_rows)))
+        if not np.isfinite(largest):
+            raise ParameterError(
+                f"impurity must be finite for {n_rows:,} rows of each class, got {largest}"
+            )
+        drawn = isqrt(n_columns) if isinstance(self.max_features, str) else self.max_features
+        return TreeGrower(
+            columns,
+            training.labels,
+            measure,
+            training.items,
+            training.n_classes,
+            cost_exponent=exponent,
+            reuse_is_free=self.reuse_is_free,
+            max_depth=self.max_depth,
+            max_features=drawn,
+            has_stumps=self.thresholds == "random",
+        )
+
+    def _choose(
+        self, tried: Sequence[tuple[GrowthAlternative, GrownForest]]
+    ) -> tuple[GrowthAlternative, GrownForest]:
+        """Return the forest of least error, and of equals of least cost."""
+        within = [pair for pair in tried if pair[0].n_trees]
+        if within:
+            return min(within, key=lambda pair: (pair[0].error, pair[0].cost))
+        if tried[-1][1].is_interrupted:
+            raise KeyboardInterrupt
+        least = min(alternative.cost for alternative, _ in tried)
+        raise ParameterError(
+            f"budget must be >= {_rounded_up(least)}, the mean cost of the cheapest first tree, "
+            f"got {self.budget:g}"
+        )
+
+
+def _alternative(
+    alpha: float, exponent: float, grown: GrownForest, training: TrainingRows
+) -> GrowthAlternative:
+    cost = float(grown.costs[-1]) if len(grown.costs) else np.nan
+    error = np.nan
+    if grown.trees is not None and training.validation_labels is not None:
+        said = grown.trees.predict_proba(training.validation_rows).argmax(axis=1)
+        error = float(np.mean(said != training.validation_labels))
+    return GrowthAlternative(alpha, exponent, grown.n_trees, cost, error)
+
+
+def _values(name: str, value: float | Sequence[float]) -> tuple[float, ...]:
+    """Return a parameter that is a number >= 0 or several as a tuple."""
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
+        return (check_real(name, value, minimum=0.0),)
+    if not len(value):
+        raise ParameterError(f"{name} must be a number or at least one of them, got {value!r}")
+    return tuple(check_real(f"{name}[{i}]", one, minimum=0.0) for i, one in enumerate(value))
+
+
+def _rounded_up(cost: float) -> str:
+    """Return the least number of six digits or so that is not below a cost."""
+    scale = 10.0 ** (5 - max(ceil(log10(cost)), -300)) if cost > 0 else 1.0
+    return f"{ceil(cost * scale) / scale:.10g}"
