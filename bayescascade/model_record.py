@@ -4,7 +4,8 @@ The file holds no rows. Reading it runs nothing and trusts nothing: the schema, 
 every count are checked for consistency, and the log posterior is computed anew from the counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,14 @@ from bayescascade.summary import FitSummary
 if TYPE_CHECKING:
     from bayescascade.estimator import AnyEstimator
 
-__all__ = ["FORMAT", "NOT_SAVED", "VERSION", "model_from_record", "save_model"]
+__all__ = [
+    "FORMAT",
+    "NOT_SAVED",
+    "VERSION",
+    "contradictions_refused",
+    "model_from_record",
+    "save_model",
+]
 
 FORMAT = "bayescascade model"
 VERSION = 1
@@ -64,8 +72,15 @@ def model_from_record(cls: type[E], record: Mapping[str, Any]) -> E:
     ModelFileError
         If anything in the record is missing, of a wrong type, or contradicts the rest.
     """
-    try:
+    with contradictions_refused():
         return _restored(cls(**_parameters(cls, record)), record)
+
+
+@contextmanager
+def contradictions_refused() -> Iterator[None]:
+    """Raise ModelFileError for whatever reading a record raises that does not fit together."""
+    try:
+        yield
     except ModelFileError:
         raise
     except KeyError as error:

@@ -5,8 +5,10 @@ that it gets, and ends with `_become`.
 """
 
 from abc import ABC
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -22,9 +24,6 @@ from bayescascade.budget.forest import Forest
 from bayescascade.errors import DataError, ParameterError
 from bayescascade.labels import check_labels, find_classes
 from bayescascade.levels import level_text
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["BudgetedClassifier", "TrainingRows"]
 
@@ -75,6 +74,8 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     ----------
     model_name : str
         Name of the class in files; `report.words.MODELS` says what it is called.
+    is_classifier : bool
+        As of all models; it is.
     forest_ : Forest
         The trees, over the columns of a matrix.
     classes_ : (n_classes,) array
@@ -93,6 +94,7 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     """
 
     model_name: ClassVar[str]
+    is_classifier: ClassVar[bool] = True
 
     costs: Costs
 
@@ -167,6 +169,20 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         starts = np.flatnonzero(np.diff(self._encoding.source, prepend=-1))
         used: NDArray[np.bool_] = np.logical_or.reduceat(of_matrix, starts, axis=1)
         return used
+
+    # -- hooks for files ---------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        """Return fields of a saved file that only this class has, as plain JSON types."""
+        return {}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        """Become what `_own_record` told; KeyError, TypeError or ValueError says it is wrong."""
+
+    @classmethod
+    def _read_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return constructor parameters as they were, given what JSON made of them."""
+        return parameters
 
     # -- classifying -------------------------------------------------------------------------------
 
@@ -253,6 +269,32 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     def _matrix(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self, "forest_")
         return self._encoding.transform(X, type(self).__name__)
+
+    # -- files and text ----------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; `bayescascade.load` reads it back.
+
+        The file holds the forest, the costs and how cells are read, never rows; of a pruned forest
+        what is left. Writing is atomic: on any error the old file stays as it was.
+        """
+        from bayescascade.budget.model_record import save_model
+
+        check_is_fitted(self, "forest_")
+        save_model(self, path)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the model that a saved file's record describes; see `bayescascade.load`.
+
+        Raises
+        ------
+        ModelFileError
+            If the record is incomplete or contradicts itself.
+        """
+        from bayescascade.budget.model_record import model_from_record
+
+        return model_from_record(cls, record)
 
     @property
     def feature_texts(self) -> list[str]:

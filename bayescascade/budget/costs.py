@@ -10,7 +10,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +196,26 @@ class FeatureCosts:
             rows += [(member, "", group) for member in members]
         with replaced_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows([_HEADER, *rows])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the costs as plain JSON types."""
+        return {
+            "costs": [[key, cost] for key, cost in self.costs.items()],  # JSON's keys are text
+            "groups": {group: list(members) for group, members in self.groups.items()},
+            "default": self.default,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "FeatureCosts":
+        """Return the costs that `to_dict` told.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If the record is none; a ParameterError, which is a ValueError, if a cost is no cost.
+        """
+        costs = {key: cost for key, cost in record["costs"]}
+        return cls(costs, groups=record["groups"], default=record["default"])
 
 
 Costs: TypeAlias = (

@@ -1,0 +1,99 @@
+"""Saved budgeted classifiers come back the same, and forged ones are refused."""
+
+import copy
+import json
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from bayescascade.budget.model_record import model_record
+from bayescascade.errors import ModelFileError
+from tests.budget.fits import COSTS, PlainForest, diagnoses, patients
+from tests.forgeries import JUNK, at, places
+
+RNG = np.random.default_rng(31)
+FRAME = patients(RNG, 60)
+MODEL = PlainForest(costs=COSTS, n_estimators=2, max_depth=2, random_state=0)
+MODEL.fit(FRAME, diagnoses(FRAME, RNG))
+RECORD = json.loads(json.dumps(model_record(MODEL), allow_nan=False))
+
+
+def test_a_file_comes_back_the_same(tmp_path):
+    MODEL.save(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text())
+    model = PlainForest.from_record(record)
+    fresh = patients(RNG, 50, missing=0.1)
+    np.testing.assert_array_equal(model.predict_proba(fresh), MODEL.predict_proba(fresh))
+    np.testing.assert_array_equal(model.acquisition_cost(fresh), MODEL.acquisition_cost(fresh))
+    assert str(model) == str(MODEL)
+    assert (model.costs, model.n_estimators) == (COSTS, 2)
+    assert model.acquire(fresh.iloc[0].__getitem__).is_complete
+    assert model_record(model) == record
+
+
+def test_arrays_and_numeric_labels_come_back(rng):
+    X = rng.random((40, 3))
+    model = PlainForest(costs=[1, 2, 3]).fit(X, rng.integers(3, 5, 40))
+    read = PlainForest.from_record(json.loads(json.dumps(model_record(model), allow_nan=False)))
+    np.testing.assert_array_equal(read.predict(X), model.predict(X), strict=True)
+    np.testing.assert_array_equal(read.acquisition_cost(X), model.acquisition_cost(X))
+    assert not hasattr(read, "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("parameters", "n_trees"), 3, "a saved model's parameters must be max_depth"),
+        (("costs", "default"), -1, "default must be a finite number >= 0, got -1"),
+        (("costs", "groups"), {"blood": ["none"]}, "must be of the columns 'age', .* got 'none'"),
+        (("encoding", "columns", 0), "sex", "must be different names"),
+        (("classes", "values"), ["ill", "ill", "well"], "classes must be different"),
+        (("classes", "values"), ["ill", "well"], "counts must be finite numbers of shape"),
+        (("feature_shares",), [1.0], "feature_shares must be 8 numbers from 0 to 1"),
+        (("feature_shares", 0), 1.5, "feature_shares must be 8 numbers from 0 to 1"),
+        (("item_shares", 0), 0.123, "validation cost must follow from its shares"),
+        (("validation_cost",), "3", "validation cost must follow from its shares"),
+        (("forest", "feature", 0), 10, "a forest's feature must be integers from -1 to 9"),
+    ],
+)
+def test_contradictions_are_named(place, value, message):
+    record = copy.deepcopy(RECORD)
+    at(record, place[:-1])[place[-1]] = value
+    with pytest.raises(ModelFileError, match=message):
+        PlainForest.from_record(record)
+
+
+@pytest.mark.parametrize("field", [name for name in RECORD if name not in ("format", "version")])
+def test_missing_fields_are_named(field):
+    if field == "model":  # looked at by `load` alone
+        return
+    record = {name: value for name, value in RECORD.items() if name != field}
+    with pytest.raises(ModelFileError, match=f"must have the field '{field}'"):
+        PlainForest.from_record(record)
+
+
+PLACES = list(places(RECORD))
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_any_edit_is_refused_or_harmless(data):
+    """Kernels read what a file says without looking: nothing that is accepted may mislead them."""
+    record = copy.deepcopy(RECORD)
+    for _ in range(data.draw(st.integers(1, 2))):
+        place = data.draw(st.sampled_from(PLACES))
+        try:
+            at(record, place[:-1])[place[-1]] = data.draw(JUNK)
+        except (KeyError, IndexError, TypeError):
+            continue
+    try:
+        model = PlainForest.from_record(record)
+    except ModelFileError:
+        return
+    row = {name: None for name in FRAME}
+    if list(model.feature_names_in_) == list(FRAME):
+        assert np.isfinite(model.predict_proba(row)).all()
+        assert model.acquire(row.__getitem__).is_complete
+    str(model)
