@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bayescascade.budget.budget_tree import BudgetTree
     from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
     from bayescascade.budget.costs import FeatureCosts
+    from bayescascade.budget.curve import CostAccuracyCurve, CurvePoint, cost_accuracy_curve
     from bayescascade.budget.forest import Forest
     from bayescascade.budget.impurities import PolynomialImpurity
     from bayescascade.budget.kept_splits import KeptSplits
@@ -22,24 +23,30 @@ __all__ = [
     "BudgetTree",
     "BudgetTreePosterior",
     "BudgetedForestClassifier",
+    "CostAccuracyCurve",
+    "CurvePoint",
     "FeatureCosts",
     "Forest",
     "KeptSplits",
     "PolynomialImpurity",
     "PruningPosterior",
     "PruningProgram",
+    "cost_accuracy_curve",
 ]
 
 _HOMES = {
     "BudgetTree": "bayescascade.budget.budget_tree",
     "BudgetTreePosterior": "bayescascade.budget.tree_posterior",
     "BudgetedForestClassifier": "bayescascade.budget.budgeted_forest",
+    "CostAccuracyCurve": "bayescascade.budget.curve",
+    "CurvePoint": "bayescascade.budget.curve",
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
     "KeptSplits": "bayescascade.budget.kept_splits",
     "PolynomialImpurity": "bayescascade.budget.impurities",
     "PruningPosterior": "bayescascade.budget.pruning_posterior",
     "PruningProgram": "bayescascade.budget.program",
+    "cost_accuracy_curve": "bayescascade.budget.curve",
 }
 
 
