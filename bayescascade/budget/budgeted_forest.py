@@ -6,7 +6,7 @@ the thesis chooses on validation data, ``alpha``, and the exponent of costs, may
 *Departures.* The classes' shares at the leaves are averaged; the thesis lets each tree vote.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, isqrt, log10
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -17,7 +17,12 @@ from bayescascade.budget.adding import GrownForest, add_trees
 from bayescascade.budget.base import BudgetedClassifier, TrainingRows
 from bayescascade.budget.costs import Costs
 from bayescascade.budget.growing import MAX_BINS, THRESHOLDS, CodedColumns, TreeGrower
-from bayescascade.budget.impurities import Impurity, impurity_arrays, impurity_values
+from bayescascade.budget.impurities import (
+    Impurity,
+    PolynomialImpurity,
+    impurity_arrays,
+    impurity_values,
+)
 from bayescascade.constructor import store_parameters
 from bayescascade.errors import ParameterError
 from bayescascade.search import Seed, seed_sequence
@@ -27,6 +32,7 @@ from bayescascade.validation import (
     check_integer,
     check_jobs,
     check_real,
+    check_weight_values,
 )
 
 __all__ = ["BudgetedForestClassifier", "GrowthAlternative"]
@@ -105,9 +111,9 @@ class BudgetedForestClassifier(BudgetedClassifier):
         Mean cost of the validation rows after each tree.
     is_interrupted_ : bool
         Whether Ctrl-C ended `fit`; the forest is then the best of what had been grown.
-    classes_, costs_, items_, validation_cost_, validation_shares_, n_features_in_,
+    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
     feature_names_in_
-        As of every `BudgetedClassifier`.
+        As of every `BudgetedClassifier`. A model read from a file has no `alternatives_`.
 
     References
     ----------
@@ -220,6 +226,27 @@ class BudgetedForestClassifier(BudgetedClassifier):
         self.cost_path_ = grown.costs
         self.is_interrupted_ = tried[-1][1].is_interrupted
         return self
+
+    def _own_record(self) -> dict[str, Any]:
+        return {
+            "alpha": self.alpha_,
+            "cost_exponent": self.cost_exponent_,
+            "cost_path": self.cost_path_.tolist(),
+            "is_interrupted": self.is_interrupted_,
+        }
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        self.alpha_ = check_real("alpha", record["alpha"], minimum=0.0)
+        self.cost_exponent_ = check_real("cost_exponent", record["cost_exponent"], minimum=0.0)
+        self.cost_path_ = check_weight_values("cost_path", np.array(record["cost_path"]))
+        self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
+
+    @classmethod
+    def _read_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        impurity = parameters["impurity"]
+        if isinstance(impurity, dict):
+            impurity = PolynomialImpurity(**impurity)
+        return {**parameters, "impurity": impurity}
 
     def _check_parameters(self) -> list[tuple[float, float]]:
         """Check all parameters; return each alpha with each cost_exponent."""

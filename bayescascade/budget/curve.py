@@ -188,7 +188,8 @@ def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> Curve
         raise DataError(f"y_test must have a label per row, {len(predicted)}, got {len(truth)}")
     if not np.isin(truth, model.classes_).any():  # text against numbers, say
         raise DataError(
-            f"y_test must have classes of the classifiers, got {truth.tolist()[0]!r} in row 1, not one of "
+            "y_test must have classes of the classifiers, got "
+            f"{truth.tolist()[0]!r} in row 1, not one of "
             f"{', '.join(repr(label) for label in model.classes_.tolist())}"
         )
     cost, cost_error = _mean(np.asarray(model.acquisition_cost(X_test), np.float64))

@@ -6,6 +6,7 @@ follow from the shares of the rows that pay.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from bayescascade.budget.costs import FeatureCosts
 from bayescascade.budget.encoding import Encoding
 from bayescascade.budget.forest import Forest
+from bayescascade.budget.impurities import PolynomialImpurity
 from bayescascade.errors import ModelFileError
 from bayescascade.files import write_json
 from bayescascade.labels import classes_record, read_classes
@@ -44,7 +46,11 @@ def model_record(model: "BudgetedClassifier") -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "model": model.model_name,
-        "parameters": {name: value for name, value in parameters.items() if name not in _NOT_SAVED},
+        "parameters": {
+            name: asdict(value) if isinstance(value, PolynomialImpurity) else value
+            for name, value in parameters.items()
+            if name not in _NOT_SAVED
+        },
         "encoding": model._encoding.to_dict(),
         "costs": model.costs_.to_dict(),
         "classes": classes_record(model.classes_),

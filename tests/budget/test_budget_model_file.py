@@ -7,7 +7,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from sklearn.base import clone
 
+import bayescascade
+from bayescascade.budget import BudgetedForestClassifier, PolynomialImpurity
 from bayescascade.budget.model_record import model_record
 from bayescascade.errors import ModelFileError
 from tests.budget.fits import COSTS, PlainForest, diagnoses, patients
@@ -40,6 +43,29 @@ def test_arrays_and_numeric_labels_come_back(rng):
     np.testing.assert_array_equal(read.predict(X), model.predict(X), strict=True)
     np.testing.assert_array_equal(read.acquisition_cost(X), model.acquisition_cost(X))
     assert not hasattr(read, "feature_names_in_")
+
+
+SAVED = [
+    BudgetedForestClassifier(budget=30.0, costs=COSTS, max_trees=3, alpha=[2.0], random_state=0),
+    BudgetedForestClassifier(
+        impurity=PolynomialImpurity([1.0, 2.0], [[1, 1, 0], [0, 1, 2]]), max_depth=3, max_trees=2
+    ),
+]
+
+
+@pytest.mark.parametrize("model", SAVED, ids=lambda model: f"{model.model_name}")
+def test_every_estimator_is_loaded_as_it_was(model, tmp_path, rng):
+    """What it tells of itself beside its forest must come back as well."""
+    y = diagnoses(FRAME, rng)
+    model = clone(model).fit(FRAME, y, FRAME[:30], y[:30])
+    model.save(tmp_path / "model.json")
+    read = bayescascade.load(tmp_path / "model.json")
+    assert type(read) is type(model)
+    np.testing.assert_array_equal(read.predict_proba(FRAME), model.predict_proba(FRAME))
+    assert str(read) == str(model)
+    assert model_record(read) == model_record(model)
+    for name in model._own_record():
+        np.testing.assert_array_equal(getattr(read, f"{name}_"), getattr(model, f"{name}_"))
 
 
 @pytest.mark.parametrize(
