@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bayescascade.budget.forest import Forest
     from bayescascade.budget.impurities import PolynomialImpurity
     from bayescascade.budget.kept_splits import KeptSplits
+    from bayescascade.budget.near_optimal import NearOptimalPrunings, near_optimal
     from bayescascade.budget.program import PruningProgram
     from bayescascade.budget.pruning_posterior import PruningPosterior
     from bayescascade.budget.tree_posterior import BudgetTreePosterior
@@ -28,10 +29,12 @@ __all__ = [
     "FeatureCosts",
     "Forest",
     "KeptSplits",
+    "NearOptimalPrunings",
     "PolynomialImpurity",
     "PruningPosterior",
     "PruningProgram",
     "cost_accuracy_curve",
+    "near_optimal",
 ]
 
 _HOMES = {
@@ -43,10 +46,12 @@ _HOMES = {
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
     "KeptSplits": "bayescascade.budget.kept_splits",
+    "NearOptimalPrunings": "bayescascade.budget.near_optimal",
     "PolynomialImpurity": "bayescascade.budget.impurities",
     "PruningPosterior": "bayescascade.budget.pruning_posterior",
     "PruningProgram": "bayescascade.budget.program",
     "cost_accuracy_curve": "bayescascade.budget.curve",
+    "near_optimal": "bayescascade.budget.near_optimal",
 }
 
 

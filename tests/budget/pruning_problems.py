@@ -30,6 +30,7 @@ class PruningProblem:
     tradeoff: float = 0.3
     temperature: float = 0.06
     seed: int = 0
+    base_error: float = 0.5
 
     @property
     def parent(self) -> list[int]:
@@ -68,7 +69,7 @@ class PruningProblem:
             node=np.arange(n_splits, dtype=np.int32),
             parent=np.array(self.parent, np.int32),
             error_gain=np.array(self.record["gain"]),
-            base_error=0.5,
+            base_error=self.base_error,
             work=np.array(self.record["work"]),
             use_cost=np.array(self.record["price"], float),
             use_item=np.zeros(self.n_uses, np.int32),
@@ -98,7 +99,7 @@ class PruningProblem:
 
     def objective(self, kept: frozenset[int]) -> float:
         """Return error plus price of one set: the twin of `PruningProgram.objective`."""
-        total = 0.5
+        total = self.base_error
         for split in kept:
             total += self.tradeoff * self.record["work"][split] - self.record["gain"][split]
         for price, splits in zip(self.record["price"], self.record["asking"], strict=True):

@@ -1,0 +1,234 @@
+"""Which features are needed by prunings that are nearly as good as the best one.
+
+The best pruning pays for some features, but another one may pay for others and be as good as can be
+told. Chains sample the Gibbs posterior of prunings around the best one, at the temperature at which
+half of the draws are within a tolerance of its objective; what is said is said of these.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import samplers
+from bayescascade.budget.costs import CostItems
+from bayescascade.budget.kept_splits import KeptSplits
+from bayescascade.budget.program import PruningProgram
+from bayescascade.budget.pruning_posterior import PruningPosterior
+from bayescascade.errors import ParameterError
+from bayescascade.report.inference_data import Diagnostic, diagnose_array
+from bayescascade.report.near_optimal_text import near_optimal_text
+from bayescascade.search import Seed, seed_sequence
+from bayescascade.validation import check_integer, check_real
+
+__all__ = ["NearOptimalPrunings", "near_optimal"]
+
+_STEPS_PER_SPLIT, _LEAST_STEPS = 50, 20_000
+_HEATING_STEPS_PER_SPLIT = 4  # at each temperature tried
+_N_BISECTIONS = 3
+_HOTTEST = 1000.0  # times the excess allowed: if that is not hot enough, any pruning is near
+_SCATTER = 4.0  # times the temperature, from which chains cool down before they are sampled
+_SCATTER_STEPS_PER_SPLIT, _N_COOLINGS = 20, 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearOptimalPrunings:
+    """Draws of prunings whose objective is at most ``(1 + tolerance) * optimum``.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What may be paid for: features that cost something, and groups.
+    needed : (n_names,) float64
+        Probability that a near-optimal pruning makes any row pay for it.
+    shares : (n_names,) float64
+        Mean share of the rows that pay for it.
+    best_shares : (n_names,) float64
+        Share of the rows that pay for it in the best pruning.
+    prunings : tuple of KeptSplits
+        The draws within the tolerance, of all chains.
+    optimum : float
+        Objective of the best pruning.
+    tolerance : float > 0
+        Relative to `optimum`.
+    temperature : float > 0
+        Of the Gibbs posterior that was sampled; see `PruningPosterior`.
+    run : samplers.Run
+        All draws, whether or not they are within the tolerance, and their traces.
+    """
+
+    names: tuple[str, ...]
+    needed: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    best_shares: NDArray[np.float64]
+    prunings: tuple[KeptSplits, ...]
+    optimum: float
+    tolerance: float
+    temperature: float
+    run: samplers.Run[KeptSplits]
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """R-hat and effective sample size of the objective, over all draws."""
+        return diagnose_array(self.run.traces["objective"])
+
+    def __str__(self) -> str:
+        return near_optimal_text(self)
+
+
+def near_optimal(
+    program: PruningProgram,
+    items: CostItems,
+    best: NDArray[np.bool_],
+    tradeoff: float,
+    *,
+    tolerance: float = 0.01,
+    temperature: float | None = None,
+    n_steps: int | None = None,
+    n_draws: int = 250,
+    n_chains: int = 4,
+    n_jobs: int | None = None,
+    random_state: Seed = None,
+    progress: Callable[[samplers.Progress], object] | None = None,
+) -> NearOptimalPrunings:
+    """Sample prunings that are nearly as good as the best one.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    items : CostItems
+        What the program's uses are of.
+    best : (n_splits,) bool
+        The best pruning. Every chain is heated from there, then cooled, and then sampled.
+    tradeoff : float >= 0
+        At which it is the best one.
+    tolerance : float > 0
+        How much worse than its objective, relative to that, is nearly as good.
+    temperature : float > 0, optional
+        By default, the highest at which about half of the draws are within the tolerance.
+    n_steps : int >= 1, optional
+        Per chain; 50 for each split by default, and 20,000 at least.
+    n_draws, n_chains : int >= 1
+        Draws to keep of each chain, and chains.
+    n_jobs, random_state, progress
+        As for `samplers.metropolis`.
+
+    Returns
+    -------
+    NearOptimalPrunings
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, the best objective is 0, of which nothing can be a share, or
+        no draw is within the tolerance.
+    KeyboardInterrupt
+        If Ctrl-C comes before there are draws; later, it ends the chains.
+    """
+    check_real("tolerance", tolerance, above=0.0)
+    if temperature is not None:
+        check_real("temperature", temperature, above=0.0)
+    if n_steps is None:
+        n_steps = max(_LEAST_STEPS, _STEPS_PER_SPLIT * program.n_splits)
+    check_integer("n_steps", n_steps, minimum=1)
+    check_integer("n_chains", n_chains, minimum=1)
+    optimum = program.objective(best, tradeoff)
+    if optimum <= 0.0:
+        raise ParameterError(f"the best objective must be > 0 for a tolerance, got {optimum:g}")
+    heating, scattering, sampling = seed_sequence(random_state).spawn(3)
+    if temperature is None:
+        temperature = _temperature(program, best, tradeoff, tolerance * optimum, heating)
+    posterior = PruningPosterior(program, tradeoff, temperature)
+    scattered = samplers.anneal(
+        posterior,
+        n_steps=max(_LEAST_STEPS, _SCATTER_STEPS_PER_SPLIT * program.n_splits),
+        n_temperatures=_N_COOLINGS,
+        schedule=samplers.GeometricSchedule(_SCATTER, 1.0),
+        initial_states=[KeptSplits(best)] * n_chains,
+        n_chains=n_chains,
+        n_jobs=n_jobs,
+        seed=scattering,
+        progress=progress,
+    )
+    if scattered.interrupted:
+        raise KeyboardInterrupt
+    run = samplers.metropolis(
+        posterior,
+        n_steps=n_steps,
+        n_draws=n_draws,
+        initial_states=scattered.final_states,
+        n_chains=n_chains,
+        n_jobs=n_jobs,
+        seed=sampling,
+        progress=progress,
+    )
+    is_near = run.traces["objective"] <= (1.0 + tolerance) * optimum
+    draws = [state for chain in run.draws for state in chain]
+    prunings = tuple(state for state, near in zip(draws, is_near.ravel(), strict=True) if near)
+    if not prunings:
+        raise ParameterError(
+            f"temperature must be lower for any draw to be within {tolerance:g} of the best "
+            f"objective, got {temperature:g}"
+        )
+    shares = np.array([_shares(program, items, state.kept) for state in prunings])
+    return NearOptimalPrunings(
+        names=items.names,
+        needed=(shares > 0).mean(axis=0),
+        shares=shares.mean(axis=0),
+        best_shares=_shares(program, items, best),
+        prunings=prunings,
+        optimum=optimum,
+        tolerance=tolerance,
+        temperature=temperature,
+        run=run,
+    )
+
+
+def _temperature(
+    program: PruningProgram,
+    best: NDArray[np.bool_],
+    tradeoff: float,
+    excess: float,
+    seed: np.random.SeedSequence,
+) -> float:
+    """Return the highest temperature at which half of a chain is at most `excess` above the best.
+
+    A chain that starts in the best pruning is heated until it is not any more, each temperature
+    twice the one before; between the last two, the temperature is bisected.
+    """
+    rng = np.random.default_rng(seed)
+    posterior = PruningPosterior(program, tradeoff, excess)
+    optimum = program.objective(best, tradeoff)
+    n_steps = max(_LEAST_STEPS, _HEATING_STEPS_PER_SPLIT * program.n_splits) // 10
+
+    def heated(state: KeptSplits, temperature: float) -> tuple[KeptSplits, bool]:
+        above = []
+        for _ in range(10):
+            state, counts = posterior.advance(rng, state, n_steps, excess / temperature)
+            above.append(-counts.log_density * excess - optimum)
+        return state, float(np.median(above[5:])) <= excess
+
+    state = KeptSplits(best)
+    temperature = excess / max(1, program.n_splits)
+    while temperature < _HOTTEST * excess:
+        hotter, is_near = heated(state, 2.0 * temperature)
+        if not is_near:
+            break
+        state, temperature = hotter, 2.0 * temperature
+    for halving in range(1, _N_BISECTIONS + 1):
+        factor = 2.0**0.5**halving
+        hotter, is_near = heated(state, factor * temperature)
+        if is_near:
+            state, temperature = hotter, factor * temperature
+    return temperature
+
+
+def _shares(
+    program: PruningProgram, items: CostItems, kept: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return the share of the rows that pay for each item, (n_items,) float64."""
+    used = program.used(kept)
+    paid = np.bincount(program.use_item[used], program.use_cost[used], items.n_items)
+    shares: NDArray[np.float64] = paid / items.costs
+    return shares

@@ -1,0 +1,169 @@
+"""What prunings that are nearly as good as the best one pay for."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade.budget.costs import FeatureCosts
+from bayescascade.budget.forest import Forest
+from bayescascade.budget.near_optimal import near_optimal
+from bayescascade.budget.program import PruningProgram
+from bayescascade.errors import ParameterError
+from tests.budget.pruning_problems import DEEP, THREE, PruningProblem
+
+N_STEPS = 40_000
+
+WIDE = PruningProblem(
+    "wide", ((-1, 0, 1, 1, 0, 4, 5),) * 12, n_uses=60, tradeoff=0.05, base_error=9.0
+)
+
+
+def with_items(problem):
+    """Return the program whose use u is of item u % 3, and the items' costs, twice their shares."""
+    items = FeatureCosts(default=2.0).resolve(["age", "blood", "scan"])
+    use_item = np.arange(problem.n_uses, dtype=np.int32) % 3
+    return dataclasses.replace(problem.program, use_item=use_item), items
+
+
+def exact(problem, tolerance, temperature):
+    """Return, by listing them, what near-optimal prunings need and which shares of rows pay."""
+    objectives = np.array([problem.objective(kept) for kept in problem.sets])
+    is_near = objectives <= (1 + tolerance) * objectives.min()
+    weights = problem.probabilities(temperature) * is_near
+    weights /= weights.sum()
+    shares = np.zeros((len(problem.sets), 3))
+    for use, (price, splits) in enumerate(
+        zip(problem.record["price"], problem.record["asking"], strict=True)
+    ):
+        for row, kept in enumerate(problem.sets):
+            shares[row, use % 3] += price / 2.0 * bool(kept & set(splits))
+    return weights @ (shares > 0), weights @ shares, int(is_near.sum())
+
+
+def best_of(problem):
+    objectives = [problem.objective(kept) for kept in problem.sets]
+    return problem.prunings[int(np.argmin(objectives))].kept
+
+
+@pytest.mark.parametrize(("problem", "tolerance"), [(DEEP, 0.3), (THREE, 1.0)])
+def test_shares_are_those_of_all_near_optimal_prunings(problem, tolerance, rng):
+    """On problems this small they can all be listed."""
+    program, items = with_items(problem)
+    result = near_optimal(
+        program, items, best_of(problem), problem.tradeoff, tolerance=tolerance, temperature=0.2,
+        n_steps=N_STEPS, n_draws=1000, random_state=rng,
+    )  # fmt: skip
+    needed, shares, n_near = exact(problem, tolerance, 0.2)
+    error = 5 * 0.5 / math.sqrt(len(result.prunings) / 2)  # successive draws hardly correlate
+    np.testing.assert_allclose(result.needed, needed, atol=error)
+    np.testing.assert_allclose(result.shares, shares, atol=0.2 * error)
+    of_all, _, n_all = exact(problem, 1e9, 0.3)
+    assert np.abs(of_all - needed).max() > error  # the test can fail
+    assert len(set(result.prunings)) == n_near < n_all
+    assert result.diagnostic.is_fine
+    assert result.optimum == pytest.approx(min(map(problem.objective, problem.sets)))
+    assert result.best_shares.tolist() == pytest.approx(exact(problem, 1e-9, 0.2)[1].tolist())
+
+
+def test_temperature_leaves_about_half_of_the_draws_within_the_tolerance(rng):
+    """Colder chains would see less than was asked for, hotter ones waste their draws."""
+    items = FeatureCosts().resolve(["all"])
+    best = annealed_best(WIDE)
+    result = near_optimal(
+        WIDE.program, items, best, WIDE.tradeoff, tolerance=0.1, n_steps=N_STEPS, random_state=rng
+    )
+    excess = result.run.traces["objective"] / result.optimum - 1
+    assert excess.min() >= -1e-9
+    assert 0.05 < np.median(excess) < 0.12
+    assert np.all(program_objectives(WIDE, result.prunings) <= 1.1 * result.optimum)
+
+
+def program_objectives(problem, prunings):
+    values = [problem.program.objective(state.kept, problem.tradeoff) for state in prunings]
+    return np.array(values)
+
+
+def annealed_best(problem):
+    """Return the best pruning that cooling down finds."""
+    schedule = samplers.GeometricSchedule(100.0, 0.1)
+    posterior = problem.posterior(temperature=1e-3)
+    run = samplers.anneal(posterior, n_steps=200_000, n_chains=1, schedule=schedule, seed=0)
+    return run.best_state.kept
+
+
+def test_one_seed_is_one_result():
+    """Whatever the number of jobs."""
+    program, items = with_items(THREE)
+    settings = {"tolerance": 0.3, "n_steps": 2000, "n_draws": 20, "random_state": 5}
+    first = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
+    again = near_optimal(program, items, best_of(THREE), THREE.tradeoff, n_jobs=2, **settings)
+    assert first.run == again.run
+    assert first.temperature == again.temperature
+    np.testing.assert_array_equal(first.shares, again.shares)
+
+
+def test_prints_as_a_table(rng):
+    """What a user reads."""
+    program, items = with_items(THREE)
+    result = near_optimal(
+        program, items, best_of(THREE), THREE.tradeoff, tolerance=0.3, n_steps=5000,
+        random_state=rng,
+    )  # fmt: skip
+    result = dataclasses.replace(
+        result,
+        needed=np.array([0.25, 1.0, 0.0]),
+        shares=np.array([0.1, 0.5, 0.0]),
+        best_shares=np.array([0.0, 0.75, 0.0]),
+    )
+    lines = str(result).splitlines()
+    assert lines[0] == "near-optimal prunings: at most 30 % above the best objective"
+    assert f"{len(result.prunings):,} of 1,000 draws" in str(result)
+    assert lines[-4:] == [
+        "paid for   needed     rows   at best",
+        "blood           1   50.0 %    75.0 %",
+        "age          0.25   10.0 %     0.0 %",
+        "never paid for: scan",
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tolerance": 0.0}, "tolerance must be a finite number > 0, got 0.0"),
+        ({"temperature": -1.0}, "temperature must be a finite number > 0, got -1.0"),
+        ({"n_steps": 0}, "n_steps must be an integer >= 1, got 0"),
+        ({"n_chains": 0}, "n_chains must be an integer >= 1, got 0"),
+        ({"random_state": "x"}, "random_state must be an integer >= 0, got 'x'"),
+    ],
+)
+def test_impossible_parameters_are_refused(settings, message):
+    """At once, by name."""
+    program, items = with_items(THREE)
+    with pytest.raises(ParameterError, match=message):
+        near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
+
+
+def test_a_temperature_that_is_too_high_is_refused():
+    """Shares of no draws at all are nothing to print."""
+    items = FeatureCosts().resolve(["all"])
+    with pytest.raises(ParameterError, match=r"temperature must be lower .* got 100"):
+        near_optimal(
+            WIDE.program, items, annealed_best(WIDE), WIDE.tradeoff, tolerance=1e-6,
+            temperature=100.0, n_steps=1000, n_draws=10, random_state=0,
+        )  # fmt: skip
+
+
+def test_an_objective_of_zero_is_refused():
+    """Nothing is one percent worse than nothing."""
+    forest = Forest.from_preorder(
+        np.array([0, -1, -1], np.int32), np.array([0.5, 0.0, 0.0]), np.zeros(3, bool),
+        np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]),
+    )  # fmt: skip
+    items = FeatureCosts(default=0.0).resolve([0])
+    program = PruningProgram.of(forest, items, np.array([[0.0], [1.0]], np.float32))
+    with pytest.raises(ParameterError, match="the best objective must be > 0 for a tolerance"):
+        near_optimal(program, items, np.array([True]), 0.1)
