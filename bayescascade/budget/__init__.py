@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bayescascade.budget.forest import Forest
     from bayescascade.budget.impurities import PolynomialImpurity
     from bayescascade.budget.kept_splits import KeptSplits
-    from bayescascade.budget.near_optimal import NearOptimalPrunings, near_optimal
+    from bayescascade.budget.near_optimal import NearOptimalPrunings
     from bayescascade.budget.program import PruningProgram
     from bayescascade.budget.pruning_posterior import PruningPosterior
     from bayescascade.budget.tree_posterior import BudgetTreePosterior
@@ -34,7 +34,6 @@ __all__ = [
     "PruningPosterior",
     "PruningProgram",
     "cost_accuracy_curve",
-    "near_optimal",
 ]
 
 _HOMES = {
@@ -51,7 +50,6 @@ _HOMES = {
     "PruningPosterior": "bayescascade.budget.pruning_posterior",
     "PruningProgram": "bayescascade.budget.program",
     "cost_accuracy_curve": "bayescascade.budget.curve",
-    "near_optimal": "bayescascade.budget.near_optimal",
 }
 
 
