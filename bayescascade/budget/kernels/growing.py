@@ -28,7 +28,7 @@ from bayescascade.budget.kernels.impurity import ImpurityArrays, impurity
 
 __all__ = ["grow"]
 
-START, END, DEPTH = range(3)  # columns of `pending`
+START, END, DEPTH, N_CONSTANT = range(4)  # columns of `pending`
 GREATEST = float(np.finfo(np.float32).max)
 
 
@@ -51,14 +51,24 @@ def grow(
         if data.weights[row] > 0.0:
             work.rows[n_rows] = row
             n_rows += 1
-    start, end, depth = 0, n_rows, 0
+    start, end, depth, n_constant = 0, n_rows, 0, 0
     n_nodes, n_pending = 0, 0
     while True:
         node = n_nodes
         n_nodes += 1
         _count(data, work, start, end, nodes.counts[node])
-        split = _best_split(
-            rng, data, measure, costs, limits, work, nodes.counts[node], start, end, depth
+        split, n_constant = _best_split(
+            rng,
+            data,
+            measure,
+            costs,
+            limits,
+            work,
+            nodes.counts[node],
+            start,
+            end,
+            depth,
+            n_constant,
         )
         nodes.feature[node] = split.column
         nodes.missing_left[node] = split.is_left
@@ -71,6 +81,7 @@ def grow(
             work.pending[n_pending, START] = middle
             work.pending[n_pending, END] = end
             work.pending[n_pending, DEPTH] = depth
+            work.pending[n_pending, N_CONSTANT] = n_constant
             n_pending += 1
             end = middle
             continue
@@ -80,6 +91,7 @@ def grow(
         start = work.pending[n_pending, START]
         end = work.pending[n_pending, END]
         depth = work.pending[n_pending, DEPTH]
+        n_constant = work.pending[n_pending, N_CONSTANT]
 
 
 @inner_kernel
@@ -106,21 +118,21 @@ class _Split(NamedTuple):
 
 
 @inner_kernel
-def _best_split(rng, data, measure, costs, limits, work, counts, start, end, depth):
-    """Find the split of a node; its column is -1 if the node is a leaf.
+def _best_split(rng, data, measure, costs, limits, work, counts, start, end, depth, n_constant):
+    """Find the split of a node, whose column is -1 if the node is a leaf, and count constants.
 
-    Of a random part of the columns, at least one that lessens the impurity is among those looked at
-    if there is any.
+    Columns that do not vary at a node, the first n_constant, are not looked at below it. Of a
+    random part of the others, at least one lessens the impurity if any of them does.
     """
     none = _Split(np.inf, 0.0, 0.0, -1, 0, 0, False)
     whole = impurity(measure, counts)
     if whole <= 0.0 or depth >= limits.max_depth:
-        return none
+        return none, n_constant
     paid, free = none, none
     _mark_paid(costs, work, depth)
     n_columns = data.codes.shape[0]
     n_looked = 0
-    for k in range(n_columns):
+    for k in range(n_constant, n_columns):
         if limits.max_features < n_columns:
             if n_looked >= limits.max_features and max(paid.column, free.column) >= 0:
                 break
@@ -134,7 +146,12 @@ def _best_split(rng, data, measure, costs, limits, work, counts, start, end, dep
         worse, tie, low, high, is_left, varies = best_cut(
             rng, data, measure, work, column, start, end, counts, limits.has_stumps
         )
-        n_looked += varies
+        if not varies:
+            work.columns[k] = work.columns[n_constant]
+            work.columns[n_constant] = column
+            n_constant += 1
+            continue
+        n_looked += 1
         gain = whole - worse
         if gain > 0.0:
             split = _Split(cost / gain, gain, tie, column, low, high, is_left)
@@ -147,7 +164,7 @@ def _best_split(rng, data, measure, costs, limits, work, counts, start, end, dep
     if best.column >= 0 and not _any_missing(data, work, best.column, start, end):
         mostly = _goes_left_mostly(data, work, best.column, best.low, start, end)
         best = _Split(best.risk, best.gain, best.tie, best.column, best.low, best.high, mostly)
-    return best
+    return best, n_constant
 
 
 @inner_kernel

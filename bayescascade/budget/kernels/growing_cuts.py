@@ -19,6 +19,9 @@ from bayescascade.budget.kernels.impurity import impurity, pairs
 
 __all__ = ["best_cut"]
 
+PLACE_BITS = 32  # of a row of `part`: its place among the node's rows, below its code
+PLACE = (1 << PLACE_BITS) - 1
+
 
 @inner_kernel
 def best_cut(rng, data, measure, work, column, start, end, totals, has_stumps):
@@ -61,9 +64,7 @@ def _gather(data, work, column, start, end):
         if code == MISSING:
             work.missing[work.labels[i]] += work.weights[i]
             continue
-        work.part_codes[n_rows] = code
-        work.part_labels[n_rows] = work.labels[i]
-        work.part_weights[n_rows] = work.weights[i]
+        work.part[n_rows] = (code << PLACE_BITS) | i
         n_rows += 1
         low = min(low, code)
         high = max(high, code)
@@ -96,7 +97,8 @@ def _bisect(measure, work, n_rows, low, high, totals, n_stumps):
         middle, below, above = _part(work, first, last, cut)
         _copy(work.left, work.trial)
         for i in range(first, middle):
-            work.trial[work.part_labels[i]] += work.part_weights[i]
+            place = work.part[i] & PLACE
+            work.trial[work.labels[place]] += work.weights[place]
         for label in range(totals.shape[0]):
             work.right[label] = totals[label] - work.trial[label]
         left, right = impurity(measure, work.trial), impurity(measure, work.right)
@@ -132,21 +134,19 @@ def _part(work, first, last, cut):
 
     Returns where the others start, the greatest code of the former, and the least of the latter.
     """
-    codes, labels, weights = work.part_codes, work.part_labels, work.part_weights
+    part = work.part
     below, above = np.int64(MISSING), np.int64(np.iinfo(np.int32).max)
-    i, j = first, last - 1
-    while i <= j:
-        code = np.int64(codes[i])
-        if code <= cut:
-            below = max(below, code)
-            i += 1
-            continue
-        above = min(above, code)
-        codes[i], codes[j] = codes[j], codes[i]
-        labels[i], labels[j] = labels[j], labels[i]
-        weights[i], weights[j] = weights[j], weights[i]
-        j -= 1
-    return i, below, above
+    middle = first
+    for i in range(first, last):  # without branches, which nothing could predict
+        row = part[i]
+        code = row >> PLACE_BITS
+        goes_left = code <= cut
+        below = max(below, code if goes_left else np.int64(MISSING))
+        above = min(above, above if goes_left else code)
+        part[i] = part[middle]
+        part[middle] = row
+        middle += goes_left
+    return middle, below, above
 
 
 @inner_kernel
@@ -154,7 +154,7 @@ def _draw_stumps(rng, work, n_rows, n_examples):
     """Draw cuts above the values of random rows, ascending; their number is the thesis's."""
     n_stumps = 80 if n_examples > 2000 else 40 if n_examples > 500 else 20
     for i in range(n_stumps):
-        code = work.part_codes[np.int64(rng.random() * n_rows)]
+        code = work.part[np.int64(rng.random() * n_rows)] >> PLACE_BITS
         j = i
         while j > 0 and work.stumps[j - 1] > code:
             work.stumps[j] = work.stumps[j - 1]

@@ -83,21 +83,18 @@ class Work(NamedTuple):
     """What a tree is grown with; s is the largest number of stumps.
 
     rows, kept (n,) int32: the rows, those of a node in one stretch, and room to divide one;
-    labels (n,) int64 and weights (n,) float64: of the rows of the node at hand; part_codes (n,)
-    int32, part_labels (n,) int64, part_weights (n,) float64: those of them that are not missing in
-    the column at hand. left, right, trial, missing (k,) float64: class counts. columns (d,) int64:
-    the columns in the order they are looked at. path (n,) int32: the columns of the node's
-    ancestors; paid (n_items,) bool: the items that they incur. pending (n, 3) int64: the right
-    children that are yet to be grown: start, end, depth. stumps (s,) int32.
+    labels (n,) int64 and weights (n,) float64: of the rows of the node at hand; part (n,) int64:
+    those of them that are not missing in the column at hand, code and place in one number. left, right, trial, missing (k,) float64: class counts. columns (d,) int64:
+    the columns in the order they are looked at, first those known not to vary. path (n,) int32: the columns of the node's
+    ancestors; paid (n_items,) bool: the items that they incur. pending (n, 4) int64: the right
+    children that are yet to be grown: start, end, depth, and how many columns are known not to vary. stumps (s,) int32.
     """
 
     rows: Array
     kept: Array
     labels: Array
     weights: Array
-    part_codes: Array
-    part_labels: Array
-    part_weights: Array
+    part: Array
     left: Array
     right: Array
     trial: Array
@@ -126,9 +123,7 @@ def new_work(n_rows: int, n_columns: int, n_classes: int, n_items: int) -> Work:
         kept=np.empty(n_rows, np.int32),
         labels=np.empty(n_rows, np.int64),
         weights=np.empty(n_rows),
-        part_codes=np.empty(n_rows, np.int32),
-        part_labels=np.empty(n_rows, np.int64),
-        part_weights=np.empty(n_rows),
+        part=np.empty(n_rows, np.int64),
         left=np.empty(n_classes),
         right=np.empty(n_classes),
         trial=np.empty(n_classes),
@@ -136,6 +131,6 @@ def new_work(n_rows: int, n_columns: int, n_classes: int, n_items: int) -> Work:
         columns=np.arange(n_columns),
         path=np.empty(n_rows, np.int32),
         paid=np.empty(n_items, np.bool_),
-        pending=np.empty((n_rows, 3), np.int64),
+        pending=np.empty((n_rows, 4), np.int64),
         stumps=np.empty(MOST_STUMPS, np.int32),
     )
