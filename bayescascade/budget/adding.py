@@ -7,6 +7,7 @@ for a feature once, however many trees read it, so costs never fall as trees are
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -16,6 +17,9 @@ from bayescascade.budget.forest import Forest
 from bayescascade.budget.growing import TreeGrower
 
 __all__ = ["GrownForest", "add_trees"]
+
+_Tree: TypeAlias = tuple[Forest, NDArray[np.bool_]]
+"""A tree, and the items that each validation row pays for in it, (n_rows, n_items)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +76,8 @@ def add_trees(
     paid = np.zeros((len(validation_rows), grower.items.n_items), np.bool_)
     is_interrupted = False
     try:
-        for tree in _trees(grower, seeds, bootstrap, n_jobs):
-            paid |= grower.items.paid(tree.features_used(validation_rows))
+        for tree, paid_by_tree in _trees(grower, seeds, validation_rows, bootstrap, n_jobs):
+            paid |= paid_by_tree
             cost = float(grower.items.total(paid).mean())
             if budget is not None and cost > budget:
                 if not trees:
@@ -90,21 +94,28 @@ def add_trees(
 def _trees(
     grower: TreeGrower,
     seeds: Sequence[np.random.SeedSequence],
+    validation_rows: NDArray[np.float32],
     bootstrap: bool,
     n_jobs: int | None,
-) -> Iterator[Forest]:
+) -> Iterator[_Tree]:
     """Yield trees in the order of their seeds, a few grown at a time."""
     n_workers = effective_n_jobs(n_jobs)
     with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
         for start in range(0, len(seeds), n_workers):
             few = seeds[start : start + n_workers]
-            yield from pool(delayed(_tree)(grower, one, bootstrap) for one in few)
+            yield from pool(delayed(_grow)(grower, one, validation_rows, bootstrap) for one in few)
 
 
-def _tree(grower: TreeGrower, seed: np.random.SeedSequence, bootstrap: bool) -> Forest:
+def _grow(
+    grower: TreeGrower,
+    seed: np.random.SeedSequence,
+    validation_rows: NDArray[np.float32],
+    bootstrap: bool,
+) -> _Tree:
     rng = np.random.default_rng(seed)
     n_rows = len(grower.labels)
     weights = np.ones(n_rows)
     if bootstrap:
         weights = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows).astype(np.float64)
-    return grower.grow(rng, weights)
+    tree = grower.grow(rng, weights)
+    return tree, grower.items.paid(tree.features_used(validation_rows))

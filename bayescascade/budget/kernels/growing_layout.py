@@ -84,10 +84,12 @@ class Work(NamedTuple):
 
     rows, kept (n,) int32: the rows, those of a node in one stretch, and room to divide one;
     labels (n,) int64 and weights (n,) float64: of the rows of the node at hand; part (n,) int64:
-    those of them that are not missing in the column at hand, code and place in one number. left, right, trial, missing (k,) float64: class counts. columns (d,) int64:
-    the columns in the order they are looked at, first those known not to vary. path (n,) int32: the columns of the node's
+    those of them that are not missing in the column at hand, code and place in one number. left,
+    right, trial, missing (k,) float64: class counts. columns (d,) int64: the columns in the order
+    they are looked at, first those known not to vary. path (n,) int32: the columns of the node's
     ancestors; paid (n_items,) bool: the items that they incur. pending (n, 4) int64: the right
-    children that are yet to be grown: start, end, depth, and how many columns are known not to vary. stumps (s,) int32.
+    children that are yet to be grown: start, end, depth, and how many columns are known not to
+    vary. stumps (s,) int32.
     """
 
     rows: Array
