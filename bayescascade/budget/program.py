@@ -167,6 +167,11 @@ class PruningProgram:
         """Number of trees."""
         return self.tree_starts.size - 1
 
+    @property
+    def edge_split(self) -> NDArray[np.int32]:
+        """Split that asks for each of `edge_use`, (n_edges,) int32."""
+        return np.repeat(np.arange(self.n_splits, dtype=np.int32), np.diff(self.edge_starts))
+
     def objective(self, kept: Bools, tradeoff: float) -> float:
         """Return the value of (IP): error + tradeoff x cost."""
         return self.error(kept) + tradeoff * self.cost(kept)
@@ -182,7 +187,7 @@ class PruningProgram:
     def used(self, kept: Bools) -> Bools:
         """Return which uses are paid for, (n_uses,) bool."""
         used = np.zeros(self.n_uses, np.bool_)
-        used[self.edge_use[np.repeat(kept, np.diff(self.edge_starts))]] = True
+        used[self.edge_use[kept[self.edge_split]]] = True
         return used
 
     def is_closed(self, kept: Bools) -> bool:
