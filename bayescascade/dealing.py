@@ -7,13 +7,15 @@ whole number goes to one part, as one piece.
 
 import dataclasses
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.table import Table
 
-__all__ = ["deal", "with_weights"]
+__all__ = ["deal", "deal_by_class", "with_weights"]
 
 _MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
 
@@ -49,6 +51,31 @@ def deal(
     for row in np.flatnonzero(fractions):
         dealt[rng.integers(n_parts), row] += fractions[row]
     return dealt
+
+
+def deal_by_class(
+    labels: NDArray[Any], shares: Sequence[float], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Deal rows into parts at random, of each class the same share.
+
+    Parameters
+    ----------
+    labels : (n_rows,) array
+    shares : sequence of float > 0
+        Share of each part; they sum to 1.
+    rng : Generator
+
+    Returns
+    -------
+    (n_rows,) int64
+        The part of each row. A class of few rows is in the first parts before it is in the last.
+    """
+    parts = np.empty(len(labels), np.int64)
+    ends = np.cumsum(shares)[:-1]
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        parts[rows] = np.searchsorted(ends, np.arange(len(rows)) / len(rows), side="right")
+    return parts
 
 
 def with_weights(table: Table, weights: NDArray[np.float64]) -> Table:

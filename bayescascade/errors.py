@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AcquisitionError",
     "BayesCascadeError",
+    "BudgetError",
     "DataError",
     "ModelFileError",
     "ParameterError",
@@ -40,6 +41,24 @@ class TooLargeError(ParameterError):
     def __init__(self, message: str, needed: str) -> None:
         super().__init__(message, needed)
         self.needed = needed
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class BudgetError(ParameterError):
+    """A budget is below what anything within reach costs.
+
+    Parameters
+    ----------
+    message : str
+    least : float
+        The least budget that is not.
+    """
+
+    def __init__(self, message: str, least: float) -> None:
+        super().__init__(message, least)
+        self.least = least
 
     def __str__(self) -> str:
         return str(self.args[0])

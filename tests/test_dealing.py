@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescascade import Table
-from bayescascade.dealing import deal, with_weights
+from bayescascade.dealing import deal, deal_by_class, with_weights
 from tests.cli.conftest import TITANIC
 from tests.statistical.chi_square import fits
 
@@ -61,3 +61,13 @@ def test_a_part_keeps_the_schema_of_the_whole() -> None:
     assert (part.n_rows, part.total_weight) == (1876, 1876.0)
     assert table.total_weight == 2201
     assert part.n_distinct < table.n_distinct
+
+
+def test_each_class_is_dealt_alike(rng: np.random.Generator) -> None:
+    """A rare class that is tested but was not learned would be counted as an error."""
+    labels = np.array(["a"] * 100 + ["b"] * 10 + ["c"] * 2 + ["d"])
+    parts = deal_by_class(labels, [0.5, 0.25, 0.25], rng)
+    counts = [np.bincount(parts[labels == label], minlength=3).tolist() for label in "abcd"]
+    assert counts == [[50, 25, 25], [5, 3, 2], [1, 1, 0], [1, 0, 0]]
+    again = deal_by_class(labels, [0.5, 0.25, 0.25], rng)
+    assert (parts != again).any()

@@ -74,8 +74,8 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     ----------
     model_name : str
         Name of the class in files; `report.words.MODELS` says what it is called.
-    is_classifier : bool
-        As of all models; it is.
+    learned_name, is_classifier : str, bool
+        As of all models.
     forest_ : Forest
         The trees, over the columns of a matrix.
     classes_ : (n_classes,) array
@@ -94,6 +94,7 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     """
 
     model_name: ClassVar[str]
+    learned_name: ClassVar[str] = "forest"
     is_classifier: ClassVar[bool] = True
 
     costs: Costs

@@ -24,7 +24,7 @@ from bayescascade.budget.impurities import (
     impurity_values,
 )
 from bayescascade.constructor import store_parameters
-from bayescascade.errors import ParameterError
+from bayescascade.errors import BudgetError, ParameterError
 from bayescascade.search import Seed, seed_sequence
 from bayescascade.validation import (
     check_choice,
@@ -192,8 +192,9 @@ class BudgetedForestClassifier(BudgetedClassifier):
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, `y_val` is missing and needed, or the budget is less
-            than the cheapest first tree costs; names that cost.
+            If a parameter is out of its range, or `y_val` is missing and needed.
+        BudgetError
+            If the budget is less than the cheapest first tree costs; names that cost.
         DataError
             If the rows or labels cannot be used.
         """
@@ -300,9 +301,10 @@ class BudgetedForestClassifier(BudgetedClassifier):
         if tried[-1][1].is_interrupted:
             raise KeyboardInterrupt
         least = min(alternative.cost for alternative, _ in tried)
-        raise ParameterError(
+        raise BudgetError(
             f"budget must be >= {_rounded_up(least)}, the mean cost of the cheapest first tree, "
-            f"got {self.budget:g}"
+            f"got {self.budget:g}",
+            least,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from bayescascade import __version__
+from bayescascade.cli.budget import budget
 from bayescascade.cli.classify import classify
 from bayescascade.cli.compare import compare
 from bayescascade.cli.diagnose import diagnose
@@ -80,7 +81,8 @@ def application(context: click.Context) -> None:
     """Density trees and rule lists that a person can read, with a Bayesian posterior.
 
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
-    a list of rules that predicts one of its columns. show, score, predict and sample use what was
+    a list of rules that predicts one of its columns, budget forests that do so within budgets for
+    what the features cost. show, score, predict and sample use what was
     saved; diagnose says how well its posterior was explored. compare learns several densities of a
     table, and scores them by rows that they have not seen.
     """
@@ -88,7 +90,7 @@ def application(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (fit, classify, evidence, show, score, predict, sample, diagnose, compare):
+for command in (fit, classify, budget, evidence, show, score, predict, sample, diagnose, compare):
     application.add_command(command)
 
 

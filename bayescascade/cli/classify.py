@@ -18,7 +18,7 @@ from bayescascade.cli.learning import (
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
-from bayescascade.cli.rows import open_rows, read_frame
+from bayescascade.cli.rows import open_rows, read_labeled
 
 if TYPE_CHECKING:
     from bayescascade.rules.labeled_rows import LabeledRows
@@ -98,10 +98,7 @@ def _kinds(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_rows(data: str, target: str, declared: Mapping[str, Any], n_bins: int) -> "LabeledRows":
     """Read a data file with labels; the columns are those of `declared` but for the target."""
-    from bayescascade.declarations import Declarations
-    from bayescascade.errors import DataError
     from bayescascade.rules.labeled_rows import LabeledRows
-    from bayescascade.schema import check_distinct_names
 
     kinds: dict[str, Any] = {
         "missing": "error",
@@ -109,20 +106,14 @@ def _read_rows(data: str, target: str, declared: Mapping[str, Any], n_bins: int)
         **_kinds(declared),
     }
     source = open_rows(data)
-    check_distinct_names(source.names)
-    if target not in source.names:
-        raise DataError(
-            f'target names the unknown column "{target}"; columns: {", ".join(source.names)}'
-        )
-    columns, weights = declared.get("columns"), declared.get("weights")
-    others = [name for name in source.names if name != target]
-    if columns is not None:  # these may name the target or not
-        columns = [name for name in columns if name != target]
-    if columns == [] or not others:
-        raise DataError(f"at least one column besides {target} must be used, got none")
-    used = Declarations(columns, declared.get("drop"), **kinds).resolve(others, weights)
-    frame, row_weights = read_frame(source, [*used, target], weights)
-    labels = frame.pop(target)
+    frame, labels, row_weights = read_labeled(
+        source,
+        target,
+        columns=declared.get("columns"),
+        drop=declared.get("drop"),
+        weights=declared.get("weights"),
+        kinds=kinds,
+    )
     return LabeledRows.of(
         frame,
         labels,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bayescascade.estimator import AnyEstimator
 
 __all__ = [
+    "CHOICE_OPTIONS",
     "COLUMN_OPTIONS",
     "POSITIVE",
     "PREDICTIVES",
@@ -32,6 +33,7 @@ __all__ = [
     "declarations",
     "given",
     "learn",
+    "listed",
     "search_option",
     "take_outputs",
     "with_options",
@@ -44,7 +46,7 @@ POSITIVE = Real(above=0.0)
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-COLUMN_OPTIONS: tuple[Option, ...] = (
+CHOICE_OPTIONS: tuple[Option, ...] = (
     click.option(
         "--columns",
         multiple=True,
@@ -52,6 +54,11 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
         help="Columns to use; all others are left out.",
     ),
     click.option("--drop", multiple=True, metavar="NAME,...", help="Columns to leave out."),
+)
+"""Which columns to use."""
+
+COLUMN_OPTIONS: tuple[Option, ...] = (
+    *CHOICE_OPTIONS,
     click.option(
         "--weights", metavar="NAME", help="Column of how many rows each row stands for."
     ),
@@ -173,8 +180,8 @@ def declarations(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `Table.from_csv` takes of the `COLUMN_OPTIONS`, without what was not given."""
     return given(
         {
-            "columns": _listed(options["columns"]),
-            "drop": _listed(options["drop"]),
+            "columns": listed(options["columns"]),
+            "drop": listed(options["drop"]),
             "weights": options["weights"],
             "nominal": parse_kinds("--nominal", options["nominal"]),
             "ordinal": parse_kinds("--ordinal", options["ordinal"]),
@@ -235,7 +242,8 @@ def learn(
         context.exit(INTERRUPTED)
 
 
-def _listed(texts: Sequence[str]) -> list[str] | None:
+def listed(texts: Sequence[str]) -> list[str] | None:
+    """Return the names in texts such as "age,sex", None if there are none."""
     return [name for text in texts for name in split_commas(text)] or None
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from bayescascade.budget.base import BudgetedClassifier
     from bayescascade.estimator import AnyEstimator, DensityEstimator
-    from bayescascade.rules.classifier import RuleListClassifier
 
 __all__ = ["load_classifier", "load_density", "wrong_model"]
 
@@ -27,18 +27,18 @@ def load_density(path: str, what: str) -> "DensityEstimator[Any, Any, Any]":
     return model
 
 
-def load_classifier(path: str, what: str) -> "RuleListClassifier":
+def load_classifier(path: str, what: str) -> Any:  # Any: a rule list or a budgeted forest
     """Load a model that is a classifier; see `load_density`."""
     from bayescascade.models import load
 
-    model: RuleListClassifier = load(path)
+    model = load(path)
     if not model.is_classifier:
         raise wrong_model(f"{what} needs a classifier", path, model, ": score tells log densities")
     return model
 
 
 def wrong_model(
-    rule: str, path: str, model: "AnyEstimator", hint: str = ""
+    rule: str, path: str, model: "AnyEstimator | BudgetedClassifier", hint: str = ""
 ) -> click.ClickException:
     """Return the error that a model is of another kind than `rule` says."""
     from bayescascade.report.words import model_words

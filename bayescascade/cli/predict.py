@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayescascade.cli.loading import load_classifier
+from bayescascade.cli.loading import load_classifier, wrong_model
 from bayescascade.cli.output import check_outputs
-from bayescascade.cli.rows import open_rows, read_blocks
+from bayescascade.cli.rows import open_rows, read_blocks, read_frame
 from bayescascade.cli.score_labels import probability_headers
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from bayescascade.budget.base import BudgetedClassifier
     from bayescascade.rules.classifier import RuleListClassifier
     from bayescascade.sources import Source
 
@@ -31,14 +32,20 @@ _LEVEL = 0.95
 @click.option("--out", metavar="FILE.csv", help="Write the rows here, not to stdout.")
 @click.option("--explain", is_flag=True, help="Add the rule that fires, of the best list.")
 def predict(model: str, data: str, out: str | None, explain: bool) -> None:
-    """Classify the rows of DATA (.csv, .csv.gz, .parquet) by the rule list in MODEL.json.
+    """Classify the rows of DATA (.csv, .csv.gz, .parquet) by the rules or forest in MODEL.json.
 
     Prints CSV with a header: for each row its number, the predicted class, the probability of
-    every class, and an interval that holds that of the predicted one with 95 % probability.
+    every class, and, of a rule list, an interval that holds that of the predicted one with 95 %
+    probability; of a budgeted forest, what its features cost.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     classifier = load_classifier(model, "predict")
-    blocks = _csv_blocks(classifier, open_rows(data), explain=explain)
+    if classifier.learned_name == "forest":
+        if explain:
+            raise wrong_model("--explain needs a rule list", model, classifier)
+        blocks = _forest_blocks(classifier, open_rows(data))
+    else:
+        blocks = _csv_blocks(classifier, open_rows(data), explain=explain)
     if out is None:
         for text in blocks:
             click.echo(text, nl=False)
@@ -69,6 +76,25 @@ def _csv_blocks(model: "RuleListClassifier", source: "Source", *, explain: bool)
         numbers = range(first_row, first_row + len(cells))
         writer.writerows(zip(numbers, *columns, strict=True))
         yield text.getvalue()
+
+
+def _forest_blocks(model: "BudgetedClassifier", source: "Source") -> Iterator[str]:
+    from bayescascade.levels import level_text
+
+    names = [level_text(label) for label in model.classes_.tolist()]
+    features = model.feature_texts
+    frame, _ = read_frame(source, features, None)
+    probabilities = model.predict_proba(frame)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["row", "predicted", *probability_headers(names), "cost"])
+    columns = [
+        [names[best] for best in probabilities.argmax(axis=1).tolist()],
+        *probabilities.T.tolist(),
+        model.acquisition_cost(frame).tolist(),
+    ]
+    writer.writerows(zip(range(1, len(frame) + 1), *columns, strict=True))
+    yield text.getvalue()
 
 
 def _columns(

@@ -1,7 +1,8 @@
 """Data files that commands read: CSV or Parquet, by the file's name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["open_rows", "read_blocks", "read_frame", "read_table"]
+__all__ = ["open_rows", "read_blocks", "read_frame", "read_labeled", "read_table"]
 
 _CHUNK_ROWS = 100_000
 _PARQUET = (".parquet", ".pq")
@@ -91,6 +92,54 @@ def read_frame(
     if not row_weights.any():
         raise DataError("weights must not be all zero, got only zeros")
     return frame, row_weights
+
+
+def read_labeled(
+    source: "Source",
+    target: str,
+    *,
+    columns: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    weights: str | None = None,
+    kinds: Mapping[str, Any] = MappingProxyType({}),
+) -> "tuple[pd.DataFrame, Cells, Floats | None]":
+    """Return the cells of the features, the labels, and the weights.
+
+    Parameters
+    ----------
+    source : Source
+    target : str
+        Column of the labels.
+    columns, drop : sequence of str or None
+        The features, all by default, and those that are none.
+    weights : str or None
+        Column of the weights.
+    kinds : mapping
+        What `Declarations` takes beside.
+
+    Raises
+    ------
+    DataError
+        If a column is unknown or no feature is left, or as `read_blocks`.
+    """
+    from bayescascade.declarations import Declarations
+    from bayescascade.errors import DataError
+    from bayescascade.schema import check_distinct_names
+
+    check_distinct_names(source.names)
+    if target not in source.names:
+        raise DataError(
+            f'target names the unknown column "{target}"; columns: {", ".join(source.names)}'
+        )
+    others = [name for name in source.names if name != target]
+    if columns is not None:  # these may name the target or not
+        columns = [name for name in columns if name != target]
+    if columns == [] or not others:
+        raise DataError(f"at least one column besides {target} must be used, got none")
+    declared = {"missing": "error", **dict.fromkeys(("nominal", "ordinal", "continuous")), **kinds}
+    used = Declarations(columns, drop, **declared).resolve(others, weights)
+    frame, row_weights = read_frame(source, [*used, target], weights)
+    return frame, frame.pop(target), row_weights
 
 
 def _typed(texts: "Cells") -> "Cells":

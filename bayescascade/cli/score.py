@@ -64,6 +64,8 @@ def score(
     from bayescascade.models import load
 
     fitted = load(model)
+    if fitted.learned_name == "forest":
+        raise wrong_model("score needs a density or a rule list", model, fitted)
     if fitted.is_classifier:
         if top is not None:
             raise wrong_model("--top needs a density", model, fitted)

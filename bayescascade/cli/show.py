@@ -1,5 +1,7 @@
 """``bayescascade show``: print or draw a saved model, or its density given evidence."""
 
+from typing import Any
+
 import click
 
 from bayescascade.cli.loading import wrong_model
@@ -28,11 +30,11 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
     from bayescascade.models import load
 
     fitted = load(model)
-    learned = fitted.learned_
     if given and fitted.is_classifier:
         raise wrong_model("--given needs a density", model, fitted)
     if (dot or png is not None) and fitted.learned_name != "tree":
         raise wrong_model(f"{'--dot' if dot else '--png'} needs a tree", model, fitted)
+    learned: Any = None if fitted.learned_name == "forest" else fitted.learned_
     if given:
         columns = fitted.schema_.columns
         continuous = [column.name for column in columns if column.kind == "continuous"]
@@ -45,11 +47,31 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
         else:
             click.echo(tree_dot(learned), nl=False)
     elif as_json:
-        from bayescascade.report.records import learned_record, model_record
-
-        echo_json(learned_record(learned) if given else model_record(fitted))
+        _echo_record(fitted, learned if given else None)
     else:
-        from bayescascade.report.text import learned_text, model_text
+        _echo_text(fitted, learned if given else None)
 
-        options = layout_options()
-        click.echo(learned_text(learned, **options) if given else model_text(fitted, **options))
+
+def _echo_record(model: Any, learned: Any) -> None:
+    """Print a model, or what it learned given evidence, as JSON."""
+    if model.learned_name == "forest":
+        from bayescascade.budget.model_record import model_record as forest_record
+
+        echo_json(forest_record(model))
+        return
+    from bayescascade.report.records import learned_record, model_record
+
+    echo_json(model_record(model) if learned is None else learned_record(learned))
+
+
+def _echo_text(model: Any, learned: Any) -> None:
+    options = layout_options()
+    if model.learned_name == "forest":
+        from bayescascade.report.budget_text import budgeted_text
+
+        click.echo(budgeted_text(model, **options))
+        return
+    from bayescascade.report.text import learned_text, model_text
+
+    text = model_text(model, **options) if learned is None else learned_text(learned, **options)
+    click.echo(text)

@@ -1,0 +1,318 @@
+"""``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
+
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from bayescascade.cli.compare import PICTURES
+from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
+from bayescascade.cli.options import Integer, Real, split_commas
+from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, layout_options, note
+from bayescascade.cli.rows import open_rows, read_labeled
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from bayescascade.budget.base import BudgetedClassifier
+    from bayescascade.budget.costs import FeatureCosts
+    from bayescascade.budget.curve import CostAccuracyCurve
+    from bayescascade.errors import BudgetError
+
+__all__ = ["budget"]
+
+_TREES = 40
+_ALPHAS = (0.0, 2.0, 8.0, 32.0, 128.0)  # of grown trees; the best on validation rows is taken
+_SEED_BITS = 32  # as many as scikit-learn takes
+
+
+class _Parts(NamedTuple):
+    """The rows of a file, dealt into three parts, and what they are dealt by."""
+
+    source: str
+    X: "tuple[pd.DataFrame, ...]"
+    y: "tuple[NDArray[np.generic], ...]"
+    seed: int
+
+    @property
+    def n_rows(self) -> list[int]:
+        return [len(labels) for labels in self.y]
+
+
+@click.command(short_help="Classify within budgets for what features cost.")
+@click.argument("data")
+@click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
+@click.option(
+    "--budgets",
+    metavar="COST,...",
+    required=True,
+    help="The most that a row may cost on average; a classifier is learned for each.",
+)
+@click.option(
+    "--costs",
+    metavar="FILE.csv",
+    help="What features cost, in columns name,cost,group; those not in it cost 1.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["forest", "prune"]),
+    default="forest",
+    show_default=True,
+    help="Grow a forest of cheap trees, or prune a random forest as far as the budget asks.",
+)
+@click.option(
+    "--trees",
+    "n_trees",
+    type=Integer(1),
+    default=_TREES,
+    show_default=True,
+    help="Most trees to grow, or trees of the forest that is pruned.",
+)
+@click.option(
+    "--test-share",
+    type=Real(above=0.0, below=0.5),
+    default=0.25,
+    show_default=True,
+    help="Part of the rows that test; as many measure costs, the rest is learned from.",
+)
+@with_options(*CHOICE_OPTIONS)
+@click.option(
+    "--jobs",
+    "n_jobs",
+    type=Integer(),
+    default=-1,
+    help="Trees learned at the same time; -1, the default: one per core.",
+)
+@click.option("--seed", type=Integer(0), help="Same seed, same rows in each part, same result.")
+@click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
+@click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@click.pass_context
+def budget(context: click.Context, /, data: str, **options: Any) -> None:
+    """Learn to classify the rows of DATA when looking at a feature costs something.
+
+    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are dealt
+    at random into those that are learned from, those that costs are measured on, and those that
+    test: printed is what each classifier costs and how often it errs on the last. Ctrl-C ends it
+    early: what was finished is printed.
+    """
+    budgets = _budgets(options["budgets"])
+    plot, out = options["plot"], options["out"]
+    if plot is not None and Path(plot).suffix.lower() not in PICTURES:
+        raise click.UsageError(f"--plot must end in {', '.join(PICTURES)}, got {plot}")
+    if out is not None and len(budgets) > 1:
+        raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
+    check_outputs({"--out": out, "--plot": plot}, {"DATA": data, "--costs": options["costs"]})
+    parts, costs = _read(data, options)
+    finished: list[tuple[float, BudgetedClassifier]] = []
+    too_low: list[BudgetError] = []
+    interrupted = False
+    try:
+        with _shown(len(budgets)) as show:
+            for amount, found in _learned(parts, costs, budgets, options):
+                if isinstance(found, Exception):
+                    too_low.append(found)
+                else:
+                    finished.append((amount, found))
+                show(len(finished) + len(too_low))
+    except KeyboardInterrupt:
+        interrupted = True
+    if too_low and not finished:
+        raise too_low[-1]
+    for error in too_low:
+        note(str(error))
+    if finished:
+        _tell(finished, parts, options)
+    if interrupted:
+        n_done = len(finished) + len(too_low)
+        click.echo(f"interrupted: {n_done} of {len(budgets)} fits were finished", err=True)
+        context.exit(INTERRUPTED)
+
+
+def _budgets(text: str) -> list[float]:
+    from bayescascade.errors import ParameterError
+    from bayescascade.validation import check_real
+
+    try:
+        amounts = [check_real("--budgets", float(part), minimum=0.0) for part in split_commas(text)]
+    except ParameterError as error:
+        raise click.UsageError(str(error)) from None
+    except ValueError:
+        raise click.UsageError(f"--budgets must be costs, as in 5,10,20, got {text!r}") from None
+    return sorted(set(amounts))
+
+
+def _read(data: str, options: dict[str, Any]) -> "tuple[_Parts, FeatureCosts]":
+    """Read rows and costs, and deal the rows."""
+    import numpy as np
+
+    from bayescascade.budget.costs import FeatureCosts
+    from bayescascade.dealing import deal_by_class
+    from bayescascade.labels import check_labels
+
+    source = open_rows(data)
+    target = options["target"]
+    X, y, _ = read_labeled(
+        source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
+    )
+    path = options["costs"]
+    costs = FeatureCosts() if path is None else FeatureCosts.read_csv(path)
+    costs.resolve(list(X.columns))  # refuses unknown features before anything is learned
+    labels = check_labels(y, f'column "{target}"', owner="budget")
+    seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
+    share = options["test_share"]
+    part_of = deal_by_class(labels, [1 - 2 * share, share, share], np.random.default_rng(seed))
+    chosen = [part_of == part for part in range(3)]
+    if not all(rows.any() for rows in chosen):
+        raise click.UsageError(
+            f"--test-share must leave rows for each part, got {share:g} of {len(X):,} rows"
+        )
+    return (
+        _Parts(
+            source.label,
+            tuple(X[rows].reset_index(drop=True) for rows in chosen),
+            tuple(labels[rows] for rows in chosen),
+            seed,
+        ),
+        costs,
+    )
+
+
+def _learned(
+    parts: _Parts, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
+) -> "Iterator[tuple[float, BudgetedClassifier | BudgetError]]":
+    """Yield a classifier for each budget, or why there is none.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
+    """
+    from bayescascade.errors import BudgetError
+
+    for amount in budgets:
+        model = _model(amount, costs, parts.seed, options)
+        try:
+            model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
+        except BudgetError as error:
+            yield amount, error
+            continue
+        if model.is_interrupted_:
+            raise KeyboardInterrupt
+        yield amount, model
+
+
+def _model(amount: float, costs: "FeatureCosts", seed: int, options: dict[str, Any]) -> Any:
+    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
+
+    settings = {"costs": costs, "budget": amount, "random_state": seed, "n_jobs": options["n_jobs"]}
+    return BudgetedForestClassifier(**settings, alpha=_ALPHAS, max_trees=options["n_trees"])
+
+
+def _shown(n_fits: int) -> "AbstractContextManager[Any]":
+    """Return what shows on a terminal how many fits are done."""
+    if not sys.stderr.isatty():
+        return nullcontext(lambda _: None)
+    from bayescascade.cli.progress import count_bar
+
+    return count_bar("budgets", n_fits)
+
+
+def _tell(
+    finished: "list[tuple[float, BudgetedClassifier]]", parts: _Parts, options: dict[str, Any]
+) -> None:
+    """Print, draw and save."""
+    from bayescascade.budget.curve import cost_accuracy_curve
+
+    labels = [f"{amount:.12g}" for amount, _ in finished]
+    models = [model for _, model in finished]
+    curve = cost_accuracy_curve(models, parts.X[2], parts.y[2], labels)
+    if options["out"] is not None:
+        models[0].save(options["out"])
+    if options["as_json"]:
+        _print_json(curve, finished, parts, options)
+    else:
+        _print(curve, models[0], parts)
+    if options["plot"] is not None:
+        _draw(curve, models[0], options["plot"])
+
+
+def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: _Parts) -> None:
+    """Print a line for each budget."""
+    from bayescascade.report.curve_text import curve_table
+    from bayescascade.report.layout import Ink, flow
+    from bayescascade.report.words import model_words
+
+    width, color = layout_options().values()
+    ink = Ink(color)
+    learned, measured, tested = (f"{n:,}" for n in parts.n_rows)
+    heading = [
+        parts.source,
+        f"{sum(parts.n_rows):,} rows",
+        f"{model.n_features_in_} features",
+        f"{len(model.classes_)} classes",
+        model_words(model.model_name),
+    ]
+    first, *more = flow(heading, width, 2)
+    dealt = (
+        f"rows dealt by seed {parts.seed}: {learned} to learn from, {measured} to measure costs, "
+        f"{tested} to test"
+    )
+    lines = [ink("bold", first), *more, *flow([dealt], width, 2), ""]
+    lines += curve_table(curve.points, curve.labels, "budget", width, ink)
+    lines += ["", ink("dim", "cost, error and features of the test rows; ±: standard error")]
+    click.echo("\n".join(lines))
+
+
+def _print_json(
+    curve: "CostAccuracyCurve",
+    finished: "list[tuple[float, BudgetedClassifier]]",
+    parts: _Parts,
+    options: dict[str, Any],
+) -> None:
+    from bayescascade.report.records import json_ready
+
+    points = [
+        {
+            "budget": amount,
+            "validation_cost": model.validation_cost_,
+            **{name: value for name, value in asdict(point).items() if name != "label"},
+        }
+        for (amount, model), point in zip(finished, curve.points, strict=True)
+    ]
+    names = ("n_training_rows", "n_validation_rows", "n_test_rows")
+    echo_json(
+        json_ready(
+            {
+                "source": parts.source,
+                "target": options["target"],
+                "method": options["method"],
+                "seed": parts.seed,
+                **dict(zip(names, parts.n_rows, strict=True)),
+                "points": points,
+            }
+        )
+    )
+
+
+def _draw(curve: "CostAccuracyCurve", model: "BudgetedClassifier", path: str) -> None:
+    """Draw the points as one line."""
+    from bayescascade.budget.curve import CostAccuracyCurve
+    from bayescascade.files import replaced_file
+    from bayescascade.report.words import model_words
+
+    label = model_words(model.model_name)
+    points = tuple(replace(point, label=label) for point in curve.points)
+    figure = CostAccuracyCurve(points, curve.n_rows).plot().get_figure(root=True)
+    assert figure is not None
+    with replaced_file(path) as temporary:
+        figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=150)

@@ -1,0 +1,214 @@
+"""``budget`` learns within each budget, and tells what the rows that it has not seen cost."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade.budget.base import BudgetedClassifier
+from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
+from tests.cli.conftest import DATA, assert_error, run
+
+CLINIC = str(DATA / "liver_clinic.csv")
+COSTS = str(DATA / "liver_clinic_costs.csv")
+QUICK = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)
+
+
+def test_a_line_for_a_budget() -> None:
+    found = run("budget", CLINIC, *QUICK, "--budgets", "12,4")
+    assert (found.exit_code, found.stderr) == (0, "")
+    lines = found.stdout.splitlines()
+    assert lines[0] == "liver_clinic.csv   1,500 rows   19 features   2 classes   budgeted forest"
+    assert lines[1] == (
+        "rows dealt by seed 0: 751 to learn from, 375 to measure costs, 374 to test"
+    )
+    assert lines[3].split() == ["budget", "cost", "error", "features", "trees", "splits"]
+    assert [line.split()[0] for line in lines[4:6]] == ["4", "12"]
+    assert max(map(len, lines)) <= 80
+    assert run("budget", CLINIC, *QUICK, "--budgets", "4,12").stdout == found.stdout
+
+
+def test_json_has_every_digit(tmp_path: Path) -> None:
+    out = tmp_path / "model.json"
+    found = run("budget", CLINIC, *QUICK, "--budgets", 8, "--json", "--out", out)
+    record = json.loads(found.stdout)
+    assert (record["method"], record["seed"], record["target"]) == ("forest", 0, "outcome")
+    assert [record[f"n_{part}_rows"] for part in ("training", "validation", "test")] == [
+        751, 375, 374,
+    ]  # fmt: skip
+    (point,) = record["points"]
+    model = bayescascade.load(out)
+    assert point["budget"] == 8.0
+    assert point["validation_cost"] == model.validation_cost_ <= 8.0
+    assert point["n_splits"] == model.forest_.n_splits
+    assert abs(point["cost"] - point["validation_cost"]) < 5 * point["cost_error"]
+
+
+def test_without_a_seed_the_json_says_which_was_used() -> None:
+    options = ("--target", "outcome", "--budgets", 3, "--trees", 1, "--json")
+    first = json.loads(run("budget", CLINIC, *options).stdout)
+    again = json.loads(run("budget", CLINIC, *options, "--seed", first["seed"]).stdout)
+    assert first == again
+
+
+def test_test_rows_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the error would be too small."""
+    seen = []
+    fit = BudgetedForestClassifier.fit
+
+    def spy(self, X, y, X_val, y_val):
+        seen.extend([X, X_val])
+        return fit(self, X, y, X_val, y_val)
+
+    monkeypatch.setattr(BudgetedForestClassifier, "fit", spy)
+    tested = []
+    cost = BudgetedClassifier.acquisition_cost
+    monkeypatch.setattr(
+        BudgetedClassifier, "acquisition_cost", lambda self, X: tested.append(X) or cost(self, X)
+    )
+    run("budget", CLINIC, *QUICK, "--budgets", 5)
+    every = pd.concat([*seen, tested[0]]).sort_values(list(seen[0].columns))
+    whole = pd.read_csv(CLINIC).drop(columns="outcome").sort_values(list(every.columns))
+    pd.testing.assert_frame_equal(
+        every.reset_index(drop=True), whole.reset_index(drop=True), check_dtype=False
+    )
+
+
+def test_columns_can_be_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "model.json"
+    options = ("--target", "outcome", "--seed", 0, "--trees", 1, "--budgets", 3, "--out", out)
+    run("budget", CLINIC, *options, "--columns", "age,sex,outcome,bilirubin", "--drop", "age")
+    assert bayescascade.load(out).feature_names_in_.tolist() == ["sex", "bilirubin"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture(tmp_path: Path, suffix: str) -> None:
+    plot = tmp_path / f"p.{suffix}"
+    assert run("budget", CLINIC, *QUICK, "--budgets", "3,9", "--plot", plot).exit_code == 0
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert plot.read_bytes().startswith(start)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    """Return the path of a forest that the command saved."""
+    out = tmp_path / "forest.json"
+    assert run("budget", CLINIC, *QUICK, "--budgets", 9, "--out", out).exit_code == 0
+    return str(out)
+
+
+def test_a_saved_forest_predicts_and_tells_costs(saved: str) -> None:
+    found = run("predict", saved, CLINIC)
+    rows = list(csv.DictReader(io.StringIO(found.stdout)))
+    frame = pd.read_csv(CLINIC)
+    model = bayescascade.load(saved)
+    assert [row["predicted"] for row in rows] == model.predict(frame).tolist()
+    np.testing.assert_array_equal(
+        [float(row["cost"]) for row in rows], model.acquisition_cost(frame)
+    )
+    np.testing.assert_array_equal(
+        [float(row["P(die)"]) for row in rows], model.predict_proba(frame)[:, 0]
+    )
+    assert rows[0]["row"] == "1"
+
+
+def test_a_saved_forest_is_shown(saved: str) -> None:
+    assert run("show", saved).stdout == str(bayescascade.load(saved)) + "\n"
+    assert json.loads(run("show", saved, "--json").stdout) == json.loads(Path(saved).read_text())
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("show", "MODEL", "--dot"), "--dot needs a tree, got "),
+        (("show", "MODEL", "--given", "sex=male"), "--given needs a density, got "),
+        (("predict", "MODEL", CLINIC, "--explain"), "--explain needs a rule list, got "),
+        (("score", "MODEL", CLINIC), "score needs a density or a rule list, got "),
+        (("sample", "MODEL", "--rows", 3), "sample needs a density, got "),
+    ],
+)
+def test_what_a_forest_cannot_do(saved: str, command: tuple[object, ...], message: str) -> None:
+    found = run(*(saved if word == "MODEL" else word for word in command))
+    assert_error(found, message)
+    assert "a budgeted forest" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--budgets", "5,x"), "--budgets must be costs, as in 5,10,20, got '5,x'"),
+        (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1.0"),
+        (("--budgets", "nan"), "--budgets must be a finite number >= 0, got nan"),
+        (("--budgets", "1,2", "--out", "m.json"), "--out needs a single budget, got 1,2"),
+        (("--budgets", "1", "--plot", "p.txt"), "--plot must end in .png, .svg, .pdf"),
+        (("--budgets", "1", "--test-share", "0.5"), "--test-share must be a finite number > 0 and"),
+        (("--budgets", "1", "--drop", "age,x"), 'drop names the unknown column "x"'),
+        (("--budgets", "1", "--trees", "0"), "--trees must be an integer >= 1, got 0"),
+        (("--budgets", "1", "--out", "/nowhere/m.json"), "--out cannot write /nowhere/m.json"),
+        (("--budgets", "1", "--costs", "none.csv"), "cannot read none.csv: No such file"),
+        (("--budgets", "1", "--drop", "age"), "costs must be of the columns 'sex', "),
+    ],
+)
+def test_wrong_options_are_named(options: tuple[str, ...], message: str) -> None:
+    assert_error(run("budget", CLINIC, *QUICK, *options), message)
+
+
+def test_wrong_data_are_named(tmp_path: Path) -> None:
+    assert_error(run("budget", CLINIC, "--target", "x", "--budgets", 1), 'unknown column "x"')
+    (tmp_path / "one.csv").write_text("a,b\n" + "1,x\n" * 30)
+    told = run("budget", tmp_path / "one.csv", "--target", "b", "--budgets", 1)
+    assert_error(told, "y must have at least two classes, got one class")
+    (tmp_path / "few.csv").write_text("a,b\n1,x\n2,y\n")
+    told = run("budget", tmp_path / "few.csv", "--target", "b", "--budgets", 1)
+    assert_error(told, "--test-share must leave rows for each part, got 0.25 of 2 rows")
+    (tmp_path / "gap.csv").write_text("a,b\n1,x\n2,\n")
+    told = run("budget", tmp_path / "gap.csv", "--target", "b", "--budgets", 1)
+    assert_error(told, 'column "b" must not have missing labels, got NaN in row 2')
+
+
+def test_a_budget_below_everything_is_told(tmp_path: Path) -> None:
+    """The least feasible one is what a person needs to know."""
+    rows = "".join(f"{i % 2},{'xy'[i % 2]}\n" for i in range(2000))
+    (tmp_path / "rows.csv").write_text("a,b\n" + rows)
+    options = ("--target", "b", "--seed", 0, "--trees", 1)
+    told = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5")
+    assert_error(told, "budget must be >= 1, the mean cost of the cheapest first tree, got 0.5")
+    told = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5,1")
+    assert told.exit_code == 0
+    assert told.stderr.startswith("note: budget must be >= 1")
+    assert "0.00 %" in told.stdout
+
+
+def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit, calls = BudgetedForestClassifier.fit, []
+
+    def stop(self, *arguments):
+        calls.append(self.budget)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(BudgetedForestClassifier, "fit", stop)
+    found = run("budget", CLINIC, *QUICK, "--budgets", "4,8,12")
+    assert found.exit_code == 130
+    assert found.stderr == "interrupted: 1 of 3 fits were finished\n"
+    assert [line.split()[0] for line in found.stdout.splitlines()[4:5]] == ["4"]
+
+
+def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a fit kept when it was stopped is not the forest of that budget."""
+    fit = BudgetedForestClassifier.fit
+
+    def stopped(self, *arguments):
+        fit(self, *arguments).is_interrupted_ = True
+        return self
+
+    monkeypatch.setattr(BudgetedForestClassifier, "fit", stopped)
+    found = run("budget", CLINIC, *QUICK, "--budgets", "4,8")
+    assert (found.exit_code, found.stdout) == (130, "")
+    assert found.stderr == "interrupted: 0 of 2 fits were finished\n"
