@@ -7,6 +7,7 @@ row goes left at a split if its value, rounded to float32, is at most the thresh
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Forest:
     """Trees that divide rows by thresholds; made by `from_sklearn` or `from_preorder`.
 
@@ -194,7 +195,7 @@ class Forest:
         errors: Floats = self.counts.sum(axis=1) - self.counts.max(axis=1)
         return errors
 
-    @property
+    @cached_property
     def probabilities(self) -> Floats:
         """Share of each class at each node, (n_nodes, n_classes) float64."""
         shares: Floats = self.counts / self.counts.sum(axis=1, keepdims=True)
@@ -226,7 +227,8 @@ class Forest:
         """Return the mean of the shares at each row's leaves, (n_rows, n_classes) float64."""
         rows = self._rows(X)
         sums = np.zeros((rows.shape[0], self.n_classes))
-        add_leaves(self.arrays, rows, self.probabilities, np.empty(BLOCK, np.int64), sums)
+        leaves = np.empty(min(BLOCK, len(rows)), np.int64)
+        add_leaves(self.arrays, rows, self.probabilities, leaves, sums)
         sums /= self.n_trees
         return sums
 

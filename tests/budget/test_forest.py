@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from bayescascade.budget.forest import LEAF, Forest
+from bayescascade.budget.kernels.routing import BLOCK
 from bayescascade.errors import ModelFileError, ParameterError
 from tests.budget import reference
 
@@ -106,11 +107,13 @@ def test_compiled_walks_equal_slow_ones(rng):
 
 
 def test_more_rows_than_a_block(rng):
-    X, y = problem(rng, n_rows=2_000)
-    fitted = RandomForestClassifier(3, max_depth=6, random_state=0).fit(X, y)
+    X, y = problem(rng, n_rows=BLOCK + 1_000)
+    fitted = RandomForestClassifier(2, max_depth=4, max_samples=0.1, random_state=0).fit(X, y)
     forest = Forest.from_sklearn(fitted)
     np.testing.assert_allclose(forest.predict_proba(X), fitted.predict_proba(X), atol=1e-12)
-    np.testing.assert_array_equal(forest.features_used(X)[700:], forest.features_used(X[700:]))
+    np.testing.assert_array_equal(
+        forest.features_used(X)[-1_500:], forest.features_used(X[-1_500:])
+    )
 
 
 def test_counts_are_the_training_weights(case):

@@ -20,8 +20,12 @@ __all__ = [
     "preorder",
 ]
 
-BLOCK = 512
-"""Rows that go down one tree before the next: their cells and the tree stay in the cache."""
+BLOCK = 16_384
+"""Rows that go down one tree before the next.
+
+Reading a tree into the cache again costs more than reading rows, which come in order: with 512 rows
+40 trees of 7,000 nodes took half as long again.
+"""
 
 
 class TreeArrays(NamedTuple):
