@@ -64,10 +64,10 @@ class _Parts(NamedTuple):
 )
 @click.option(
     "--method",
-    type=click.Choice(["forest", "prune"]),
+    type=click.Choice(["forest"]),
     default="forest",
     show_default=True,
-    help="Grow a forest of cheap trees, or prune a random forest as far as the budget asks.",
+    help="Grow a forest of cheap trees.",
 )
 @click.option(
     "--trees",
@@ -75,7 +75,7 @@ class _Parts(NamedTuple):
     type=Integer(1),
     default=_TREES,
     show_default=True,
-    help="Most trees to grow, or trees of the forest that is pruned.",
+    help="Most trees to grow.",
 )
 @click.option(
     "--test-share",
