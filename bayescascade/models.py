@@ -15,6 +15,7 @@ _HOMES = {
     "branch": "bayescascade.cascades.estimators:BranchCascade",
     "rules": "bayescascade.rules.estimators:DensityRuleList",
     "rule_classifier": "bayescascade.rules.classifier:RuleListClassifier",
+    "budget_prune": "bayescascade.budget.budget_prune:BudgetPrune",
     "budgeted_forest": "bayescascade.budget.budgeted_forest:BudgetedForestClassifier",
 }
 """Module and class by `model_name`; the class is imported when a file is of it."""

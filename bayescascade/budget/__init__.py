@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bayescascade.budget.budget_prune import BudgetPrune
     from bayescascade.budget.budget_tree import BudgetTree
     from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
     from bayescascade.budget.costs import FeatureCosts
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     from bayescascade.budget.impurities import PolynomialImpurity
     from bayescascade.budget.kept_splits import KeptSplits
     from bayescascade.budget.near_optimal import NearOptimalPrunings
+    from bayescascade.budget.path import PruningPath
     from bayescascade.budget.program import PruningProgram
     from bayescascade.budget.pruning_posterior import PruningPosterior
     from bayescascade.budget.tree_posterior import BudgetTreePosterior
 
 __all__ = [
+    "BudgetPrune",
     "BudgetTree",
     "BudgetTreePosterior",
     "BudgetedForestClassifier",
@@ -31,12 +34,14 @@ __all__ = [
     "KeptSplits",
     "NearOptimalPrunings",
     "PolynomialImpurity",
+    "PruningPath",
     "PruningPosterior",
     "PruningProgram",
     "cost_accuracy_curve",
 ]
 
 _HOMES = {
+    "BudgetPrune": "bayescascade.budget.budget_prune",
     "BudgetTree": "bayescascade.budget.budget_tree",
     "BudgetTreePosterior": "bayescascade.budget.tree_posterior",
     "BudgetedForestClassifier": "bayescascade.budget.budgeted_forest",
@@ -47,6 +52,7 @@ _HOMES = {
     "KeptSplits": "bayescascade.budget.kept_splits",
     "NearOptimalPrunings": "bayescascade.budget.near_optimal",
     "PolynomialImpurity": "bayescascade.budget.impurities",
+    "PruningPath": "bayescascade.budget.path",
     "PruningPosterior": "bayescascade.budget.pruning_posterior",
     "PruningProgram": "bayescascade.budget.program",
     "cost_accuracy_curve": "bayescascade.budget.curve",

@@ -26,10 +26,13 @@ from bayescascade.budget.kernels.routing import (
 )
 from bayescascade.errors import ModelFileError, ParameterError
 
-__all__ = ["LEAF", "Forest"]
+__all__ = ["LEAF", "SKLEARN_FORESTS", "Forest"]
 
 LEAF = -1
 """What stands for the column of a node that splits none."""
+
+SKLEARN_FORESTS = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
+"""Estimators of scikit-learn whose trees can be read."""
 
 _MOST_NODES = 2**31 - 1  # their numbers are int32
 
@@ -114,8 +117,7 @@ class Forest:
         ParameterError
             If it is no such estimator, is not fitted, or predicts several outputs.
         """
-        accepted = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
-        if not isinstance(estimator, accepted):
+        if not isinstance(estimator, SKLEARN_FORESTS):
             raise ParameterError(
                 "forest must be a RandomForestClassifier, an ExtraTreesClassifier or a "
                 f"DecisionTreeClassifier of scikit-learn, got {type(estimator).__name__}"

@@ -195,6 +195,48 @@ class PruningProgram:
         inner = self.parent >= 0
         return not np.any(kept[inner] & ~kept[self.parent[inner]])
 
+    def nodes_kept(self, kept: Bools, n_nodes: int) -> Bools:
+        """Return which nodes of the forest are splits kept, (n_nodes,) bool."""
+        is_split = np.zeros(n_nodes, np.bool_)
+        is_split[self.node[kept]] = True
+        return is_split
+
+    def between(self, lower: Bools, upper: Bools) -> tuple["PruningProgram", NDArray[np.int64]]:
+        """Return the program of what to keep beyond a pruning, within a larger one.
+
+        Parameters
+        ----------
+        lower, upper : (n_splits,) bool
+            Prunings of which `upper` keeps all that `lower` does.
+
+        Returns
+        -------
+        program : PruningProgram
+            Its cost is what is to be paid beyond the cost of `lower`.
+        splits : (n_inner,) int64
+            The splits that it is about.
+        """
+        splits = np.flatnonzero(upper & ~lower)
+        place = np.full(self.n_splits + 1, -1, np.int32)  # the last is for parents of roots
+        place[splits] = np.arange(splits.size)
+        is_inner = (place[self.edge_split] >= 0) & ~self.used(lower)[self.edge_use]
+        uses, edge_use = np.unique(self.edge_use[is_inner], return_inverse=True)
+        inner = PruningProgram(
+            tree_starts=np.searchsorted(splits, self.tree_starts),
+            node=self.node[splits],
+            parent=place[self.parent[splits]],
+            error_gain=self.error_gain[splits],
+            base_error=self.error(lower),
+            work=self.work[splits],
+            use_cost=self.use_cost[uses],
+            use_item=self.use_item[uses],
+            edge_starts=np.searchsorted(
+                place[self.edge_split[is_inner]], np.arange(splits.size + 1)
+            ),
+            edge_use=edge_use.astype(np.int32),
+        )
+        return inner, splits
+
 
 class _Splits(NamedTuple):
     """The splits among a forest's nodes."""

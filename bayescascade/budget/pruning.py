@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from bayescascade.budget.program import PruningProgram
 
-__all__ = ["Pruning"]
+__all__ = ["Pruning", "relative_gap"]
+
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +51,14 @@ class Pruning:
 
     @property
     def gap(self) -> float:
-        """What a better pruning could gain at most, relative to the objective: >= 0, 0 is proof."""
-        if self.objective == self.lower_bound:
-            return 0.0
-        return (self.objective - self.lower_bound) / abs(self.objective)
+        """See `relative_gap`."""
+        return relative_gap(self.objective, self.lower_bound)
+
+
+def relative_gap(objective: float, lower_bound: float) -> float:
+    """Return by what share of itself an objective could be lower at most: >= 0, and 0 is proof.
+
+    Differences up to 1e-12, in units of the error rate, are rounding.
+    """
+    difference = objective - lower_bound
+    return 0.0 if difference <= _ROUNDING else difference / abs(objective)

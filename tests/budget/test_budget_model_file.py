@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
 
 import bayescascade
-from bayescascade.budget import BudgetedForestClassifier, PolynomialImpurity
+from bayescascade.budget import BudgetedForestClassifier, BudgetPrune, PolynomialImpurity
 from bayescascade.budget.model_record import model_record
 from bayescascade.errors import ModelFileError
 from tests.budget.fits import COSTS, PlainForest, diagnoses, patients
@@ -46,6 +47,7 @@ def test_arrays_and_numeric_labels_come_back(rng):
 
 
 SAVED = [
+    BudgetPrune(DecisionTreeClassifier(max_depth=4), budget=20.0, costs=COSTS, random_state=0),
     BudgetedForestClassifier(budget=30.0, costs=COSTS, max_trees=3, alpha=[2.0], random_state=0),
     BudgetedForestClassifier(
         impurity=PolynomialImpurity([1.0, 2.0], [[1, 1, 0], [0, 1, 2]]), max_depth=3, max_trees=2

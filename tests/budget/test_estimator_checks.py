@@ -1,13 +1,15 @@
 """Whatever scikit-learn's tools rely on, they may rely on of the budgeted classifiers."""
 
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayescascade.budget import BudgetedForestClassifier
+from bayescascade.budget import BudgetedForestClassifier, BudgetPrune
 from tests.budget.fits import PlainForest
 
 ESTIMATORS = [
     PlainForest(n_estimators=3, random_state=0),
     BudgetedForestClassifier(max_trees=3, random_state=0),
+    BudgetPrune(DecisionTreeClassifier(), random_state=0),
 ]
 
 

@@ -1,0 +1,70 @@
+"""A forest pruned several times: the classifiers, and what each traded."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from bayescascade.budget.budget_prune import BudgetPrune
+
+__all__ = ["PruningPath"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PruningPath:
+    """Prunings of one forest, from `BudgetPrune.path`; it is a sequence of fitted classifiers.
+
+    Parameters
+    ----------
+    models : tuple of BudgetPrune
+    interrupted : bool
+        Whether Ctrl-C came before all were found.
+    """
+
+    models: "tuple[BudgetPrune, ...]"
+    interrupted: bool = False
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> "Iterator[BudgetPrune]":
+        return iter(self.models)
+
+    def __getitem__(self, place: int) -> "BudgetPrune":
+        return self.models[place]
+
+    @property
+    def tradeoffs(self) -> NDArray[np.float64]:
+        """Error rate that a unit of cost is worth, (n_models,)."""
+        return np.array([model.tradeoff_ for model in self.models])
+
+    @property
+    def objectives(self) -> NDArray[np.float64]:
+        """Error + tradeoff x cost, (n_models,)."""
+        return np.array([model.objective_ for model in self.models])
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        """How much lower the objectives could be at most, relative to them, (n_models,)."""
+        return np.array([model.duality_gap_ for model in self.models])
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """Mean cost of a validation row, without the computation, (n_models,)."""
+        return np.array([model.validation_cost_ for model in self.models])
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """Mean error rate of the trees, each by itself, (n_models,).
+
+        It is what is minimized, and not the error of the forest; see `cost_accuracy_curve`.
+        """
+        return np.array([model.program_.error(model.kept_) for model in self.models])
+
+    def __str__(self) -> str:
+        from bayescascade.report.path_text import path_text
+
+        return path_text(self)
