@@ -141,3 +141,22 @@ def greedy_tree(
         return best
 
     return grow([i for i, weight in enumerate(weights) if weight > 0], 0, frozenset())
+
+
+def least_max_cost(rows, labels, costs):
+    """Return the least that the costliest row may cost a tree that classifies all rows rightly.
+
+    Columns are 0 and 1, so that no path needs one twice; rows of one value have one label.
+    """
+    if len(set(labels)) < 2:
+        return 0.0
+    best = math.inf
+    for column, cost in enumerate(costs):
+        parts = [[i for i, row in enumerate(rows) if row[column] == side] for side in (0, 1)]
+        if all(parts):
+            below = (
+                least_max_cost([rows[i] for i in part], [labels[i] for i in part], costs)
+                for part in parts
+            )
+            best = min(best, cost + max(below))
+    return best

@@ -107,6 +107,35 @@ def test_slow_twin(problem):
     assert nested(forest) == expected
 
 
+def is_near_the_least_cost(rows, labels, costs, **parameters):
+    """Whether a tree is pure and costs no row more than log F + 1 times the best of all trees."""
+    grow = grower(rows, labels, n_classes=3, costs=costs, reuse_is_free=False, **parameters).grow
+    forest = grow(np.random.default_rng(0), np.ones(len(rows)))
+    largest = (forest.features_used(np.array(rows)) * costs).sum(axis=1).max()
+    whole = reference.threshold_pairs(reference.count(labels, [1] * len(rows), 3), 0.0)
+    allowed = reference.least_max_cost(rows, labels, costs) * (math.log(max(whole, 1.0)) + 1)
+    return not forest.errors[~forest.is_split].any() and largest <= allowed
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    bits=st.sets(st.integers(0, 31), min_size=2, max_size=10).map(sorted),
+    labels=st.lists(st.integers(0, 2), min_size=10, max_size=10),
+    costs=st.lists(st.sampled_from([0.5, 1.0, 2.0, 9.0]), min_size=5, max_size=5),
+)
+def test_largest_cost_is_near_the_least_possible(bits, labels, costs):
+    """The thesis's theorem 3.4.2, which is why a user may trust trees that are grown greedily."""
+    rows = [tuple((number >> j) & 1 for j in range(5)) for number in bits]
+    assert is_near_the_least_cost(rows, labels[: len(rows)], costs)
+
+
+def test_bound_is_broken_where_costs_are_ignored():
+    """The check above is able to fail."""
+    rows, labels, costs = [(0, 0), (1, 1)], [0, 1], [9.0, 0.5]
+    assert is_near_the_least_cost(rows, labels, costs)
+    assert not is_near_the_least_cost(rows, labels, costs, cost_exponent=0.0)
+
+
 def integers_in_bits(n_bits=10):
     """Return the thesis's example: 1024 rows that are all the values of 10 bits, of 4 classes."""
     numbers = np.arange(2**n_bits)
