@@ -103,14 +103,14 @@ class TreeGrower:
     items : CostItems
         What each column incurs.
     n_classes : int >= 2
+    max_features : int >= 1
+        Columns looked at for each split, drawn at random unless it is all.
     cost_exponent : float >= 0
         The power that the cost of a column is raised to: 1 is the thesis's, 0 makes all of a cost
         alike.
     reuse_is_free : bool
         Whether a column costs nothing below a node that has paid for it, and for its groups.
     max_depth : int >= 0 or None
-    max_features : int >= 1 or None
-        Columns looked at for each split, drawn at random.
     has_stumps : bool
         Whether random cuts only are looked at.
     """
@@ -120,10 +120,10 @@ class TreeGrower:
     measure: ImpurityArrays
     items: CostItems
     n_classes: int
+    max_features: int
     cost_exponent: float = 1.0
     reuse_is_free: bool = True
     max_depth: int | None = None
-    max_features: int | None = None
     has_stumps: bool = False
 
     def grow(self, rng: np.random.Generator, weights: NDArray[np.float64]) -> Forest:
@@ -156,7 +156,7 @@ class TreeGrower:
             ),
             GrowthLimits(
                 n_rows if self.max_depth is None else self.max_depth,
-                n_columns if self.max_features is None else min(self.max_features, n_columns),
+                self.max_features,
                 self.has_stumps,
             ),
             nodes,

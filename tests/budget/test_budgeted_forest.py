@@ -1,5 +1,7 @@
 """Forests grown for a budget: it is kept, what is chosen is the best, and nothing is by chance."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -70,9 +72,9 @@ def test_leaves_are_averaged(rng):
 
 
 def test_bootstrap_is_an_option(rng):
-    """Without it every tree sees each row once, so that all are the same."""
+    """Without it every tree sees each row once: with all columns, too, all are the same."""
     X, _, y, _ = numbers(rng)
-    model = small_forest(bootstrap=False, max_trees=2).fit(X, y)
+    model = small_forest(bootstrap=False, max_features=None, max_trees=2).fit(X, y)
     first, second = np.split(model.forest_.counts, model.forest_.tree_starts[1:-1])
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first[0], np.bincount(y))
@@ -85,18 +87,26 @@ def test_best_alternative_is_chosen(rng):
     """Of several alpha and exponents, the forest of least validation error within the budget."""
     X, X_val, y, y_val = numbers(rng)
     costs = np.linspace(1, 8, X.shape[1])
-    grid = {"alpha": [0.0, 4.0, 30.0], "cost_exponent": (0.0, 1.0)}
+    grid = {"alpha": [0.0, 4.0, 30.0], "cost_exponent": (0.0, 1.0), "max_features": [3, None]}
     settings = {"costs": costs, "budget": 25.0, "max_trees": 10}
     model = small_forest(**grid, **settings).fit(X, y, X_val, y_val)
     tried = model.alternatives_
-    assert [one[:2] for one in tried] == [(a, b) for a in (0, 4, 30) for b in (0, 1)]
+    assert [one[:3] for one in tried] == list(product([0, 4, 30], [0, 1], [3, 8]))
     best = min((one for one in tried if one.n_trees), key=lambda one: (one.error, one.cost))
-    assert (model.alpha_, model.cost_exponent_) == best[:2]
+    assert (model.alpha_, model.cost_exponent_, model.max_features_) == best[:3]
     assert model.validation_cost_ == best.cost <= 25.0
     assert best.error == np.mean(model.predict(X_val) != y_val)
-    alone = small_forest(**settings, alpha=best.alpha, cost_exponent=best.cost_exponent)
+    alone = small_forest(**settings, **dict(zip(grid, best, strict=False)))
     assert same_trees(model, alone.fit(X, y, X_val))
     assert len({one.error for one in tried}) > 1
+
+
+def test_columns_drawn(rng):
+    """A share is of the columns, rounded down, and at least one."""
+    X, _, y, _ = numbers(rng)
+    for asked, drawn in ((0.5, 4), (0.01, 1), (1.0, 8), (1, 1), (99, 8), ("sqrt", 2), (None, 8)):
+        model = small_forest(max_features=asked, max_trees=1, max_depth=1).fit(X, y)
+        assert model.max_features_ == drawn
 
 
 def test_choosing_needs_labels(rng):
@@ -136,7 +146,7 @@ def test_costly_features_are_avoided(rng):
     X, _, y, _ = numbers(rng)
     doubled = np.column_stack([X, X])
     costs = np.repeat([10.0, 1.0], X.shape[1])
-    model = small_forest(costs=costs).fit(doubled, y)
+    model = small_forest(costs=costs, max_features=None).fit(doubled, y)
     assert model.forest_.feature[model.forest_.is_split].min() >= X.shape[1]
     assert model.validation_cost_ <= X.shape[1]
 
@@ -188,7 +198,7 @@ def test_grid_search_and_clone(rng):
     ("parameters", "message"),
     [
         ({"budget": -1.0}, "budget must be a finite number >= 0, got -1.0"),
-        ({"alpha": []}, r"alpha must be a number or at least one of them, got \[\]"),
+        ({"alpha": []}, r"alpha must be one value or several, got \[\]"),
         ({"alpha": "2"}, "alpha must be a finite number >= 0, got '2'"),
         ({"alpha": [0.0, -3.0]}, r"alpha\[1\] must be a finite number >= 0, got -3.0"),
         ({"cost_exponent": -1.0}, "cost_exponent must be a finite number >= 0, got -1.0"),
@@ -196,7 +206,12 @@ def test_grid_search_and_clone(rng):
         ({"thresholds": "all"}, "thresholds must be one of 'exact', 'histogram', 'random', got"),
         ({"reuse_is_free": 1}, "reuse_is_free must be True or False, got 1"),
         ({"bootstrap": None}, "bootstrap must be True or False, got None"),
-        ({"max_features": 0.5}, 'max_features, unless None or "sqrt", must be an integer >= 1'),
+        (
+            {"max_features": 1.5},
+            r"max_features must be an integer >= 1, a share in \(0, 1\], .* 1.5",
+        ),
+        ({"max_features": [True]}, r"max_features\[0\] must be .*, got True"),
+        ({"max_features": []}, r"max_features must be one value or several, got \[\]"),
         ({"max_depth": 0}, "max_depth must be an integer >= 1, got 0"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0 or None, got 0"),
         ({"random_state": -1}, "random_state must be an integer >= 0, got -1"),

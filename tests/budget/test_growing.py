@@ -23,6 +23,7 @@ def grower(X, y, *, n_classes, impurity="threshold_pairs", alpha=0.0, order=2, c
         impurity_arrays(impurity, alpha=alpha, order=order, n_classes=n_classes),
         FeatureCosts.of(costs).resolve(range(X.shape[1])),
         n_classes,
+        more.pop("max_features", X.shape[1]),
         **more,
     )
 
