@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["budget"]
 
 _TREES = 40
-_ALPHAS = (0.0, 2.0, 8.0, 32.0, 128.0)  # of grown trees; the best on validation rows is taken
+_ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
+_COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
 _SEED_BITS = 32  # as many as scikit-learn takes
 
 
@@ -64,10 +65,10 @@ class _Parts(NamedTuple):
 )
 @click.option(
     "--method",
-    type=click.Choice(["forest"]),
+    type=click.Choice(["forest", "prune"]),
     default="forest",
     show_default=True,
-    help="Grow a forest of cheap trees.",
+    help="Grow a forest of cheap trees, or prune a random forest as the budget asks.",
 )
 @click.option(
     "--trees",
@@ -75,7 +76,7 @@ class _Parts(NamedTuple):
     type=Integer(1),
     default=_TREES,
     show_default=True,
-    help="Most trees to grow.",
+    help="Most trees to grow, or trees of the forest that is pruned.",
 )
 @click.option(
     "--test-share",
@@ -118,7 +119,8 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     interrupted = False
     try:
         with _shown(len(budgets)) as show:
-            for amount, found in _learned(parts, costs, budgets, options):
+            learned = _METHODS[options["method"]]
+            for amount, found in learned(parts, costs, budgets, options):
                 if isinstance(found, Exception):
                     too_low.append(found)
                 else:
@@ -187,20 +189,29 @@ def _read(data: str, options: dict[str, Any]) -> "tuple[_Parts, FeatureCosts]":
     )
 
 
-def _learned(
+def _grown(
     parts: _Parts, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
 ) -> "Iterator[tuple[float, BudgetedClassifier | BudgetError]]":
-    """Yield a classifier for each budget, or why there is none.
+    """Yield a forest grown for each budget, or why there is none.
 
     Raises
     ------
     KeyboardInterrupt
         Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
     """
+    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
     from bayescascade.errors import BudgetError
 
     for amount in budgets:
-        model = _model(amount, costs, parts.seed, options)
+        model = BudgetedForestClassifier(
+            costs=costs,
+            budget=amount,
+            alpha=_ALPHAS,
+            cost_exponent=_COST_EXPONENTS,
+            max_trees=options["n_trees"],
+            n_jobs=options["n_jobs"],
+            random_state=parts.seed,
+        )
         try:
             model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
         except BudgetError as error:
@@ -211,11 +222,30 @@ def _learned(
         yield amount, model
 
 
-def _model(amount: float, costs: "FeatureCosts", seed: int, options: dict[str, Any]) -> Any:
-    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
+def _pruned(
+    parts: _Parts, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
+) -> "Iterator[tuple[float, BudgetedClassifier]]":
+    """Yield one forest pruned for each budget; raises KeyboardInterrupt as `_grown`."""
+    from sklearn.ensemble import RandomForestClassifier
 
-    settings = {"costs": costs, "budget": amount, "random_state": seed, "n_jobs": options["n_jobs"]}
-    return BudgetedForestClassifier(**settings, alpha=_ALPHAS, max_trees=options["n_trees"])
+    from bayescascade.budget.budget_prune import BudgetPrune
+
+    first, *others = budgets
+    forest = RandomForestClassifier(options["n_trees"], criterion="entropy", max_features=None)
+    model = BudgetPrune(
+        forest, costs=costs, budget=first, n_jobs=options["n_jobs"], random_state=parts.seed
+    ).fit(parts.X[0], parts.y[0], parts.X[1])
+    if model.is_interrupted_:
+        raise KeyboardInterrupt
+    yield first, model
+    if others:
+        path = model.path(budgets=others)
+        yield from zip(others, path, strict=False)
+        if path.interrupted:
+            raise KeyboardInterrupt
+
+
+_METHODS = {"forest": _grown, "prune": _pruned}
 
 
 def _shown(n_fits: int) -> "AbstractContextManager[Any]":

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import bayescascade
 from bayescascade.budget.base import BudgetedClassifier
 from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
+from bayescascade.budget.frontier import Frontier
 from tests.cli.conftest import DATA, assert_error, run
 
 CLINIC = str(DATA / "liver_clinic.csv")
@@ -212,3 +214,36 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
     found = run("budget", CLINIC, *QUICK, "--budgets", "4,8")
     assert (found.exit_code, found.stdout) == (130, "")
     assert found.stderr == "interrupted: 0 of 2 fits were finished\n"
+
+
+PRUNE = (*QUICK, "--method", "prune")
+
+
+def test_a_forest_is_pruned_for_each_budget(tmp_path: Path) -> None:
+    """One forest is fitted for all; each pruning must be what its budget alone would give."""
+    out = tmp_path / "pruned.json"
+    found = run("budget", CLINIC, *PRUNE, "--budgets", "8,14,25", "--json")
+    assert (found.exit_code, found.stderr) == (0, "")
+    points = json.loads(found.stdout)["points"]
+    assert [point["budget"] for point in points] == [8.0, 14.0, 25.0]
+    assert all(point["validation_cost"] <= point["budget"] for point in points)
+    alone = run("budget", CLINIC, *PRUNE, "--budgets", "14", "--json", "--out", out)
+    assert json.loads(alone.stdout)["points"] == points[1:2]
+    model = bayescascade.load(out)
+    assert (model.model_name, model.budget) == ("budget_prune", 14.0)
+    assert (
+        "2 classes   budget-pruned forest" in run("budget", CLINIC, *PRUNE, "--budgets", 9).stdout
+    )
+
+
+def test_ctrl_c_keeps_prunings_that_were_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    within = Frontier.within
+
+    def stop(self, amount):
+        return replace(within(self, amount), interrupted=amount == 25)
+
+    monkeypatch.setattr(Frontier, "within", stop)
+    found = run("budget", CLINIC, *PRUNE, "--budgets", "8,14,25")
+    assert found.exit_code == 130
+    assert found.stderr == "interrupted: 2 of 3 fits were finished\n"
+    assert [line.split()[0] for line in found.stdout.splitlines()[4:6]] == ["8", "14"]
