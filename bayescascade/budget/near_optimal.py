@@ -1,12 +1,15 @@
 """Which features are needed by prunings that are nearly as good as the best one.
 
 The best pruning pays for some features, but another one may pay for others and be as good as can be
-told. Chains sample the Gibbs posterior of prunings around the best one, at the temperature at which
-half of the draws are within a tolerance of its objective; what is said is said of these.
+told. Chains wander from the best pruning among those whose objective is within a tolerance of its
+own, by single steps that never leave the tolerance. All prunings there are sampled, better ones
+more often: were all of them equally probable, nearly all draws would be as bad as is allowed, where
+hardly any step is possible, and chains would not get anywhere.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +28,12 @@ from bayescascade.validation import check_integer, check_real
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 
 _STEPS_PER_SPLIT, _LEAST_STEPS = 50, 20_000
-_HEATING_STEPS_PER_SPLIT = 4  # at each temperature tried
+_HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
 _N_BISECTIONS = 3
-_HOTTEST = 1000.0  # times the excess allowed: if that is not hot enough, any pruning is near
+_HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all prunings are near
 _SCATTER = 4.0  # times the temperature, from which chains cool down before they are sampled
 _SCATTER_STEPS_PER_SPLIT, _N_COOLINGS = 20, 20
+_DIAGNOSED = ("objective", "cost", "n_splits")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +50,6 @@ class NearOptimalPrunings:
         Mean share of the rows that pay for it.
     best_shares : (n_names,) float64
         Share of the rows that pay for it in the best pruning.
-    prunings : tuple of KeptSplits
-        The draws within the tolerance, of all chains.
     optimum : float
         Objective of the best pruning.
     tolerance : float > 0
@@ -55,23 +57,22 @@ class NearOptimalPrunings:
     temperature : float > 0
         Of the Gibbs posterior that was sampled; see `PruningPosterior`.
     run : samplers.Run
-        All draws, whether or not they are within the tolerance, and their traces.
+        The draws, and traces of their objective, error, cost, splits and trees with any.
     """
 
     names: tuple[str, ...]
     needed: NDArray[np.float64]
     shares: NDArray[np.float64]
     best_shares: NDArray[np.float64]
-    prunings: tuple[KeptSplits, ...]
     optimum: float
     tolerance: float
     temperature: float
     run: samplers.Run[KeptSplits]
 
     @property
-    def diagnostic(self) -> Diagnostic:
-        """R-hat and effective sample size of the objective, over all draws."""
-        return diagnose_array(self.run.traces["objective"])
+    def diagnostics(self) -> dict[str, Diagnostic]:
+        """R-hat and effective sample size of the objective, the cost and the number of splits."""
+        return {name: diagnose_array(self.run.traces[name]) for name in _DIAGNOSED}
 
     def __str__(self) -> str:
         return near_optimal_text(self)
@@ -100,13 +101,14 @@ def near_optimal(
     items : CostItems
         What the program's uses are of.
     best : (n_splits,) bool
-        The best pruning. Every chain is heated from there, then cooled, and then sampled.
+        The best pruning. Each chain is heated from there, then cooled, and then sampled.
     tradeoff : float >= 0
         At which it is the best one.
     tolerance : float > 0
         How much worse than its objective, relative to that, is nearly as good.
     temperature : float > 0, optional
-        By default, the highest at which about half of the draws are within the tolerance.
+        By default, the highest at which half of the draws use at most half of the tolerance; see
+        `PruningPosterior`.
     n_steps : int >= 1, optional
         Per chain; 50 for each split by default, and 20,000 at least.
     n_draws, n_chains : int >= 1
@@ -121,14 +123,11 @@ def near_optimal(
     Raises
     ------
     ParameterError
-        If a parameter is out of range, the best objective is 0, of which nothing can be a share, or
-        no draw is within the tolerance.
+        If a parameter is out of range, or the best objective is 0, of which nothing can be a share.
     KeyboardInterrupt
         If Ctrl-C comes before there are draws; later, it ends the chains.
     """
     check_real("tolerance", tolerance, above=0.0)
-    if temperature is not None:
-        check_real("temperature", temperature, above=0.0)
     if n_steps is None:
         n_steps = max(_LEAST_STEPS, _STEPS_PER_SPLIT * program.n_splits)
     check_integer("n_steps", n_steps, minimum=1)
@@ -136,20 +135,20 @@ def near_optimal(
     optimum = program.objective(best, tradeoff)
     if optimum <= 0.0:
         raise ParameterError(f"the best objective must be > 0 for a tolerance, got {optimum:g}")
+    worst = (1.0 + tolerance) * optimum
     heating, scattering, sampling = seed_sequence(random_state).spawn(3)
     if temperature is None:
-        temperature = _temperature(program, best, tradeoff, tolerance * optimum, heating)
-    posterior = PruningPosterior(program, tradeoff, temperature)
+        temperature = _temperature(program, best, tradeoff, worst, heating)
+    posterior = PruningPosterior(program, tradeoff, temperature, worst)
+    chains: dict[str, Any] = {"n_chains": n_chains, "n_jobs": n_jobs, "progress": progress}
     scattered = samplers.anneal(
         posterior,
         n_steps=max(_LEAST_STEPS, _SCATTER_STEPS_PER_SPLIT * program.n_splits),
         n_temperatures=_N_COOLINGS,
         schedule=samplers.GeometricSchedule(_SCATTER, 1.0),
         initial_states=[KeptSplits(best)] * n_chains,
-        n_chains=n_chains,
-        n_jobs=n_jobs,
         seed=scattering,
-        progress=progress,
+        **chains,
     )
     if scattered.interrupted:
         raise KeyboardInterrupt
@@ -158,29 +157,19 @@ def near_optimal(
         n_steps=n_steps,
         n_draws=n_draws,
         initial_states=scattered.final_states,
-        n_chains=n_chains,
-        n_jobs=n_jobs,
         seed=sampling,
-        progress=progress,
+        **chains,
     )
-    is_near = run.traces["objective"] <= (1.0 + tolerance) * optimum
-    draws = [state for chain in run.draws for state in chain]
-    prunings = tuple(state for state, near in zip(draws, is_near.ravel(), strict=True) if near)
-    if not prunings:
-        raise ParameterError(
-            f"temperature must be lower for any draw to be within {tolerance:g} of the best "
-            f"objective, got {temperature:g}"
-        )
-    shares = np.array([_shares(program, items, state.kept) for state in prunings])
+    draws = [state.kept for chain in run.draws for state in chain]
+    shares = np.array([_shares(program, items, kept) for kept in draws])
     return NearOptimalPrunings(
         names=items.names,
         needed=(shares > 0).mean(axis=0),
         shares=shares.mean(axis=0),
         best_shares=_shares(program, items, best),
-        prunings=prunings,
         optimum=optimum,
         tolerance=tolerance,
-        temperature=temperature,
+        temperature=posterior.temperature,
         run=run,
     )
 
@@ -189,29 +178,29 @@ def _temperature(
     program: PruningProgram,
     best: NDArray[np.bool_],
     tradeoff: float,
-    excess: float,
+    worst: float,
     seed: np.random.SeedSequence,
 ) -> float:
-    """Return the highest temperature at which half of a chain is at most `excess` above the best.
+    """Return the highest temperature at which half of a chain uses at most half of the tolerance.
 
-    A chain that starts in the best pruning is heated until it is not any more, each temperature
-    twice the one before; between the last two, the temperature is bisected.
+    A chain that starts in the best pruning is heated until it uses more, each temperature twice the
+    one before; between the last two, the temperature is bisected.
     """
     rng = np.random.default_rng(seed)
-    posterior = PruningPosterior(program, tradeoff, excess)
-    optimum = program.objective(best, tradeoff)
-    n_steps = max(_LEAST_STEPS, _HEATING_STEPS_PER_SPLIT * program.n_splits) // 10
+    tolerance = worst - program.objective(best, tradeoff)
+    posterior = PruningPosterior(program, tradeoff, tolerance, worst)
+    n_steps = max(_LEAST_STEPS, _HEATING_STEPS_PER_SPLIT * program.n_splits) // _HEATING_BLOCKS
 
     def heated(state: KeptSplits, temperature: float) -> tuple[KeptSplits, bool]:
-        above = []
-        for _ in range(10):
-            state, counts = posterior.advance(rng, state, n_steps, excess / temperature)
-            above.append(-counts.log_density * excess - optimum)
-        return state, float(np.median(above[5:])) <= excess
+        left = []
+        for _ in range(_HEATING_BLOCKS):
+            state, counts = posterior.advance(rng, state, n_steps, tolerance / temperature)
+            left.append(worst + counts.log_density * tolerance)
+        return state, float(np.median(left[_HEATING_BLOCKS // 2 :])) >= tolerance / 2
 
     state = KeptSplits(best)
-    temperature = excess / max(1, program.n_splits)
-    while temperature < _HOTTEST * excess:
+    temperature = tolerance / max(1, program.n_splits)
+    while temperature < _HOTTEST * tolerance:
         hotter, is_near = heated(state, 2.0 * temperature)
         if not is_near:
             break

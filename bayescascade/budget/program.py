@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.budget.costs import CostItems
 from bayescascade.budget.forest import Forest
-from bayescascade.budget.kernels.programs import find_ends, find_first_items
+from bayescascade.budget.kernels.programs import find_ends, find_first_items, mark_uses
 from bayescascade.validation import check_real, check_weights
 
 __all__ = ["PruningProgram"]
@@ -187,7 +187,7 @@ class PruningProgram:
     def used(self, kept: Bools) -> Bools:
         """Return which uses are paid for, (n_uses,) bool."""
         used = np.zeros(self.n_uses, np.bool_)
-        used[self.edge_use[kept[self.edge_split]]] = True
+        mark_uses(kept, self.edge_starts, self.edge_use, used)
         return used
 
     def is_closed(self, kept: Bools) -> bool:

@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from bayescascade.budget.kept_splits import KeptSplits
 from bayescascade.budget.kernels import cutting
 from bayescascade.budget.pruning_moves import MOVE_CLASSES
-from bayescascade.errors import ModelFileError
+from bayescascade.errors import ModelFileError, ParameterError
 from bayescascade.validation import check_real
 from samplers.types import Move, StepCounts
 
@@ -48,30 +49,58 @@ class PruningPosterior:
     tradeoff : float >= 0
         Price of one unit of mean cost, as an error rate.
     temperature : float > 0
-        An error rate.
+        An error rate; infinity makes all prunings equally probable.
+    max_objective : float
+        Prunings whose objective is larger have no density. Chains then start where they are told
+        to, such as in the best pruning.
     """
 
-    def __init__(self, program: "PruningProgram", tradeoff: float, temperature: float) -> None:
+    def __init__(
+        self,
+        program: "PruningProgram",
+        tradeoff: float,
+        temperature: float,
+        max_objective: float = math.inf,
+    ) -> None:
         self.program = program
         self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
-        self.temperature = check_real("temperature", temperature, above=0.0)
+        if temperature != math.inf:
+            check_real("temperature", temperature, above=0.0)
+        if max_objective != math.inf:
+            check_real("max_objective", max_objective)
+        self.temperature, self.max_objective = float(temperature), float(max_objective)
 
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: KeptSplits) -> float:
-        """Return 0, and -inf for what is no pruning: the objective carries everything."""
-        return 0.0 if self.program.is_closed(state.kept) else -np.inf
+        """Return 0, and -inf for what is no pruning, or too bad a one."""
+        if not self.program.is_closed(state.kept):
+            return -math.inf
+        is_bounded = self.max_objective < math.inf
+        if is_bounded and self._objective(state) > self.max_objective + self._margin:
+            return -math.inf
+        return 0.0
 
     def log_likelihood(self, state: KeptSplits) -> float:
         """Return ``-objective / temperature``, nats."""
-        return -self.program.objective(state.kept, self.tradeoff) / self.temperature
+        return -self._objective(state) / self.temperature
 
     def log_density(self, state: KeptSplits) -> float:
         """Return ``-objective / temperature``, nats; -inf for what is no pruning."""
         return self.log_prior(state) + self.log_likelihood(state)
 
     def initial_state(self, rng: np.random.Generator) -> KeptSplits:
-        """Return a random pruning: each split kept with one and the same random probability."""
+        """Return a random pruning: each split kept with one and the same random probability.
+
+        Raises
+        ------
+        ParameterError
+            If there is a `max_objective`, which random prunings would exceed.
+        """
+        if self.max_objective < math.inf:
+            raise ParameterError(
+                "initial_states must be given for chains below a max_objective, got None"
+            )
         kept = rng.random(self.program.n_splits) < rng.random()
         inner = self.program.parent >= 0
         while not self.program.is_closed(kept):  # at most as often as the trees are deep
@@ -89,10 +118,11 @@ class PruningPosterior:
     def describe(self, state: KeptSplits) -> Mapping[str, float]:
         """Return objective, error, cost, number of splits kept, and of trees with any."""
         roots = self.program.parent < 0
+        error, cost = self.program.error(state.kept), self.program.cost(state.kept)
         return {
-            "objective": self.program.objective(state.kept, self.tradeoff),
-            "error": self.program.error(state.kept),
-            "cost": self.program.cost(state.kept),
+            "objective": error + self.tradeoff * cost,
+            "error": error,
+            "cost": cost,
             "n_splits": float(state.n_kept),
             "n_trees": float(np.count_nonzero(state.kept[roots])),
         }
@@ -112,7 +142,8 @@ class PruningPosterior:
         best_kept = np.empty(self.program.n_splits, np.bool_)
         cutting.sweep(
             rng, self._arrays, work, n_steps, inverse_temperature / self.temperature,
-            self._margin, self._move_cdf, proposed, accepted, best_kept,
+            self.max_objective - self._objective(state), self._margin, self._move_cdf, proposed,
+            accepted, best_kept,
         )  # fmt: skip
         state, best = KeptSplits(work.kept), KeptSplits(best_kept)
         return state, StepCounts(
@@ -143,13 +174,15 @@ class PruningPosterior:
 
     def fingerprint(self) -> str:
         """Return a digest of program, tradeoff and temperature."""
-        told = hashlib.sha256(
-            json.dumps([type(self).__name__, self.tradeoff, self.temperature]).encode()
-        )
+        settings = [type(self).__name__, self.tradeoff, self.temperature, self.max_objective]
+        told = hashlib.sha256(json.dumps(settings).encode())
         told.update(np.float64(self.program.base_error).tobytes())
         for array in self._arrays:
             told.update(array.tobytes())
         return told.hexdigest()
+
+    def _objective(self, state: KeptSplits) -> float:
+        return self.program.objective(state.kept, self.tradeoff)
 
     # -- what kernels read -------------------------------------------------------------------------
 

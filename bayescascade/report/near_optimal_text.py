@@ -33,7 +33,8 @@ def near_optimal_text(
     Returns
     -------
     str
-        Without a line break at the end. ``needed`` is the probability that a near-optimal pruning
+        Without a line break at the end. R-hat is the largest, and ESS the smallest, of objective,
+        cost and number of splits. ``needed`` is the probability that a near-optimal pruning
         makes any row pay, ``rows`` the mean share of the rows that do, ``rows at best`` their share
         in the best pruning.
     """
@@ -43,20 +44,17 @@ def near_optimal_text(
 def _lines(prunings: "NearOptimalPrunings", width: int, ink: Ink) -> Iterator[str]:
     told = f"near-optimal prunings: at most {100 * prunings.tolerance:g} % above the best objective"
     yield ink("bold", told)
-    diagnostic = prunings.diagnostic
+    diagnostics = prunings.diagnostics.values()
     n_draws = sum(map(len, prunings.run.draws))
-    yield from flow(
-        [
-            f"best objective {prunings.optimum:.4g}",
-            f"temperature {prunings.temperature:.2g}",
-            f"{len(prunings.prunings):,} of {n_draws:,} draws",
-            f"R-hat {diagnostic_text(diagnostic.r_hat, 3)}",
-            f"ESS {diagnostic_text(diagnostic.ess, 0)}",
-        ],
-        width,
-        2,
-    )
-    if not diagnostic.is_fine:
+    pieces = [
+        f"best objective {prunings.optimum:.4g}",
+        f"temperature {prunings.temperature:.2g}",
+        f"{n_draws:,} draws of {len(prunings.run.draws)} chains",
+        f"R-hat {diagnostic_text(max(each.r_hat for each in diagnostics), 3)}",
+        f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
+    ]
+    yield from flow(pieces, width, 2)
+    if not all(each.is_fine for each in diagnostics):
         advice = (
             f"R-hat should be at most {RHAT_CEILING}, ESS at least {ESS_FLOOR:.0f}: "
             "run longer chains (n_steps), keep more draws (n_draws)"

@@ -32,7 +32,7 @@ def exact(problem, tolerance, temperature):
     """Return, by listing them, what near-optimal prunings need and which shares of rows pay."""
     objectives = np.array([problem.objective(kept) for kept in problem.sets])
     is_near = objectives <= (1 + tolerance) * objectives.min()
-    weights = problem.probabilities(temperature) * is_near
+    weights = is_near * np.exp(-(objectives - objectives.min()) / temperature)
     weights /= weights.sum()
     shares = np.zeros((len(problem.sets), 3))
     for use, (price, splits) in enumerate(
@@ -48,28 +48,30 @@ def best_of(problem):
     return problem.prunings[int(np.argmin(objectives))].kept
 
 
+@pytest.mark.parametrize("temperature", [math.inf, 0.2])
 @pytest.mark.parametrize(("problem", "tolerance"), [(DEEP, 0.3), (THREE, 1.0)])
-def test_shares_are_those_of_all_near_optimal_prunings(problem, tolerance, rng):
+def test_shares_are_those_of_all_near_optimal_prunings(problem, tolerance, temperature, rng):
     """On problems this small they can all be listed."""
     program, items = with_items(problem)
     result = near_optimal(
-        program, items, best_of(problem), problem.tradeoff, tolerance=tolerance, temperature=0.2,
-        n_steps=N_STEPS, n_draws=1000, random_state=rng,
+        program, items, best_of(problem), problem.tradeoff, tolerance=tolerance,
+        temperature=temperature, n_steps=N_STEPS, n_draws=1000, random_state=rng,
     )  # fmt: skip
-    needed, shares, n_near = exact(problem, tolerance, 0.2)
-    error = 5 * 0.5 / math.sqrt(len(result.prunings) / 2)  # successive draws hardly correlate
+    needed, shares, n_near = exact(problem, tolerance, temperature)
+    error = 5 * 0.5 / math.sqrt(2000)  # 4,000 draws that are hardly correlated: 5 standard errors
     np.testing.assert_allclose(result.needed, needed, atol=error)
     np.testing.assert_allclose(result.shares, shares, atol=0.2 * error)
     of_all, _, n_all = exact(problem, 1e9, 0.3)
     assert np.abs(of_all - needed).max() > error  # the test can fail
-    assert len(set(result.prunings)) == n_near < n_all
-    assert result.diagnostic.is_fine
+    drawn = {state for chain in result.run.draws for state in chain}
+    assert len(drawn) == n_near < n_all
+    assert all(diagnostic.is_fine for diagnostic in result.diagnostics.values())
     assert result.optimum == pytest.approx(min(map(problem.objective, problem.sets)))
     assert result.best_shares.tolist() == pytest.approx(exact(problem, 1e-9, 0.2)[1].tolist())
 
 
-def test_temperature_leaves_about_half_of_the_draws_within_the_tolerance(rng):
-    """Colder chains would see less than was asked for, hotter ones waste their draws."""
+def test_no_draw_is_beyond_the_tolerance_or_better_than_the_best(rng):
+    """Chains of millions of steps add up what they change: it must not carry them over."""
     items = FeatureCosts().resolve(["all"])
     best = annealed_best(WIDE)
     result = near_optimal(
@@ -77,13 +79,8 @@ def test_temperature_leaves_about_half_of_the_draws_within_the_tolerance(rng):
     )
     excess = result.run.traces["objective"] / result.optimum - 1
     assert excess.min() >= -1e-9
-    assert 0.05 < np.median(excess) < 0.12
-    assert np.all(program_objectives(WIDE, result.prunings) <= 1.1 * result.optimum)
-
-
-def program_objectives(problem, prunings):
-    values = [problem.program.objective(state.kept, problem.tradeoff) for state in prunings]
-    return np.array(values)
+    assert excess.max() <= 0.1 + 1e-9
+    assert 0.02 < np.median(excess) < 0.07  # about half of what they may
 
 
 def annealed_best(problem):
@@ -101,7 +98,6 @@ def test_one_seed_is_one_result():
     first = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
     again = near_optimal(program, items, best_of(THREE), THREE.tradeoff, n_jobs=2, **settings)
     assert first.run == again.run
-    assert first.temperature == again.temperature
     np.testing.assert_array_equal(first.shares, again.shares)
 
 
@@ -120,7 +116,8 @@ def test_prints_as_a_table(rng):
     )
     lines = str(result).splitlines()
     assert lines[0] == "near-optimal prunings: at most 30 % above the best objective"
-    assert f"{len(result.prunings):,} of 1,000 draws" in str(result)
+    assert lines[1].startswith("best objective 0.5   temperature ")
+    assert "   1,000 draws of 4 chains" in lines[1]
     assert lines[-4:] == [
         "paid for   needed     rows   at best",
         "blood           1   50.0 %    75.0 %",
@@ -145,16 +142,6 @@ def test_impossible_parameters_are_refused(settings, message):
     program, items = with_items(THREE)
     with pytest.raises(ParameterError, match=message):
         near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
-
-
-def test_a_temperature_that_is_too_high_is_refused():
-    """Shares of no draws at all are nothing to print."""
-    items = FeatureCosts().resolve(["all"])
-    with pytest.raises(ParameterError, match=r"temperature must be lower .* got 100"):
-        near_optimal(
-            WIDE.program, items, annealed_best(WIDE), WIDE.tradeoff, tolerance=1e-6,
-            temperature=100.0, n_steps=1000, n_draws=10, random_state=0,
-        )  # fmt: skip
 
 
 def test_an_objective_of_zero_is_refused():

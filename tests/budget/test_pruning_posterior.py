@@ -84,6 +84,17 @@ def test_a_long_block_reports_the_density_of_its_states(problem, rng):
     assert counts.best_log_density == pytest.approx(best, abs=1e-9)
 
 
+def test_prunings_beyond_the_bound_have_no_density():
+    """Chains below a bound must be told where to start."""
+    objectives = sorted(map(THREE.objective, THREE.sets))
+    posterior = THREE.posterior(temperature=math.inf, max_objective=objectives[7])
+    densities = [posterior.log_density(state) for state in THREE.prunings]
+    assert densities.count(0.0) == 8
+    assert densities.count(-math.inf) == len(THREE.sets) - 8
+    with pytest.raises(ParameterError, match="initial_states must be given"):
+        posterior.initial_state(np.random.default_rng(0))
+
+
 def test_starts_differ():
     """R-hat compares chains from different places; equal starts would flatter it."""
     rng = np.random.default_rng(0)
@@ -147,6 +158,7 @@ def test_fingerprints_tell_programs_apart():
         DEEP.posterior(),
         THREE.posterior(tradeoff=0.4),
         THREE.posterior(temperature=0.4),
+        THREE.posterior(max_objective=0.4),
         type(THREE.posterior())(program, THREE.tradeoff, THREE.temperature),
     ]
     assert len({posterior.fingerprint() for posterior in posteriors}) == len(posteriors)
@@ -159,8 +171,15 @@ def test_impossible_tradeoffs_are_refused(tradeoff):
         THREE.posterior(tradeoff=tradeoff)
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf, "1", None])
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, "1", None])
 def test_impossible_temperatures_are_refused(temperature):
     """A temperature of zero divides by zero."""
     with pytest.raises(ParameterError, match="temperature must be a finite number > 0"):
         THREE.posterior(temperature=temperature)
+
+
+@pytest.mark.parametrize("bound", [math.nan, -math.inf, "1", None])
+def test_impossible_bounds_are_refused(bound):
+    """Nothing is below minus infinity."""
+    with pytest.raises(ParameterError, match="max_objective must be a finite number"):
+        THREE.posterior(max_objective=bound)

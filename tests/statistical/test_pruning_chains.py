@@ -1,5 +1,7 @@
 """Chains of prunings: balanced step by step, compiled as plain, and visiting what is probable."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -118,6 +120,24 @@ def test_the_generic_engine_visits_them_as_often(problem, rng):
     """Given the moves, an engine uses these and not the compiled sweep."""
     drawn = visits(problem, rng, moves=problem.posterior().moves())
     assert fits(drawn, problem.probabilities())
+
+
+@each(PAIR, THREE)
+@pytest.mark.parametrize("temperature", [math.inf, 0.1])
+def test_compiled_steps_stay_below_the_bound(problem, temperature, rng):
+    """The near-optimal prunings are those of a bound."""
+    objectives = np.array([problem.objective(kept) for kept in problem.sets])
+    bound = float(np.sort(objectives)[len(objectives) // 2])
+    posterior = problem.posterior(temperature=temperature, max_objective=bound)
+    matrix = samplers.transition_matrix(posterior.moves(), posterior, problem.prunings)
+    index = {state: i for i, state in enumerate(problem.prunings)}
+    for start in np.flatnonzero(objectives <= bound)[::3]:
+        state = problem.prunings[start]
+        steps = [posterior.advance(rng, state, 1, 1.0)[0] for _ in range(N_STEPS)]
+        assert fits([index[state] for state in steps], matrix[start])
+    free = problem.posterior(temperature=temperature)
+    ends = [free.advance(rng, problem.prunings[0], 50, 0.0)[0] for _ in range(50)]
+    assert any(posterior.log_density(state) == -np.inf for state in ends)  # if nothing holds it
 
 
 @each(*PROBLEMS)

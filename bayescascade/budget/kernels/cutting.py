@@ -168,35 +168,35 @@ def n_buds_without(program, work, tip):
 
 
 @inner_kernel
-def try_cut(rng, program, work, beta):
+def try_cut(rng, program, work, beta, room):
     """Propose to cut a tip; return the change of the objective, NaN if it was not accepted."""
     if work.sizes[TIPS] == 0:
         return np.nan
     tip = draw(rng, work, TIPS)
     change = -price_of(program, work, tip, 1)
     log_q_ratio = log(work.sizes[TIPS]) - log(n_buds_without(program, work, tip))
-    if accept(rng, -beta * change + log_q_ratio):
+    if change <= room and accept(rng, -beta * change + log_q_ratio):
         cut(program, work, tip)
         return change
     return np.nan
 
 
 @inner_kernel
-def try_uncut(rng, program, work, beta):
+def try_uncut(rng, program, work, beta, room):
     """Propose to keep a bud; return the change of the objective, NaN if it was not accepted."""
     if work.sizes[BUDS] == 0:
         return np.nan
     bud = draw(rng, work, BUDS)
     change = price_of(program, work, bud, 0)
     log_q_ratio = log(work.sizes[BUDS]) - log(n_tips_with(program, work, bud))
-    if accept(rng, -beta * change + log_q_ratio):
+    if change <= room and accept(rng, -beta * change + log_q_ratio):
         uncut(program, work, bud)
         return change
     return np.nan
 
 
 @inner_kernel
-def try_slide(rng, program, work, beta):
+def try_slide(rng, program, work, beta, room):
     """Propose to cut a tip and keep another bud; return the change of the objective, or NaN."""
     n_tips = work.sizes[TIPS]
     if n_tips == 0:
@@ -212,7 +212,7 @@ def try_slide(rng, program, work, beta):
     bud = work.lists[BUDS, place]
     change += price_of(program, work, bud, 0)
     log_q_ratio = log(n_tips) - log(n_tips_with(program, work, bud))
-    if accept(rng, -beta * change + log_q_ratio):
+    if change <= room and accept(rng, -beta * change + log_q_ratio):
         uncut(program, work, bud)
         return change
     uncut(program, work, tip)
@@ -226,6 +226,7 @@ def sweep(
     work: Work,
     n_steps: int,
     beta: float,
+    room: float,
     margin: float,
     move_cdf: Array,
     proposed: Array,
@@ -234,10 +235,10 @@ def sweep(
 ) -> None:
     """Run steps on ``exp(-beta * objective)`` from the pruning in the work space.
 
-    margin > 0: by how much another pruning must be better to be the best, more than rounding adds
-    up to; move_cdf (3,) float64: cumulative selection probabilities of MOVES; proposed, accepted
-    (3,) int64: counts, added to; best_kept (n,) bool: the best pruning visited, the first one
-    included, is left there.
+    room: by how much prunings may be worse than the first one, infinity for any; margin > 0: by how
+    much one must be better to be the best, more than rounding adds up to; move_cdf (3,) float64:
+    cumulative selection probabilities of MOVES; proposed, accepted (3,) int64: counts, added to;
+    best_kept (n,) bool: the best pruning visited, the first one included, is left there.
     """
     copy(work.kept, best_kept)
     excess = 0.0  # over the objective of the best pruning
@@ -245,17 +246,18 @@ def sweep(
         u = rng.random()
         if u < move_cdf[CUT]:
             move = CUT
-            change = try_cut(rng, program, work, beta)
+            change = try_cut(rng, program, work, beta, room)
         elif u < move_cdf[UNCUT]:
             move = UNCUT
-            change = try_uncut(rng, program, work, beta)
+            change = try_uncut(rng, program, work, beta, room)
         else:
             move = SLIDE
-            change = try_slide(rng, program, work, beta)
+            change = try_slide(rng, program, work, beta, room)
         proposed[move] += 1
         if not np.isnan(change):
             accepted[move] += 1
             excess += change
+            room -= change
             if excess < -margin:
                 copy(work.kept, best_kept)
                 excess = 0.0

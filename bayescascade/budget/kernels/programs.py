@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayescascade._jit import kernel
 
-__all__ = ["find_ends", "find_first_items"]
+__all__ = ["find_ends", "find_first_items", "mark_uses"]
 
 
 @kernel
@@ -48,3 +48,17 @@ def find_first_items(
                         is_new = False
                 above = parent[above]
             is_first[slot_starts[split] + place - first] = is_new
+
+
+@kernel
+def mark_uses(
+    kept: NDArray[np.bool_],
+    edge_starts: NDArray[np.int64],
+    edge_use: NDArray[np.int32],
+    used: NDArray[np.bool_],
+) -> None:
+    """Mark in `used`, (n_uses,) bool, what kept splits ask for; edges as in `PruningProgram`."""
+    for split in range(kept.shape[0]):
+        if kept[split]:
+            for edge in range(edge_starts[split], edge_starts[split + 1]):
+                used[edge_use[edge]] = True
