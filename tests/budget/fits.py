@@ -29,7 +29,7 @@ class PlainForest(BudgetedClassifier):
         n_estimators=10,
         max_depth=None,
         max_features="sqrt",
-        random_state=None,
+        random_state=0,
     ):
         store_parameters(self, locals())
 

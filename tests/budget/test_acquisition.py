@@ -205,7 +205,7 @@ def test_missing_values_are_paid_for_and_used():
 
 
 def test_a_forest_without_splits_asks_for_nothing():
-    model = PlainForest(max_depth=1, n_estimators=2).fit(np.zeros((4, 2)), [0, 1, 1, 1])
+    model = PlainForest(n_estimators=2, random_state=0).fit(np.zeros((40, 2)), [0, 1, 1, 1] * 10)
     acquisition = model.acquire(Clinic({}))
     assert acquisition.is_complete
     assert acquisition.steps == ()

@@ -55,7 +55,7 @@ SAVED = [
 ]
 
 
-@pytest.mark.parametrize("model", SAVED, ids=lambda model: f"{model.model_name}")
+@pytest.mark.parametrize("model", SAVED, ids=lambda model: model.model_name)
 def test_every_estimator_is_loaded_as_it_was(model, tmp_path, rng):
     """What it tells of itself beside its forest must come back as well."""
     y = diagnoses(FRAME, rng)
