@@ -6,7 +6,6 @@ pays for the group, then it is paid for all of them. So Turney's discounts are a
 the members' remainders, and a descriptor of many dimensions is a group whose members are free.
 """
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.errors import DataError, ParameterError
-from bayescascade.files import replaced_file
+from bayescascade.budget.cost_file import read_costs, write_costs
+from bayescascade.errors import ParameterError
 from bayescascade.validation import check_real
 
 __all__ = ["CostItems", "Costs", "FeatureCosts", "column_text"]
 
-_HEADER = ["name", "cost", "group"]
 _MOST_LISTED = 10
 
 
@@ -165,22 +163,7 @@ class FeatureCosts:
             If the file cannot be read, lacks a column, or a row has no name, no number >= 0 as its
             cost or contradicts another row; names the line.
         """
-        costs: dict[str | int, float] = {}
-        groups: dict[str, list[str | int]] = {}
-        for line, cells in _csv_rows(path):
-            where, name, group = f"{path}, line {line}", cells["name"], cells.get("group", "")
-            if not name:
-                raise DataError(f"{where}: name must not be empty")
-            if not cells["cost"] and not group:
-                raise DataError(f"{where}: {name!r} must have a cost or a group")
-            if cells["cost"]:
-                cost = _csv_cost(where, cells["cost"])
-                if costs.setdefault(name, cost) != cost:
-                    raise DataError(f"{where}: {name!r} must have one cost, got also {cost:g}")
-            if group:
-                if name in groups.setdefault(group, []):
-                    raise DataError(f"{where}: {name!r} must be in {group!r} once, got it again")
-                groups[group].append(name)
+        costs, groups = read_costs(path)
         return cls(costs, groups=groups, default=default)
 
     def to_csv(self, path: str | Path) -> None:
@@ -191,11 +174,7 @@ class FeatureCosts:
         FileError
             If the file cannot be written.
         """
-        rows = [(key, repr(cost), "") for key, cost in self.costs.items()]
-        for group, members in self.groups.items():
-            rows += [(member, "", group) for member in members]
-        with replaced_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([_HEADER, *rows])
+        write_costs(path, self.costs, self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the costs as plain JSON types."""
@@ -339,29 +318,3 @@ def _listed(columns: Sequence[str | int]) -> str:
     shown = ", ".join(repr(column) for column in columns[:_MOST_LISTED])
     more = f" and {len(columns) - _MOST_LISTED} more" if len(columns) > _MOST_LISTED else ""
     return f"the columns {shown}{more}"
-
-
-def _csv_rows(path: str | Path) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows of a file of costs with their line numbers, cells stripped."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
-            header = [cell.strip() for cell in next(reader, [])]
-            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} must be a CSV file in UTF-8: {error}") from None
-    if sorted(header) not in (sorted(_HEADER), sorted(_HEADER[:2])):
-        raise DataError(f"{path} must have the header {','.join(_HEADER)}, got {','.join(header)}")
-    for line, row in rows:
-        if len(row) != len(header):
-            raise DataError(f"{path}, line {line}: must have {len(header)} cells, got {len(row)}")
-    return [(line, dict(zip(header, row, strict=True))) for line, row in rows]
-
-
-def _csv_cost(where: str, text: str) -> float:
-    try:
-        return check_real("cost", float(text), minimum=0.0)
-    except ValueError:  # of float or, as a ParameterError, of its range
-        raise DataError(f"{where}: cost must be a finite number >= 0, got {text!r}") from None

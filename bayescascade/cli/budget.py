@@ -1,52 +1,29 @@
 """``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
 
-import secrets
 import sys
-from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayescascade.cli.budget_learning import METHODS, DealtRows, read_dealt
 from bayescascade.cli.compare import PICTURES
-from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
+from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
 from bayescascade.cli.options import Integer, Real, split_commas
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, layout_options, note
-from bayescascade.cli.rows import open_rows, read_labeled
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
-
     from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.curve import CostAccuracyCurve
     from bayescascade.errors import BudgetError
 
 __all__ = ["budget"]
 
 _TREES = 40
-_ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
-_COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
-_SEED_BITS = 32  # as many as scikit-learn takes
-
-
-class _Parts(NamedTuple):
-    """The rows of a file, dealt into three parts, and what they are dealt by."""
-
-    source: str
-    X: "tuple[pd.DataFrame, ...]"
-    y: "tuple[NDArray[np.generic], ...]"
-    seed: int
-
-    @property
-    def n_rows(self) -> list[int]:
-        return [len(labels) for labels in self.y]
 
 
 @click.command(short_help="Classify within budgets for what features cost.")
@@ -65,7 +42,7 @@ class _Parts(NamedTuple):
 )
 @click.option(
     "--method",
-    type=click.Choice(["forest", "prune"]),
+    type=click.Choice(list(METHODS)),
     default="forest",
     show_default=True,
     help="Grow a forest of cheap trees, or prune a random forest as the budget asks.",
@@ -113,13 +90,13 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     if out is not None and len(budgets) > 1:
         raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
     check_outputs({"--out": out, "--plot": plot}, {"DATA": data, "--costs": options["costs"]})
-    parts, costs = _read(data, options)
+    parts, costs = read_dealt(data, options)
     finished: list[tuple[float, BudgetedClassifier]] = []
     too_low: list[BudgetError] = []
     interrupted = False
     try:
         with _shown(len(budgets)) as show:
-            learned = _METHODS[options["method"]]
+            learned = METHODS[options["method"]]
             for amount, found in learned(parts, costs, budgets, options):
                 if isinstance(found, Exception):
                     too_low.append(found)
@@ -153,101 +130,6 @@ def _budgets(text: str) -> list[float]:
     return sorted(set(amounts))
 
 
-def _read(data: str, options: dict[str, Any]) -> "tuple[_Parts, FeatureCosts]":
-    """Read rows and costs, and deal the rows."""
-    import numpy as np
-
-    from bayescascade.budget.costs import FeatureCosts
-    from bayescascade.dealing import deal_by_class
-    from bayescascade.labels import check_labels
-
-    source = open_rows(data)
-    target = options["target"]
-    X, y, _ = read_labeled(
-        source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
-    )
-    path = options["costs"]
-    costs = FeatureCosts() if path is None else FeatureCosts.read_csv(path)
-    costs.resolve(list(X.columns))  # refuses unknown features before anything is learned
-    labels = check_labels(y, f'column "{target}"', owner="budget")
-    seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
-    share = options["test_share"]
-    part_of = deal_by_class(labels, [1 - 2 * share, share, share], np.random.default_rng(seed))
-    chosen = [part_of == part for part in range(3)]
-    if not all(rows.any() for rows in chosen):
-        raise click.UsageError(
-            f"--test-share must leave rows for each part, got {share:g} of {len(X):,} rows"
-        )
-    return (
-        _Parts(
-            source.label,
-            tuple(X[rows].reset_index(drop=True) for rows in chosen),
-            tuple(labels[rows] for rows in chosen),
-            seed,
-        ),
-        costs,
-    )
-
-
-def _grown(
-    parts: _Parts, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
-) -> "Iterator[tuple[float, BudgetedClassifier | BudgetError]]":
-    """Yield a forest grown for each budget, or why there is none.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
-    """
-    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
-    from bayescascade.errors import BudgetError
-
-    for amount in budgets:
-        model = BudgetedForestClassifier(
-            costs=costs,
-            budget=amount,
-            alpha=_ALPHAS,
-            cost_exponent=_COST_EXPONENTS,
-            max_trees=options["n_trees"],
-            n_jobs=options["n_jobs"],
-            random_state=parts.seed,
-        )
-        try:
-            model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
-        except BudgetError as error:
-            yield amount, error
-            continue
-        if model.is_interrupted_:
-            raise KeyboardInterrupt
-        yield amount, model
-
-
-def _pruned(
-    parts: _Parts, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
-) -> "Iterator[tuple[float, BudgetedClassifier]]":
-    """Yield one forest pruned for each budget; raises KeyboardInterrupt as `_grown`."""
-    from sklearn.ensemble import RandomForestClassifier
-
-    from bayescascade.budget.budget_prune import BudgetPrune
-
-    first, *others = budgets
-    forest = RandomForestClassifier(options["n_trees"], criterion="entropy", max_features=None)
-    model = BudgetPrune(
-        forest, costs=costs, budget=first, n_jobs=options["n_jobs"], random_state=parts.seed
-    ).fit(parts.X[0], parts.y[0], parts.X[1])
-    if model.is_interrupted_:
-        raise KeyboardInterrupt
-    yield first, model
-    if others:
-        path = model.path(budgets=others)
-        yield from zip(others, path, strict=False)
-        if path.interrupted:
-            raise KeyboardInterrupt
-
-
-_METHODS = {"forest": _grown, "prune": _pruned}
-
-
 def _shown(n_fits: int) -> "AbstractContextManager[Any]":
     """Return what shows on a terminal how many fits are done."""
     if not sys.stderr.isatty():
@@ -258,7 +140,7 @@ def _shown(n_fits: int) -> "AbstractContextManager[Any]":
 
 
 def _tell(
-    finished: "list[tuple[float, BudgetedClassifier]]", parts: _Parts, options: dict[str, Any]
+    finished: "list[tuple[float, BudgetedClassifier]]", parts: DealtRows, options: dict[str, Any]
 ) -> None:
     """Print, draw and save."""
     from bayescascade.budget.curve import cost_accuracy_curve
@@ -276,7 +158,7 @@ def _tell(
         _draw(curve, models[0], options["plot"])
 
 
-def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: _Parts) -> None:
+def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: DealtRows) -> None:
     """Print a line for each budget."""
     from bayescascade.report.curve_text import curve_table
     from bayescascade.report.layout import Ink, flow
@@ -306,7 +188,7 @@ def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: _Part
 def _print_json(
     curve: "CostAccuracyCurve",
     finished: "list[tuple[float, BudgetedClassifier]]",
-    parts: _Parts,
+    parts: DealtRows,
     options: dict[str, Any],
 ) -> None:
     from bayescascade.report.records import json_ready

@@ -1,0 +1,147 @@
+"""What ``bayescascade budget`` learns: rows dealt into parts, and a classifier for each budget."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from bayescascade.cli.learning import listed
+from bayescascade.cli.rows import open_rows, read_labeled
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from bayescascade.budget.base import BudgetedClassifier
+    from bayescascade.budget.costs import FeatureCosts
+    from bayescascade.errors import BudgetError
+
+__all__ = ["METHODS", "DealtRows", "read_dealt"]
+
+_ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
+_COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
+_SEED_BITS = 32  # as many as scikit-learn takes
+
+
+class DealtRows(NamedTuple):
+    """The rows of a file, dealt into three parts: to learn from, to measure costs, to test.
+
+    Parameters
+    ----------
+    source : str
+        What the file is called.
+    X : tuple of DataFrame
+        The features in each part.
+    y : tuple of (n_rows,) array
+        The labels.
+    seed : int
+        What they were dealt by.
+    """
+
+    source: str
+    X: "tuple[pd.DataFrame, ...]"
+    y: "tuple[NDArray[np.generic], ...]"
+    seed: int
+
+    @property
+    def n_rows(self) -> list[int]:
+        """Rows in each part."""
+        return [len(labels) for labels in self.y]
+
+
+def read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]":
+    """Read rows and costs, and deal the rows."""
+    import numpy as np
+
+    from bayescascade.budget.costs import FeatureCosts
+    from bayescascade.dealing import deal_by_class
+    from bayescascade.labels import check_labels
+
+    source = open_rows(data)
+    target = options["target"]
+    X, y, _ = read_labeled(
+        source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
+    )
+    path = options["costs"]
+    costs = FeatureCosts() if path is None else FeatureCosts.read_csv(path)
+    costs.resolve(list(X.columns))  # refuses unknown features before anything is learned
+    labels = check_labels(y, f'column "{target}"', owner="budget")
+    seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
+    share = options["test_share"]
+    part_of = deal_by_class(labels, [1 - 2 * share, share, share], np.random.default_rng(seed))
+    chosen = [part_of == part for part in range(3)]
+    if not all(rows.any() for rows in chosen):
+        raise click.UsageError(
+            f"--test-share must leave rows for each part, got {share:g} of {len(X):,} rows"
+        )
+    return (
+        DealtRows(
+            source.label,
+            tuple(X[rows].reset_index(drop=True) for rows in chosen),
+            tuple(labels[rows] for rows in chosen),
+            seed,
+        ),
+        costs,
+    )
+
+
+def _grown(
+    parts: DealtRows, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
+) -> "Iterator[tuple[float, BudgetedClassifier | BudgetError]]":
+    """Yield a forest grown for each budget, or why there is none.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
+    """
+    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
+    from bayescascade.errors import BudgetError
+
+    for amount in budgets:
+        model = BudgetedForestClassifier(
+            costs=costs,
+            budget=amount,
+            alpha=_ALPHAS,
+            cost_exponent=_COST_EXPONENTS,
+            max_trees=options["n_trees"],
+            n_jobs=options["n_jobs"],
+            random_state=parts.seed,
+        )
+        try:
+            model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
+        except BudgetError as error:
+            yield amount, error
+            continue
+        if model.is_interrupted_:
+            raise KeyboardInterrupt
+        yield amount, model
+
+
+def _pruned(
+    parts: DealtRows, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
+) -> "Iterator[tuple[float, BudgetedClassifier]]":
+    """Yield one forest pruned for each budget; raises KeyboardInterrupt as `_grown`."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    from bayescascade.budget.budget_prune import BudgetPrune
+
+    first, *others = budgets
+    forest = RandomForestClassifier(options["n_trees"], criterion="entropy", max_features=None)
+    model = BudgetPrune(
+        forest, costs=costs, budget=first, n_jobs=options["n_jobs"], random_state=parts.seed
+    ).fit(parts.X[0], parts.y[0], parts.X[1])
+    if model.is_interrupted_:
+        raise KeyboardInterrupt
+    yield first, model
+    if others:
+        path = model.path(budgets=others)
+        yield from zip(others, path, strict=False)
+        if path.interrupted:
+            raise KeyboardInterrupt
+
+
+METHODS = {"forest": _grown, "prune": _pruned}
+"""How classifiers are learned, by the option ``--method``."""
