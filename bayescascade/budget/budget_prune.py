@@ -171,7 +171,8 @@ class BudgetPrune(ForestPruner):
             Rows that costs are measured on. Without them those of `X` are, on which the cost is a
             little smaller than on new rows.
         y_val : (n_validation_rows,) array, optional
-            Their labels; needed for `errors="validation"` only.
+            Their labels; needed for `errors="validation"`. Within a budget, the ways to spend what
+            a best pruning leaves of it are compared on them, if they are given.
 
         Raises
         ------
@@ -190,8 +191,9 @@ class BudgetPrune(ForestPruner):
             split_cost=self.split_cost,
             counts=self._counts(training, forest),
         )
+        self._validation_labels = training.validation_labels
         if self.budget is not None:
-            self._take(Frontier(self.program_).within(self.budget))
+            self._take(self._frontier().within(self.budget))
         else:
             self._take(self._solver().solve(self.tradeoff))
         return self
@@ -240,7 +242,7 @@ class BudgetPrune(ForestPruner):
         ]
         if not wanted:
             raise ParameterError(f"{name} must have at least one value, got {values!r}")
-        find = self._solver().solve if budgets is None else Frontier(self.program_).within
+        find = self._solver().solve if budgets is None else self._frontier().within
         found: dict[float, BudgetPrune] = {}
         for value in sorted(set(wanted)):
             pruning = find(value)
@@ -313,6 +315,18 @@ class BudgetPrune(ForestPruner):
         if self.solver == "primal_dual":
             return PrimalDualSolver(self.program_, self.tolerance)
         return LinearProgramSolver(self.program_)
+
+    def _frontier(self) -> Frontier:
+        """Return what finds prunings within budgets."""
+        forest, program = self.whole_forest_, self.program_
+        rows, labels = self._validation_rows, self._validation_labels
+
+        def error_of(kept: NDArray[np.bool_]) -> float:
+            pruned = forest.pruned(program.nodes_kept(kept, forest.n_nodes))
+            return float(np.mean(pruned.predict_proba(rows).argmax(axis=1) != labels))
+
+        feature = self._encoding.source[forest.feature[program.node]]
+        return Frontier(program, feature, None if labels is None else error_of)
 
     def _take(self, pruning: Pruning) -> None:
         """Be fitted to a pruning."""

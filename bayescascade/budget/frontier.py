@@ -8,10 +8,13 @@ same edge of the hull. All that is looked for keeps what the cheaper one keeps a
 dearer one cuts, so that each problem is smaller than the one before.
 
 The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
-entirely. What the cheaper corner leaves of the budget is then spent on whole trees as the dearer
-one prunes them, those first that lessen the error most for what they cost. This is a heuristic; the
-bound says how good it is.
+entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of
+least error is taken: features are removed from the dearer corner until it is within the budget, as
+in `removal`, or not; then whole trees of it are added, and a part of one, those first that lessen
+the error most for what they cost. These are heuristics; the bound says how good they are.
 """
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +22,13 @@ from numpy.typing import NDArray
 from bayescascade.budget.flow import FlowSolver
 from bayescascade.budget.program import PruningProgram
 from bayescascade.budget.pruning import Pruning
+from bayescascade.budget.removal import remove_features
 
 __all__ = ["Frontier"]
 
 _LEAST_GAIN = 1e-9  # relative: what is better by less is a rounding error
 _TINY = np.finfo(np.float64).tiny
+_REMOVALS = (1.0, 4.0)  # tradeoffs at which features are removed, relative to that of the edge
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -35,17 +40,29 @@ class Frontier:
     Parameters
     ----------
     program : PruningProgram
+    feature : (n_splits,) int
+        The feature that each split is on.
+    error_of : function, optional
+        Returns the error of a pruning, (n_splits,) bool, by which ways to spend a budget are
+        compared; by default the program's.
     """
 
-    def __init__(self, program: PruningProgram) -> None:
+    def __init__(
+        self,
+        program: PruningProgram,
+        feature: NDArray[np.integer],
+        error_of: Callable[[Bools], float] | None = None,
+    ) -> None:
         self.program = program
+        self._feature = feature
+        self._error_of = program.error if error_of is None else error_of
         self._corners: list[Pruning] = []  # ascending cost
 
     def within(self, budget: float) -> Pruning:
         """Return a pruning whose cost is at most a budget, of as little error as can be found.
 
-        Its tradeoff is the least at which a best pruning is within the budget; see `Pruning` for
-        the bound. On Ctrl-C it is what was found by then.
+        Its tradeoff is the least at which a best pruning is within the budget. On Ctrl-C it is the
+        best one known by then.
 
         Parameters
         ----------
@@ -53,7 +70,11 @@ class Frontier:
             Mean cost of a row, the work of splits included.
         """
         if not self._corners:
-            self._corners = [self._cheapest(), FlowSolver(self.program).solve(0.0)]
+            corners = [self._cheapest(), FlowSolver(self.program).solve(0.0)]
+            if any(corner.interrupted for corner in corners):
+                nothing = np.zeros(self.program.n_splits, np.bool_)
+                return Pruning.of(self.program, nothing, 0.0, corners[1].lower_bound, True)
+            self._corners = corners
         while True:
             costs = [self.program.cost(corner.kept) for corner in self._corners]
             place = int(np.searchsorted(costs, budget * (1 + _LEAST_GAIN), side="right"))
@@ -61,15 +82,20 @@ class Frontier:
                 return self._corners[-1]
             lower, upper = self._corners[place - 1], self._corners[place]
             found = self._between(lower, upper)
-            least = min(
-                self.program.objective(corner.kept, found.tradeoff) for corner in (lower, upper)
-            )
-            if found.interrupted or found.objective >= least * (1 - _LEAST_GAIN):
-                kept = self._filled(lower.kept, upper.kept, budget)
-                return Pruning.of(
-                    self.program, kept, found.tradeoff, found.lower_bound, found.interrupted
-                )
+            ends = [self.program.objective(end.kept, found.tradeoff) for end in (lower, upper)]
+            if found.interrupted or found.objective >= min(ends) * (1 - _LEAST_GAIN):
+                break
             self._corners.insert(place, found)
+        best, interrupted = lower.kept, found.interrupted
+        if not interrupted:
+            try:
+                best = min(
+                    self._fillings(lower.kept, upper.kept, found.tradeoff, budget),
+                    key=self._error_of,
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+        return Pruning.of(self.program, best, found.tradeoff, found.lower_bound, interrupted)
 
     def _cheapest(self) -> Pruning:
         """Return the best of the prunings that cost nothing."""
@@ -92,8 +118,23 @@ class Frontier:
         bound = found.lower_bound + tradeoff * program.cost(lower.kept)
         return Pruning.of(program, kept, tradeoff, bound, found.interrupted)
 
+    def _fillings(
+        self, lower: Bools, upper: Bools, tradeoff: float, budget: float
+    ) -> Iterator[Bools]:
+        """Yield prunings between two corners, within a budget, that leave little of it."""
+        yield self._filled(lower, upper, budget)
+        inner, splits = self.program.between(lower, upper)
+        left = budget - self.program.cost(lower)
+        for factor in _REMOVALS:
+            for _, kept in remove_features(inner, self._feature[splits], factor * tradeoff):
+                if inner.cost(kept) <= left:
+                    break
+            rest = lower.copy()
+            rest[splits[kept]] = True
+            yield self._filled(rest, upper, budget)
+
     def _filled(self, lower: Bools, upper: Bools, budget: float) -> Bools:
-        """Return the lower pruning with trees of the upper one, as far as a budget goes."""
+        """Return a pruning with trees of a larger one, as far as a budget goes."""
         kept = lower.copy()
         while True:
             inner, splits = self.program.between(kept, upper)
@@ -101,15 +142,17 @@ class Frontier:
             gains, costs = _tree_values(inner)
             worth = np.where(gains > 0, gains / np.maximum(costs, _TINY), -np.inf)
             fits = np.where(costs <= left, worth, -np.inf)
-            if fits.max(initial=-np.inf) > 0:
-                kept[splits[_tree(inner, int(fits.argmax()))]] = True
-            else:
+            if fits.max(initial=-np.inf) == -np.inf:
                 break
+            kept[splits[_tree(inner, int(fits.argmax()))]] = True
         if np.count_nonzero(worth > 0) > 1:  # part of one more tree
-            one = np.zeros(self.program.n_splits, np.bool_)
+            one = kept.copy()
             one[splits[_tree(inner, int(worth.argmax()))]] = True
-            inner, splits = self.program.between(kept, kept | one)
-            kept[splits[Frontier(inner).within(left).kept]] = True
+            inner, splits = self.program.between(kept, one)
+            part = Frontier(inner, self._feature[splits]).within(left)
+            if part.interrupted:
+                raise KeyboardInterrupt
+            kept[splits[part.kept]] = True
         return kept
 
 
@@ -120,9 +163,13 @@ def _tree(program: PruningProgram, tree: int) -> slice:
 
 def _tree_values(program: PruningProgram) -> tuple[Floats, Floats]:
     """Return what each tree gains and costs by itself, (n_trees,) each."""
-    edge_starts = program.edge_starts[program.tree_starts]
     # a tree asks for a use once: where a row passes
-    asked = np.concatenate([[0.0], np.cumsum(program.use_cost[program.edge_use])])
-    work = np.concatenate([[0.0], np.cumsum(program.work)])[program.tree_starts]
-    gains = np.concatenate([[0.0], np.cumsum(program.error_gain)])[program.tree_starts]
-    return np.diff(gains), np.diff(asked[edge_starts]) + np.diff(work)
+    edges = _sums(program.use_cost[program.edge_use], program.edge_starts[program.tree_starts])
+    gains = _sums(program.error_gain, program.tree_starts)
+    return gains, edges + _sums(program.work, program.tree_starts)
+
+
+def _sums(values: Floats, starts: NDArray[np.int64]) -> Floats:
+    """Return the sums of values between each two starts, which may be equal."""
+    sums: Floats = np.diff(np.concatenate([[0.0], np.cumsum(values)])[starts])
+    return sums

@@ -9,7 +9,7 @@ from bayescascade.budget.program import PruningProgram
 
 __all__ = ["Pruning", "relative_gap"]
 
-_ROUNDING = 1e-12
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class Pruning:
 def relative_gap(objective: float, lower_bound: float) -> float:
     """Return by what share of itself an objective could be lower at most: >= 0, and 0 is proof.
 
-    Differences up to 1e-12, in units of the error rate, are rounding.
+    Differences up to 1e-9, in units of the error rate, are rounding.
     """
     difference = objective - lower_bound
     return 0.0 if difference <= _ROUNDING else difference / abs(objective)
