@@ -17,6 +17,9 @@ _HOMES = {
     "rule_classifier": "bayescascade.rules.classifier:RuleListClassifier",
     "budget_prune": "bayescascade.budget.budget_prune:BudgetPrune",
     "budgeted_forest": "bayescascade.budget.budgeted_forest:BudgetedForestClassifier",
+    "cost_complexity_prune": "bayescascade.budget.cost_complexity:CostComplexityPrune",
+    "greedy_prune": "bayescascade.budget.greedy_prune:GreedyPrune",
+    "truncated_forest": "bayescascade.budget.truncated:TruncatedForest",
 }
 """Module and class by `model_name`; the class is imported when a file is of it."""
 

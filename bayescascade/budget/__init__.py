@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from bayescascade.budget.budget_prune import BudgetPrune
     from bayescascade.budget.budget_tree import BudgetTree
     from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
+    from bayescascade.budget.cost_complexity import CostComplexityPrune
     from bayescascade.budget.costs import FeatureCosts
     from bayescascade.budget.curve import CostAccuracyCurve, CurvePoint, cost_accuracy_curve
     from bayescascade.budget.forest import Forest
+    from bayescascade.budget.greedy_prune import GreedyPrune
     from bayescascade.budget.impurities import PolynomialImpurity
     from bayescascade.budget.kept_splits import KeptSplits
     from bayescascade.budget.near_optimal import NearOptimalPrunings
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from bayescascade.budget.program import PruningProgram
     from bayescascade.budget.pruning_posterior import PruningPosterior
     from bayescascade.budget.tree_posterior import BudgetTreePosterior
+    from bayescascade.budget.truncated import TruncatedForest
 
 __all__ = [
     "BudgetPrune",
@@ -28,15 +31,18 @@ __all__ = [
     "BudgetTreePosterior",
     "BudgetedForestClassifier",
     "CostAccuracyCurve",
+    "CostComplexityPrune",
     "CurvePoint",
     "FeatureCosts",
     "Forest",
+    "GreedyPrune",
     "KeptSplits",
     "NearOptimalPrunings",
     "PolynomialImpurity",
     "PruningPath",
     "PruningPosterior",
     "PruningProgram",
+    "TruncatedForest",
     "cost_accuracy_curve",
 ]
 
@@ -46,15 +52,18 @@ _HOMES = {
     "BudgetTreePosterior": "bayescascade.budget.tree_posterior",
     "BudgetedForestClassifier": "bayescascade.budget.budgeted_forest",
     "CostAccuracyCurve": "bayescascade.budget.curve",
+    "CostComplexityPrune": "bayescascade.budget.cost_complexity",
     "CurvePoint": "bayescascade.budget.curve",
     "FeatureCosts": "bayescascade.budget.costs",
     "Forest": "bayescascade.budget.forest",
+    "GreedyPrune": "bayescascade.budget.greedy_prune",
     "KeptSplits": "bayescascade.budget.kept_splits",
     "NearOptimalPrunings": "bayescascade.budget.near_optimal",
     "PolynomialImpurity": "bayescascade.budget.impurities",
     "PruningPath": "bayescascade.budget.path",
     "PruningPosterior": "bayescascade.budget.pruning_posterior",
     "PruningProgram": "bayescascade.budget.program",
+    "TruncatedForest": "bayescascade.budget.truncated",
     "cost_accuracy_curve": "bayescascade.budget.curve",
 }
 

@@ -47,7 +47,11 @@ def count_classes(
     return counts
 
 
-def out_of_bag(estimator: Any, n_rows: int) -> NDArray[np.bool_]:  # Any: a fitted forest
+def out_of_bag(
+    estimator: Any,  # a fitted forest
+    n_rows: int,
+    what_for: str = 'errors="out_of_bag"',
+) -> NDArray[np.bool_]:
     """Return which trees of a forest were not grown on which rows, (n_rows, n_trees) bool.
 
     Raises
@@ -57,12 +61,11 @@ def out_of_bag(estimator: Any, n_rows: int) -> NDArray[np.bool_]:  # Any: a fitt
     """
     if not getattr(estimator, "bootstrap", False) or not hasattr(estimator, "estimators_samples_"):
         raise ParameterError(
-            'errors="out_of_bag" needs a forest of scikit-learn with bootstrap=True, '
-            f"got {estimator}"
+            f"{what_for} needs a forest of scikit-learn with bootstrap=True, got {estimator}"
         )
     if estimator._n_samples != n_rows:
         raise ParameterError(
-            'errors="out_of_bag" needs the rows that the forest was fitted on, '
+            f"{what_for} needs the rows that the forest was fitted on, "
             f"{estimator._n_samples:,}, got {n_rows:,}"
         )
     bags = estimator.estimators_samples_

@@ -97,7 +97,7 @@ class ForestPruner(BudgetedClassifier):
             "%(name)s must be fitted, and not read from a file, which has only what is left of the "
             "forest"
         )
-        check_is_fitted(self, "program_", msg=message)
+        check_is_fitted(self, "whole_forest_", msg=message)
 
     def _fitted(self, forest: Any, training: TrainingRows, given: tuple[Any, ...]) -> Any:
         """Return a fitted clone of a forest, which has the costs, seed and jobs that it lacks."""

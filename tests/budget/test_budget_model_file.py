@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import bayescascade
-from bayescascade.budget import BudgetedForestClassifier, BudgetPrune, PolynomialImpurity
+from bayescascade.budget import (
+    BudgetedForestClassifier,
+    BudgetPrune,
+    CostComplexityPrune,
+    GreedyPrune,
+    PolynomialImpurity,
+    TruncatedForest,
+)
 from bayescascade.budget.model_record import model_record
 from bayescascade.errors import ModelFileError
 from tests.budget.fits import COSTS, PlainForest, diagnoses, patients
@@ -47,6 +55,10 @@ def test_arrays_and_numeric_labels_come_back(rng):
 
 
 SAVED = [
+    CostComplexityPrune(RandomForestClassifier(2), costs=COSTS, random_state=0),
+    CostComplexityPrune(DecisionTreeClassifier(), level=0.01, costs=COSTS, random_state=0),
+    GreedyPrune(DecisionTreeClassifier(max_depth=4), costs=COSTS, n_removed=2, random_state=0),
+    TruncatedForest(RandomForestClassifier(2), costs=COSTS, n_trees=1, random_state=0),
     BudgetPrune(DecisionTreeClassifier(max_depth=4), budget=20.0, costs=COSTS, random_state=0),
     BudgetedForestClassifier(budget=30.0, costs=COSTS, max_trees=3, alpha=[2.0], random_state=0),
     BudgetedForestClassifier(
