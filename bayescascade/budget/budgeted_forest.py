@@ -230,6 +230,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
         return {
             "alpha": self.alpha_,
             "cost_exponent": self.cost_exponent_,
+            "max_features": self.max_features_,
             "cost_path": self.cost_path_.tolist(),
             "is_interrupted": self.is_interrupted_,
         }
@@ -237,6 +238,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.alpha_ = check_real("alpha", record["alpha"], minimum=0.0)
         self.cost_exponent_ = check_real("cost_exponent", record["cost_exponent"], minimum=0.0)
+        self.max_features_ = check_integer("max_features", record["max_features"], minimum=1)
         self.cost_path_ = check_weight_values("cost_path", np.array(record["cost_path"]))
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
 
