@@ -3,7 +3,7 @@
 A parameter may be one value or several; `several` lists them, by the name that errors call each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isqrt
 from numbers import Integral, Real
 from typing import NamedTuple, TypeAlias
@@ -12,10 +12,18 @@ import numpy as np
 
 from bayescascade.errors import ParameterError
 
-__all__ = ["GrowthAlternative", "Share", "check_share", "n_drawn", "several"]
+__all__ = ["AUTOMATIC", "GrowthAlternative", "Share", "check_share", "n_drawn", "several"]
 
 Share: TypeAlias = int | float | str | None
 """How many columns are drawn for a split: so many, a share, the square root, or all."""
+
+
+AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
+    "alpha": (0.0, 16.0),
+    "cost_exponent": (1.0, 0.5, 0.0),
+    "max_features": (0.5, None),
+}
+"""What "auto" stands for where there is something to choose by; the first elsewhere."""
 
 
 class GrowthAlternative(NamedTuple):
@@ -74,7 +82,7 @@ def check_share(name: str, value: object) -> Share:
     elif isinstance(value, Real) and 0.0 < float(value) <= 1.0:
         return float(value)
     raise ParameterError(
-        f'{name} must be an integer >= 1, a share in (0, 1], "sqrt" or None, got {value!r}'
+        f'{name} must be an integer >= 1, a share in (0, 1], "sqrt", "auto" or None, got {value!r}'
     )
 
 

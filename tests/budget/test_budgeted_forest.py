@@ -101,6 +101,25 @@ def test_best_alternative_is_chosen(rng):
     assert len({one.error for one in tried}) > 1
 
 
+def test_automatic_alternatives(rng):
+    """With a budget and labels to choose by, a few trees of each kind; otherwise one."""
+    X, X_val, y, y_val = numbers(rng)
+    costs = np.linspace(1, 8, X.shape[1])
+    automatic = {"alpha": (0, 16), "cost_exponent": (1, 0.5, 0), "max_features": (4, 8)}
+    cases = [
+        ({"budget": 20.0, "costs": costs}, automatic),
+        ({"budget": 20.0, "costs": costs, "alpha": 3.0}, automatic | {"alpha": (3,)}),
+        ({"budget": 7.0}, automatic | {"cost_exponent": (1,)}),
+        ({"budget": 20.0, "costs": costs, "impurity": "powers"}, automatic | {"alpha": (0,)}),
+        ({"costs": costs}, {name: values[:1] for name, values in automatic.items()}),
+    ]
+    for parameters, expected in cases:
+        model = small_forest(max_trees=2, **parameters).fit(X, y, X_val, y_val)
+        assert [one[:3] for one in model.alternatives_] == list(product(*expected.values()))
+    model = small_forest(max_trees=2, budget=20.0, costs=costs).fit(X, y, X_val)
+    assert [one[:3] for one in model.alternatives_] == [(0, 1, 4)]
+
+
 def test_columns_drawn(rng):
     """A share is of the columns, rounded down, and at least one."""
     X, _, y, _ = numbers(rng)
