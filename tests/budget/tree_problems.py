@@ -153,7 +153,9 @@ class TreeProblem:
 
 
 TWO = TreeProblem("two", (3, 2), 4)
-GROUPED = TreeProblem("grouped", (2, 2, 2), 4, groups=((0, 1), (1, 2)), noise=0.0, n_rows=40)
+GROUPED = TreeProblem(
+    "grouped", (2, 2, 2), 4, groups=((0, 1), (1, 2)), noise=0.0, n_rows=40, tradeoff=1.0
+)
 THREE_CLASSES = TreeProblem("three-classes", (4,), 3, n_classes=3, min_leaf_weight=3.0)
 WEIGHED = TreeProblem(
     "weighed", (2, 3), 3, n_rows=18, noise=0.05, fractional=True, min_leaf_weight=1.7
