@@ -27,7 +27,7 @@ from bayescascade.validation import check_integer, check_real
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 
-_STEPS_PER_SPLIT, _LEAST_STEPS = 50, 20_000
+_STEPS_PER_SPLIT, _LEAST_STEPS = 100, 20_000
 _HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
 _N_BISECTIONS = 3
 _HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all prunings are near
@@ -110,7 +110,8 @@ def near_optimal(
         By default, the highest at which half of the draws use at most half of the tolerance; see
         `PruningPosterior`.
     n_steps : int >= 1, optional
-        Per chain; 50 for each split by default, and 20,000 at least.
+        Per chain; 100 for each split by default, and 20,000 at least. The cost needs the longest:
+        to stop paying for a feature, many splits must go together.
     n_draws, n_chains : int >= 1
         Draws to keep of each chain, and chains.
     n_jobs, random_state, progress

@@ -5,12 +5,15 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 import samplers
+from bayescascade.budget.budget_prune import BudgetPrune
 from bayescascade.budget.costs import FeatureCosts
 from bayescascade.budget.forest import Forest
 from bayescascade.budget.near_optimal import near_optimal
 from bayescascade.budget.program import PruningProgram
+from bayescascade.budget.pruning_posterior import PruningPosterior
 from bayescascade.errors import ParameterError
 from tests.budget.pruning_problems import DEEP, THREE, PruningProblem
 
@@ -90,6 +93,38 @@ def annealed_best(problem):
     posterior = problem.posterior(temperature=1e-3)
     run = samplers.anneal(posterior, n_steps=200_000, n_chains=1, schedule=schedule, seed=0)
     return run.best_state.kept
+
+
+@pytest.fixture(scope="module")
+def pruned():
+    """Return a pruned forest of six columns, of which labels need two."""
+    X = np.random.default_rng(1).standard_normal((300, 6))
+    y = X[:, 0] + X[:, 1] > 0
+    forest = RandomForestClassifier(5, max_depth=4, max_features=None, random_state=0)
+    return BudgetPrune(forest, tradeoff=0.01).fit(X[:200], y[:200], X[200:])
+
+
+def test_annealing_never_beats_the_certified_optimum(pruned):
+    """Two programs that share no line of code: one would be wrong."""
+    schedule = samplers.GeometricSchedule(300.0, 0.1)
+    posterior = PruningPosterior(pruned.program_, 0.01, 1e-4)
+    run = samplers.anneal(posterior, n_steps=60_000, n_chains=3, schedule=schedule, seed=0)
+    objectives = [posterior.describe(state)["objective"] for state in run.final_states]
+    assert min(objectives) >= pruned.lower_bound_ - 1e-12
+    assert posterior.describe(run.best_state)["objective"] == pytest.approx(pruned.objective_)
+    start = posterior.initial_state(np.random.default_rng(0))
+    assert posterior.describe(start)["objective"] > 1.1 * pruned.objective_  # it had to be found
+
+
+def test_a_fitted_pruning_tells_what_it_needs(pruned):
+    """The columns that labels depend on, and hardly any other."""
+    result = pruned.near_optimal(0.02, n_draws=100, random_state=0)
+    assert result.names == ("x0", "x1", "x2", "x3", "x4", "x5")
+    assert result.needed[:2].tolist() == [1.0, 1.0]
+    assert result.shares[2:].max() < 0.3 < 0.9 < result.shares[:2].min()
+    assert result.optimum == pytest.approx(pruned.objective_)
+    np.testing.assert_allclose(result.best_shares, pruned.item_shares_)
+    assert (result.run.traces["objective"] >= pruned.lower_bound_ - 1e-12).all()
 
 
 def test_one_seed_is_one_result():
