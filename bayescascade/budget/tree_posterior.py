@@ -304,8 +304,11 @@ def _checked_rows(
     X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.float32], NDArray[Any], NDArray[np.float64]]:
     """Return rows, labels and weights of the rows that have any weight."""
-    with np.errstate(over="ignore"):  # what is too large for float32 is then refused
-        rows = np.asarray(X, np.float32)
+    try:
+        with np.errstate(over="ignore"):  # what is too large for float32 is then refused
+            rows = np.asarray(X, np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X must be numbers in rows of one length: {error}") from None
     labels = np.asarray(y)
     if rows.ndim != 2 or rows.shape[0] == 0:
         raise DataError(f"X must have two dimensions and at least one row, got shape {rows.shape}")

@@ -259,6 +259,8 @@ def test_impossible_parameters_are_refused(settings, message):
         ([[1.0], [1e39]], [0, 1], "X must be finite, got inf in row 1, column 0"),
         ([[1.0], [2.0]], [0, 1, 1], r"y must have shape \(2,\), got \(3,\)"),
         ([1.0, 2.0], [0, 1], "X must have two dimensions"),
+        ([["a"], ["b"]], [0, 1], "X must be numbers in rows of one length: could not convert"),
+        ([[1.0], [1.0, 2.0]], [0, 1], "X must be numbers in rows of one length"),
         (np.empty((0, 2)), [], "at least one row"),
     ],
 )
