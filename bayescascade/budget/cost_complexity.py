@@ -57,6 +57,16 @@ class CostComplexityPrune(BaselinePruner):
     References
     ----------
     Breiman, L., Friedman, J., Olshen, R. and Stone, C. (1984). Classification and regression trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade.budget import CostComplexityPrune
+    >>> X = np.random.default_rng(0).normal(size=(500, 20))
+    >>> y = X[:, 3] + X[:, 7] > 0
+    >>> model = CostComplexityPrune(random_state=0).fit(X[:300], y[:300], X[300:])
+    >>> [round(one.validation_cost_) for one in model.path([0.0, 0.1])]
+    [12, 2]
     """
 
     model_name: ClassVar[str] = "cost_complexity_prune"

@@ -59,6 +59,16 @@ class GreedyPrune(BaselinePruner):
     References
     ----------
     Nan, F. (2018). Learning to predict under a budget. PhD thesis, Boston University. Section 4.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade.budget import GreedyPrune
+    >>> X = np.random.default_rng(0).normal(size=(500, 20))
+    >>> y = X[:, 3] + X[:, 7] > 0
+    >>> model = GreedyPrune(random_state=0).fit(X[:300], y[:300], X[300:])
+    >>> [round(one.validation_cost_) for one in model.path([0, 5, 18])]
+    [12, 7, 2]
     """
 
     model_name: ClassVar[str] = "greedy_prune"

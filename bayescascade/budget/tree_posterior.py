@@ -81,6 +81,18 @@ class BudgetTreePosterior:
         The labels, ascending.
     candidates : SplitCandidates
     items : CostItems
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import samplers
+    >>> from bayescascade.budget import BudgetTreePosterior
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> posterior = BudgetTreePosterior(X, X[:, 2] > 0.5, costs=[1, 1, 5, 1], tradeoff=2.0)
+    >>> run = samplers.metropolis(posterior, n_steps=20_000, n_draws=50, n_chains=2, seed=0)
+    >>> forest = posterior.forest([tree for chain in run.draws for tree in chain])
+    >>> forest.predict_proba([[0, 0, 2, 0]]).argmax()
+    np.int64(1)
     """
 
     def __init__(

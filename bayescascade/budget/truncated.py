@@ -42,6 +42,16 @@ class TruncatedForest(BaselinePruner):
     classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
     feature_names_in_
         As of every `BudgetedClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade.budget import TruncatedForest
+    >>> X = np.random.default_rng(0).normal(size=(500, 20))
+    >>> y = X[:, 3] + X[:, 7] > 0
+    >>> model = TruncatedForest(random_state=0).fit(X[:300], y[:300], X[300:])
+    >>> [round(one.validation_cost_) for one in model.path([40, 10, 1])]
+    [12, 6, 2]
     """
 
     model_name: ClassVar[str] = "truncated_forest"
