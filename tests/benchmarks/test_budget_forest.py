@@ -16,24 +16,20 @@ from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.budget import BudgetedForestClassifier
 from tests.benchmarks.figures import Figure
+from tests.benchmarks.rows_like_covertype import rows_like_covertype
 
 N_ROWS, N_TREES, N_ROUNDS = 15_000, 40, 3
 
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return rows of 54 columns, 44 of them binary, and labels of seven classes."""
+    """Return rows and labels."""
     folder = os.environ.get("BAYESCASCADE_DATA")
     if folder is not None:
         frame = pd.read_csv(Path(folder) / "covertype.csv.gz")[:N_ROWS]
         labels = frame.pop("target").to_numpy()
         return frame.to_numpy(np.float32), labels
-    rng = np.random.default_rng(0)
-    numbers = rng.normal(size=(N_ROWS, 10))
-    soil = rng.geometric(0.1, N_ROWS)[:, np.newaxis] == np.arange(1, 45)
-    score = numbers[:, :5] @ rng.normal(size=(5, 7)) + soil @ rng.normal(size=(44, 7))
-    labels = (2 * score + rng.normal(size=(N_ROWS, 7))).argmax(axis=1)
-    return np.column_stack([numbers, soil]).astype(np.float32), labels
+    return rows_like_covertype(N_ROWS)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
