@@ -298,6 +298,11 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         return model_from_record(cls, record)
 
     @property
+    def certificate_texts(self) -> list[str]:
+        """What the text says of how good the forest is known to be, part by part."""
+        return []
+
+    @property
     def feature_texts(self) -> list[str]:
         """What the features are called in text: their names, or "x3"."""
         return self._encoding.names

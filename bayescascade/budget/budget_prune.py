@@ -31,6 +31,7 @@ from bayescascade.budget.pruner import ForestPruner
 from bayescascade.budget.pruning import Pruning, relative_gap
 from bayescascade.constructor import store_parameters
 from bayescascade.errors import ParameterError
+from bayescascade.report.path_text import gap_text
 from bayescascade.search import Seed
 from bayescascade.validation import check_choice, check_flag, check_jobs, check_real
 
@@ -202,6 +203,15 @@ class BudgetPrune(ForestPruner):
     def duality_gap_(self) -> float:
         """See the class: how much lower the objective could be at most, relative to it."""
         return relative_gap(self.objective_, self.lower_bound_)
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """The tradeoff, the objective, and by how much that can be lower at most."""
+        return [
+            f"tradeoff {self.tradeoff_:.3g}",
+            f"objective {self.objective_:.3g}",
+            gap_text(self.duality_gap_),
+        ]
 
     def path(
         self, tradeoffs: Sequence[float] | None = None, *, budgets: Sequence[float] | None = None

@@ -57,6 +57,8 @@ def _lines(model: "BudgetedClassifier", width: int, ink: Ink) -> Iterator[str]:
     spent, everything = cost_texts([model.validation_cost_, float(items.costs.sum())])
     told = f"cost {spent} a validation row on average   {everything} for all features"
     yield from flow(told.split("   "), width, 2)
+    if model.certificate_texts:
+        yield from flow(model.certificate_texts, width, 2)
     yield ""
     entries = _entries(model)
     if entries:

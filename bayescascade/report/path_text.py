@@ -12,7 +12,7 @@ from bayescascade.report.numbers import cost_texts, significant_text
 if TYPE_CHECKING:
     from bayescascade.budget.path import PruningPath
 
-__all__ = ["path_text"]
+__all__ = ["gap_text", "path_text"]
 
 _PROVED = 1e-6  # a relative gap that is a rounding error
 
@@ -38,6 +38,11 @@ def path_text(path: "PruningPath", *, width: int = 80, color: bool = False) -> s
     return "\n".join(_lines(path, width, Ink(color)))
 
 
+def gap_text(gap: float) -> str:
+    """Return what a relative gap says: "optimal", or "gap 0.12 %"."""
+    return "optimal" if gap < _PROVED else f"gap {100 * gap:.2g} %"
+
+
 def _lines(path: "PruningPath", width: int, ink: Ink) -> Iterator[str]:
     yield ink("bold", f"{len(path)} {'pruning' if len(path) == 1 else 'prunings'} of a forest")
     if path.interrupted:
@@ -51,7 +56,7 @@ def _lines(path: "PruningPath", width: int, ink: Ink) -> Iterator[str]:
             [f"{100 * max(error, 0.0):.2f} %" for error in path.errors],
             [f"{model.forest_.n_splits:,}" for model in path],
             [_number(objective) for objective in path.objectives],
-            ["optimal" if gap < _PROVED else f"{100 * gap:.2g} %" for gap in path.gaps],
+            [gap_text(gap).removeprefix("gap ") for gap in path.gaps],
         ),
     )
     labels = [_number(tradeoff) for tradeoff in path.tradeoffs]

@@ -140,6 +140,16 @@ def test_a_path_prints_as_a_table(numbers) -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
+def test_the_text_tells_the_certificate(numbers) -> None:
+    """What was proved would be known to those only who look for attributes."""
+    X, y = numbers
+    text = str(BudgetPrune(small_forest(), tradeoff=0.02).fit(X, y))
+    assert "tradeoff 0.02   objective 0." in text
+    assert text.splitlines()[2].endswith("   optimal")
+    text = str(BudgetPrune(small_forest(max_features=1), budget=4.0).fit(X, y))
+    assert "   gap " in text
+
+
 @pytest.mark.parametrize("errors", ["out_of_bag", "validation"])
 def test_errors_may_be_those_of_other_rows(numbers, errors: str) -> None:
     """The wrong rows would make every deep split look useful."""
