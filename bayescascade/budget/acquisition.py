@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bayescascade.budget.costs import CostItems
 from bayescascade.budget.encoding import Encoding
 from bayescascade.budget.forest import Forest
+from bayescascade.budget.limits import is_within
 from bayescascade.errors import AcquisitionError, DataError, ParameterError
 from bayescascade.validation import check_real
 
@@ -24,8 +25,6 @@ __all__ = ["Acquisition", "AcquisitionStep", "Fetch", "PricedForest"]
 
 Fetch: TypeAlias = Callable[[Any], object]
 """Returns the value of a feature, given its name or, if columns have none, its index."""
-
-_ROUNDING = 1e-9  # by which a total may pass the most allowed: 0.1 + 0.2 is within 0.3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,7 +247,7 @@ class _Walk:
             cost = self._marginal_cost(column)
             if max_cost is not None and cost > 0:
                 total = self._forest.items.total(self._paid_with(column))[0]
-                if total > max_cost * (1 + _ROUNDING):
+                if not is_within(total, max_cost):
                     continue
             ratio = n_trees / cost if cost > 0 else np.inf
             if ratio > best_ratio:

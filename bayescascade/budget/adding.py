@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bayescascade.budget.forest import Forest
 from bayescascade.budget.growing import TreeGrower
+from bayescascade.budget.limits import is_within
 
 __all__ = ["GrownForest", "add_trees"]
 
@@ -79,7 +80,7 @@ def add_trees(
         for tree, paid_by_tree in _trees(grower, seeds, validation_rows, bootstrap, n_jobs):
             paid |= paid_by_tree
             cost = float(grower.items.total(paid).mean())
-            if budget is not None and cost > budget:
+            if budget is not None and not is_within(cost, budget):
                 if not trees:
                     return GrownForest(None, np.array([cost]))
                 break

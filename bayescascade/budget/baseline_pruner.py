@@ -9,13 +9,12 @@ import numpy as np
 
 from bayescascade.budget.base import TrainingRows
 from bayescascade.budget.forest import Forest
+from bayescascade.budget.limits import is_within, too_low
 from bayescascade.budget.pruner import ForestPruner
 from bayescascade.errors import ParameterError
 from bayescascade.validation import check_jobs, check_real
 
 __all__ = ["BaselinePruner"]
-
-_ROUNDING = 1e-9  # relative: how much a mean cost may exceed a budget
 
 
 class BaselinePruner(ForestPruner):
@@ -58,8 +57,9 @@ class BaselinePruner(ForestPruner):
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, or the forest is none that can be pruned, or nothing
-            that is left of it is within the budget; names the least that is feasible.
+            If a parameter is out of its range, or the forest is none that can be pruned.
+        BudgetError
+            If nothing that can be left of it is within the budget; names the least feasible one.
         DataError
             If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
         """
@@ -90,6 +90,8 @@ class BaselinePruner(ForestPruner):
         ------
         ParameterError
             If both are given, or one is out of its range.
+        BudgetError
+            If nothing that can be left is within one of the budgets.
         NotFittedError
             Before `fit`, and if the model was read from a file.
         """
@@ -122,15 +124,13 @@ class BaselinePruner(ForestPruner):
         start, end = 0, len(values)
         while start < end:
             middle = (start + end) // 2
-            if self._cost(values[middle]) <= budget * (1 + _ROUNDING):
+            if is_within(self._cost(values[middle]), budget):
                 end = middle
             else:
                 start = middle + 1
         if start == len(values):
-            raise ParameterError(
-                f"budget must be >= {self._cost(values[-1]):g}, the mean cost of the least that "
-                f"can be left, got {budget:g}"
-            )
+            least = self._cost(values[-1])
+            raise too_low(budget, least, "the mean cost of the least that can be left")
         return values[start]
 
     def _cost(self, value: Any) -> float:

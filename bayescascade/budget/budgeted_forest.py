@@ -19,7 +19,6 @@ error: covertype 26 % and 0.160 against 24 % and 0.178, digits 61 % and 0.029 ag
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import ceil, log10
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -43,8 +42,9 @@ from bayescascade.budget.impurities import (
     impurity_arrays,
     impurity_values,
 )
+from bayescascade.budget.limits import too_low
 from bayescascade.constructor import store_parameters
-from bayescascade.errors import BudgetError, ParameterError
+from bayescascade.errors import ParameterError
 from bayescascade.search import Seed, seed_sequence
 from bayescascade.validation import (
     check_choice,
@@ -330,12 +330,9 @@ class BudgetedForestClassifier(BudgetedClassifier):
             return min(within, key=lambda pair: (pair[0].error, pair[0].cost))
         if tried[-1][1].is_interrupted:
             raise KeyboardInterrupt
+        assert self.budget is not None, "without one, all trees are within it"
         least = min(alternative.cost for alternative, _ in tried)
-        raise BudgetError(
-            f"budget must be >= {_rounded_up(least)}, the mean cost of the cheapest first tree, "
-            f"got {self.budget:g}",
-            least,
-        )
+        raise too_low(self.budget, least, "the mean cost of the cheapest first tree")
 
 
 def _alternative(
@@ -349,9 +346,3 @@ def _alternative(
     return GrowthAlternative(
         alpha, grower.cost_exponent, grower.max_features, grown.n_trees, cost, error
     )
-
-
-def _rounded_up(cost: float) -> str:
-    """Return the least number of six digits or so that is not below a cost."""
-    scale = 10.0 ** (5 - max(ceil(log10(cost)), -300)) if cost > 0 else 1.0
-    return f"{ceil(cost * scale) / scale:.10g}"

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.budget.flow import FlowSolver
+from bayescascade.budget.limits import is_within
 from bayescascade.budget.program import PruningProgram
 from bayescascade.budget.pruning import Pruning
 from bayescascade.budget.removal import remove_features
@@ -77,7 +78,7 @@ class Frontier:
             self._corners = corners
         while True:
             costs = [self.program.cost(corner.kept) for corner in self._corners]
-            place = int(np.searchsorted(costs, budget * (1 + _LEAST_GAIN), side="right"))
+            place = sum(is_within(cost, budget) for cost in costs)
             if place == len(costs):
                 return self._corners[-1]
             lower, upper = self._corners[place - 1], self._corners[place]
