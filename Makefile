@@ -1,4 +1,4 @@
-# make demo      install into .venv, fit the Titanic table, show what was found, classify games
+# make demo      install into .venv, fit the Titanic table, show what was found, classify games and patients
 # make test      the tests
 # make slow      the heavier statistical tests
 # make lint      style, format and types
@@ -27,6 +27,7 @@ demo: $(VENV)/.installed
 	$(bin)/bayescascade show $(demo)/titanic.json --given sex=male
 	$(bin)/bayescascade diagnose $(demo)/titanic.nc
 	$(bin)/bayescascade classify data/tic_tac_toe.csv --target outcome --max-size 3 --seed 0 --out $(demo)/games.json
+	$(bin)/bayescascade budget data/liver_clinic.csv --target outcome --costs data/liver_clinic_costs.csv --method prune --budgets 5,10,20,43 --seed 0 --plot $(demo)/patients.png
 
 test: $(VENV)/.installed-test
 	$(bin)/python -m pytest -n 2

@@ -2,8 +2,9 @@
 
 `LeafCascade` and `BranchCascade` learn density trees, `DensityRuleList` lists of rules, and
 `RuleListClassifier` lists with labels; `DensityEstimationTree` and `SmoothedHistogram` are there to
-compare with; `Table` reads data; `load` reads saved models. Everything is
-imported when first used, so that ``import bayescascade`` is quick.
+compare with. `BudgetPrune` and `BudgetedForestClassifier` classify where features cost something,
+as `FeatureCosts` says; `bayescascade.budget` has the rest of that. `Table` reads data; `load` reads
+saved models. Everything is imported when first used, so that ``import bayescascade`` is quick.
 """
 
 from importlib import import_module
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayescascade.baselines.det import DensityEstimationTree
     from bayescascade.baselines.histogram import SmoothedHistogram
+    from bayescascade.budget.budget_prune import BudgetPrune
+    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
+    from bayescascade.budget.costs import FeatureCosts
     from bayescascade.cascades.density import DensityTree
     from bayescascade.cascades.estimators import BranchCascade, LeafCascade
     from bayescascade.cascades.posterior import BranchPosterior, LeafPosterior
@@ -30,11 +34,14 @@ __version__ = "0.1.0"
 __all__ = [
     "BranchCascade",
     "BranchPosterior",
+    "BudgetPrune",
+    "BudgetedForestClassifier",
     "DensityEstimationTree",
     "DensityList",
     "DensityListPosterior",
     "DensityRuleList",
     "DensityTree",
+    "FeatureCosts",
     "GibbsPosterior",
     "LabelList",
     "LabelListPosterior",
@@ -51,11 +58,14 @@ __all__ = [
 _HOMES = {
     "BranchCascade": "bayescascade.cascades.estimators",
     "BranchPosterior": "bayescascade.cascades.posterior",
+    "BudgetPrune": "bayescascade.budget.budget_prune",
+    "BudgetedForestClassifier": "bayescascade.budget.budgeted_forest",
     "DensityEstimationTree": "bayescascade.baselines.det",
     "DensityList": "bayescascade.rules.density_list",
     "DensityListPosterior": "bayescascade.rules.posterior",
     "DensityRuleList": "bayescascade.rules.estimators",
     "DensityTree": "bayescascade.cascades.density",
+    "FeatureCosts": "bayescascade.budget.costs",
     "GibbsPosterior": "bayescascade.posterior",
     "LabelList": "bayescascade.rules.label_list",
     "LabelListPosterior": "bayescascade.rules.posterior",
