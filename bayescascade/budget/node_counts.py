@@ -61,7 +61,8 @@ def out_of_bag(
     """
     if not getattr(estimator, "bootstrap", False) or not hasattr(estimator, "estimators_samples_"):
         raise ParameterError(
-            f"{what_for} needs a forest of scikit-learn with bootstrap=True, got {estimator}"
+            f"{what_for} needs a forest of scikit-learn with bootstrap=True, "
+            f"got a {type(estimator).__name__}"
         )
     if estimator._n_samples != n_rows:
         raise ParameterError(

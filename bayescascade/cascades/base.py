@@ -88,7 +88,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         if posterior.log_density(tree) == -np.inf:
             raise ParameterError(
                 f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
-                'than max_leaves, got "greedy"'
+                f'than max_leaves, {posterior.parameters()["max_leaves"]}, got "greedy"'
             )
         return [tree] * self.n_chains
 
@@ -124,9 +124,11 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         Raises
         ------
         ParameterError
-            If the tree is not one over the model's columns.
+            If it is no tree, or not one over the model's columns.
         """
         check_is_fitted(self, "_best")
+        if not isinstance(tree, Tree):
+            raise ParameterError(f"tree must be a Tree, got {tree!r}")
         is_nominal = [column.kind == "nominal" for column in self.schema_.columns]
         problem = next(tree.problems(is_nominal, self.schema_.n_levels.tolist()), None)
         if problem is not None:

@@ -309,6 +309,8 @@ def test_any_draw_can_be_read(estimator):
     assert model.density_tree(model.tree_.tree).to_dict() == model.tree_.to_dict()
     with pytest.raises(ParameterError, match="tree must be one over the model's columns: a split"):
         model.density_tree(Tree.from_nested((9, [((0,), None), ((1,), None)]), [True] * 10))
+    with pytest.raises(ParameterError, match="tree must be a Tree, got 3"):
+        model.density_tree(3)
 
 
 @both
@@ -318,5 +320,5 @@ def test_chains_may_start_from_a_greedy_tree(estimator):
     model = estimator(start="greedy", **options, **DECLARED).fit(people())
     greedy = det_tree(model.posterior_.table, random_state=0)
     assert model.run_.best_log_density >= model.posterior_.log_density(greedy)
-    with pytest.raises(ParameterError, match="than max_leaves"):
+    with pytest.raises(ParameterError, match="than max_leaves, 1, got"):
         LeafCascade(start="greedy", max_leaves=1, **options, **DECLARED).fit(people())

@@ -1,0 +1,117 @@
+"""The data sets that budgeted classifiers are compared on, and what their columns cost.
+
+All but digits, which scikit-learn brings, are read from a folder that the user names: covertype
+(the class-balanced sample of 15,120 rows), magic, letter (A-M against N-Z), pima and hepatitis, all
+of the UCI Machine Learning Repository; CSV files with a header, the labels in the column `target`,
+missing cells empty. The real costs are those of `test_costs.csv` (Turney 1995): columns dataset,
+column, discounted, cost_discounted, cost; a discount is that of drawing blood once, and columns
+without a price cost 1.00, or in hepatitis's blood what bilirubin does.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from bayescascade.budget import FeatureCosts
+
+__all__ = ["DATA_SETS", "REAL_COSTS", "Problem", "Split", "costs_of", "split"]
+
+REAL_COSTS = ("hepatitis", "pima")
+BLOOD_WITHOUT_PRICE = {"hepatitis": ("ALK_PHOSPHATE", "SGOT"), "pima": ()}
+DEAREST = 10  # random costs are whole numbers from 1 to this
+
+
+class Problem(NamedTuple):
+    """Rows of numbers (a missing cell is NaN) and their labels."""
+
+    features: pd.DataFrame
+    labels: pd.Series
+
+
+class Split(NamedTuple):
+    """Rows to learn from, to choose by, and to report on: 60, 20 and 20 percent."""
+
+    train: Problem
+    validation: Problem
+    test: Problem
+
+
+def _from_file(file: str) -> Callable[[Path], Problem]:
+    def read(folder: Path) -> Problem:
+        frame = pd.read_csv(folder / file)
+        return Problem(_numbers(frame.drop(columns="target")), frame["target"].astype(str))
+
+    return read
+
+
+def _letter(folder: Path) -> Problem:
+    features, letters = _from_file("letter.csv")(folder)
+    return Problem(features, (letters <= "M").map({True: "A-M", False: "N-Z"}))
+
+
+def _digits(folder: Path) -> Problem:
+    del folder
+    bunch = load_digits(as_frame=True)
+    return Problem(bunch.data, bunch.target.astype(str))
+
+
+DATA_SETS: Mapping[str, Callable[[Path], Problem]] = {
+    "digits": _digits,
+    "pima": _from_file("pima.csv"),
+    "hepatitis": _from_file("hepatitis.csv"),
+    "letter": _letter,
+    "magic": _from_file("magic.csv.gz"),
+    "covertype": _from_file("covertype.csv.gz"),
+}
+
+
+def costs_of(name: str, kind: str, problem: Problem, folder: Path, seed: int) -> FeatureCosts:
+    """Return "unit", "random" or "real" costs of a problem's columns."""
+    columns = list(problem.features.columns)
+    if kind == "unit":
+        return FeatureCosts()
+    if kind == "random":
+        drawn = np.random.default_rng(seed).integers(1, DEAREST + 1, len(columns))
+        return FeatureCosts(dict(zip(columns, drawn.astype(float), strict=True)))
+    listed = pd.read_csv(folder / "test_costs.csv")
+    listed = listed[listed["dataset"] == name].set_index("column")
+    blood = listed[listed["discounted"] == "yes"]
+    costs = listed["cost_discounted"].to_dict()
+    costs["blood"] = round(float((blood["cost"] - blood["cost_discounted"]).iloc[0]), 2)
+    alike = dict.fromkeys(BLOOD_WITHOUT_PRICE[name], float(blood["cost_discounted"].iloc[0]))
+    members = [*blood.index, *alike]
+    return FeatureCosts({**costs, **alike}, groups={"blood": members}, default=1.0)
+
+
+def split(problem: Problem, seed: int) -> Split:
+    """Return the parts of a random split, stratified by label."""
+    rows = np.arange(len(problem.labels))
+    train, others = train_test_split(
+        rows, test_size=0.4, random_state=seed, stratify=problem.labels
+    )
+    validation, test = train_test_split(
+        others, test_size=0.5, random_state=seed, stratify=problem.labels.iloc[others]
+    )
+    parts = (
+        Problem(problem.features.iloc[part], problem.labels.iloc[part])
+        for part in (train, validation, test)
+    )
+    return Split(*parts)
+
+
+def _numbers(features: pd.DataFrame) -> pd.DataFrame:
+    """Return columns of two levels as 0 and 1, numbers as they are."""
+    coded = {}
+    for name, column in features.items():
+        if pd.api.types.is_numeric_dtype(column):
+            coded[name] = column.astype(float)
+        else:
+            levels = sorted(column.dropna().unique())
+            assert len(levels) == 2, name
+            coded[name] = column.map({levels[0]: 0.0, levels[1]: 1.0})
+    return pd.DataFrame(coded)
