@@ -33,6 +33,7 @@ RECORD = json.loads(json.dumps(model_record(MODEL), allow_nan=False))
 
 
 def test_a_file_comes_back_the_same(tmp_path):
+    """Whoever loads a model must get its answers, its costs and its text."""
     MODEL.save(tmp_path / "model.json")
     record = json.loads((tmp_path / "model.json").read_text())
     model = PlainForest.from_record(record)
@@ -46,6 +47,7 @@ def test_a_file_comes_back_the_same(tmp_path):
 
 
 def test_arrays_and_numeric_labels_come_back(rng):
+    """Labels 3 and 4 must not come back as text, nor columns with names."""
     X = rng.random((40, 3))
     model = PlainForest(costs=[1, 2, 3]).fit(X, rng.integers(3, 5, 40))
     read = PlainForest.from_record(json.loads(json.dumps(model_record(model), allow_nan=False)))
@@ -99,16 +101,20 @@ def test_every_estimator_is_loaded_as_it_was(model, tmp_path, rng):
     ],
 )
 def test_contradictions_are_named(place, value, message):
+    """An edited file must not become a model of another forest or other costs."""
     record = copy.deepcopy(RECORD)
     at(record, place[:-1])[place[-1]] = value
     with pytest.raises(ModelFileError, match=message):
         PlainForest.from_record(record)
 
 
-@pytest.mark.parametrize("field", [name for name in RECORD if name not in ("format", "version")])
+# what kind of file it is, and of which model, `bayescascade.load` looks at alone
+FIELDS = [name for name in RECORD if name not in ("format", "version", "model")]
+
+
+@pytest.mark.parametrize("field", FIELDS)
 def test_missing_fields_are_named(field):
-    if field == "model":  # looked at by `load` alone
-        return
+    """A file that is cut short must say what it lacks."""
     record = {name: value for name, value in RECORD.items() if name != field}
     with pytest.raises(ModelFileError, match=f"must have the field '{field}'"):
         PlainForest.from_record(record)

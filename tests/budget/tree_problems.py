@@ -1,7 +1,7 @@
 """Tiny problems whose budgeted trees can all be listed, and their densities in plain words."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -50,7 +50,9 @@ class TreeProblem:
         weights = rng.random(self.n_rows) + 0.5 if self.fractional else np.ones(self.n_rows)
         return rows.tolist(), labels.tolist(), weights.tolist()
 
-    def posterior(self, **settings: object) -> BudgetTreePosterior:
+    def posterior(
+        self, kind: type[BudgetTreePosterior] = BudgetTreePosterior, **settings: object
+    ) -> BudgetTreePosterior:
         rows, labels, weights = self.rows
         names = [f"group {number}" for number in range(len(self.groups))]
         costs = FeatureCosts(
@@ -66,7 +68,7 @@ class TreeProblem:
             "min_leaf_weight": self.min_leaf_weight,
             **settings,
         }
-        return BudgetTreePosterior(rows, labels, weights, **chosen)
+        return kind(rows, labels, weights, **chosen)
 
     # -- the twin ----------------------------------------------------------------------------------
 
@@ -169,18 +171,19 @@ def each(*problems: TreeProblem) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("problem", problems, ids=lambda problem: problem.name)
 
 
-class Remembered:
-    """A posterior that computes the density of each tree once."""
+class Remembered(BudgetTreePosterior):
+    """A posterior that computes once what it says of each tree, in plain Python."""
 
-    def __init__(self, posterior: BudgetTreePosterior) -> None:
-        self.log_density = cache(posterior.log_density)
-        self.moves = posterior.moves
-        self.move_weights = posterior.move_weights
+    def __init__(self, *arguments: object, **settings: object) -> None:
+        super().__init__(*arguments, **settings)
+        self._log_density = cache(super().log_density)
+        self._described = cache(super().describe)
 
+    def log_density(self, state: BudgetTree) -> float:
+        return self._log_density(state)
 
-@cache
-def remembered(problem: TreeProblem) -> Remembered:
-    return Remembered(problem.posterior())
+    def describe(self, state: BudgetTree) -> Mapping[str, float]:
+        return self._described(state)
 
 
 @cache
@@ -191,7 +194,7 @@ def step_matrix(
     broken: bool = False,
 ) -> np.ndarray:
     """Return the exact transition matrix of a step that selects one of these plain moves."""
-    posterior = remembered(problem)
+    posterior = problem.posterior(Remembered)
     moves = {name: posterior.moves()[name] for name in names}
     return samplers.transition_matrix(
         without_hastings(moves) if broken else moves,

@@ -22,6 +22,7 @@ QUICK = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)
 
 
 def test_a_line_for_a_budget() -> None:
+    """What the command is called for, by ascending budget whatever the order asked."""
     found = run("budget", CLINIC, *QUICK, "--budgets", "12,4")
     assert (found.exit_code, found.stderr) == (0, "")
     lines = found.stdout.splitlines()
@@ -36,6 +37,7 @@ def test_a_line_for_a_budget() -> None:
 
 
 def test_json_has_every_digit(tmp_path: Path) -> None:
+    """Scripts read it, and the model saved must be the one that was measured."""
     out = tmp_path / "model.json"
     found = run("budget", CLINIC, *QUICK, "--budgets", 8, "--json", "--out", out)
     record = json.loads(found.stdout)
@@ -52,6 +54,7 @@ def test_json_has_every_digit(tmp_path: Path) -> None:
 
 
 def test_without_a_seed_the_json_says_which_was_used() -> None:
+    """Else no result could be had again."""
     options = ("--target", "outcome", "--budgets", 3, "--trees", 1, "--json")
     first = json.loads(run("budget", CLINIC, *options).stdout)
     again = json.loads(run("budget", CLINIC, *options, "--seed", first["seed"]).stdout)
@@ -82,6 +85,7 @@ def test_test_rows_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_columns_can_be_left_out(tmp_path: Path) -> None:
+    """Identifiers would be learned as features."""
     out = tmp_path / "model.json"
     options = ("--target", "outcome", "--seed", 0, "--trees", 1, "--budgets", 3, "--out", out)
     run("budget", CLINIC, *options, "--columns", "age,sex,outcome,bilirubin", "--drop", "age")
@@ -90,21 +94,25 @@ def test_columns_can_be_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_a_picture(tmp_path: Path, suffix: str) -> None:
-    plot = tmp_path / f"p.{suffix}"
-    assert run("budget", CLINIC, *QUICK, "--budgets", "3,9", "--plot", plot).exit_code == 0
+    """In the format that the name says."""
+    plot, data = tmp_path / f"p.{suffix}", tmp_path / "rows.csv"
+    data.write_text("a,b,c\n" + "".join(f"{i % 2},{i % 3},{'xy'[i % 2]}\n" for i in range(90)))
+    options = ("--target", "c", "--seed", 0, "--trees", 1, "--budgets", "1,2")
+    assert run("budget", data, *options, "--plot", plot).exit_code == 0
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
     assert plot.read_bytes().startswith(start)
 
 
-@pytest.fixture
-def saved(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of a forest that the command saved."""
-    out = tmp_path / "forest.json"
+    out = tmp_path_factory.mktemp("budget") / "forest.json"
     assert run("budget", CLINIC, *QUICK, "--budgets", 9, "--out", out).exit_code == 0
     return str(out)
 
 
 def test_a_saved_forest_predicts_and_tells_costs(saved: str) -> None:
+    """The command and the library must say the same of a row."""
     found = run("predict", saved, CLINIC)
     rows = list(csv.DictReader(io.StringIO(found.stdout)))
     frame = pd.read_csv(CLINIC)
@@ -120,6 +128,7 @@ def test_a_saved_forest_predicts_and_tells_costs(saved: str) -> None:
 
 
 def test_a_saved_forest_is_shown(saved: str) -> None:
+    """As it prints in Python, and as it is in its file."""
     assert run("show", saved).stdout == str(bayescascade.load(saved)) + "\n"
     assert json.loads(run("show", saved, "--json").stdout) == json.loads(Path(saved).read_text())
 
@@ -135,6 +144,7 @@ def test_a_saved_forest_is_shown(saved: str) -> None:
     ],
 )
 def test_what_a_forest_cannot_do(saved: str, command: tuple[object, ...], message: str) -> None:
+    """Commands for other models must say so, without a traceback."""
     found = run(*(saved if word == "MODEL" else word for word in command))
     assert_error(found, message)
     assert "a budgeted forest" in found.stderr
@@ -157,10 +167,12 @@ def test_what_a_forest_cannot_do(saved: str, command: tuple[object, ...], messag
     ],
 )
 def test_wrong_options_are_named(options: tuple[str, ...], message: str) -> None:
+    """At once, not after the learning."""
     assert_error(run("budget", CLINIC, *QUICK, *options), message)
 
 
 def test_wrong_data_are_named(tmp_path: Path) -> None:
+    """By column and row."""
     assert_error(run("budget", CLINIC, "--target", "x", "--budgets", 1), 'unknown column "x"')
     (tmp_path / "one.csv").write_text("a,b\n" + "1,x\n" * 30)
     told = run("budget", tmp_path / "one.csv", "--target", "b", "--budgets", 1)
@@ -187,6 +199,7 @@ def test_a_budget_below_everything_is_told(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Minutes of learning would be lost."""
     fit, calls = BudgetedForestClassifier.fit, []
 
     def stop(self, *arguments):
@@ -237,6 +250,7 @@ def test_a_forest_is_pruned_for_each_budget(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_keeps_prunings_that_were_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Likewise of a path of prunings."""
     within = Frontier.within
 
     def stop(self, amount):
