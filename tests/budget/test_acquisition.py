@@ -34,6 +34,7 @@ class Clinic:
 @given(st.integers(0, len(FRESH) - 1))
 @settings(max_examples=60, deadline=None)
 def test_only_what_paths_need_is_bought_and_once(i):
+    """A patient must not be tested twice, nor for what no tree asks."""
     clinic = Clinic(FRESH.iloc[i])
     acquisition = MODEL.acquire(clinic)
     assert len(set(clinic.sold)) == len(clinic.sold)
@@ -55,6 +56,7 @@ def test_only_what_paths_need_is_bought_and_once(i):
 )
 @settings(max_examples=25, deadline=None)
 def test_arrays_with_any_costs(seed, costs):
+    """Bills of free features and groups must be those of `acquisition_cost`, to the last digit."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (80, 4)).astype(float)
     y = (X[:, 0] + X[:, 1] * X[:, 2] > 3) + rng.integers(0, 2, 80)
@@ -69,6 +71,7 @@ def test_arrays_with_any_costs(seed, costs):
 
 
 def test_steps_add_up_and_trees_come_to_rest():
+    """What is shown after each step must follow from the steps before."""
     acquisition = MODEL.acquire(Clinic(FRESH.iloc[0]))
     total = 0.0
     waiting = MODEL.forest_.n_trees
@@ -113,6 +116,7 @@ def test_the_next_feature_has_most_waiting_trees_per_cost():
 
 
 def test_a_group_that_is_paid_makes_its_members_cheap():
+    """The second test on one blood sample must not be billed for the sample again."""
     frame = FRESH[["glucose", "iron"]].fillna(0.0)
     y = (frame["glucose"] > 90).astype(int) + (frame["iron"] > 0)
     costs = FeatureCosts({"blood": 10.0}, groups={"blood": ["glucose", "iron"]})
@@ -122,6 +126,7 @@ def test_a_group_that_is_paid_makes_its_members_cheap():
 
 
 def test_no_step_passes_the_most_allowed():
+    """Who allows 20 must not be charged 21, nor stop where a needed feature is within 20."""
     full = MODEL.acquire(Clinic(FRESH.iloc[2]))
     for most in (0.0, 1.0, 3.0, 20.0, full.total_cost):
         clinic = Clinic(FRESH.iloc[2])
@@ -139,6 +144,7 @@ def test_no_step_passes_the_most_allowed():
 
 
 def test_rounding_does_not_forbid_what_is_allowed():
+    """Who allows 0.3 may buy what costs 0.1 and 0.2."""
     X = np.array([[0, 0], [1, 1], [0, 1], [1, 0]] * 9, float)
     model = PlainForest(costs=[0.1, 0.2], random_state=0).fit(X, [0, 1, 1, 2] * 9)
     assert model.acquire(lambda j: X[1, j], max_cost=0.3).is_complete  # 0.1 + 0.2 > 0.3
@@ -160,6 +166,7 @@ def test_an_acquisition_goes_on_where_it_ended():
 
 
 def test_ctrl_c_keeps_the_steps():
+    """Values that were paid for must not be lost."""
     acquisition = MODEL.acquire(Clinic(FRESH.iloc[4], 2, KeyboardInterrupt()))
     assert acquisition.status == "interrupted"
     assert len(acquisition.steps) == 2
@@ -167,6 +174,7 @@ def test_ctrl_c_keeps_the_steps():
 
 
 def test_an_error_keeps_the_steps_and_its_cause():
+    """A scanner that fails must not take the results before it along."""
     broken = TimeoutError("the scanner is busy")
     with pytest.raises(
         AcquisitionError,
@@ -188,6 +196,7 @@ def test_an_error_keeps_the_steps_and_its_cause():
     ],
 )
 def test_values_that_cannot_be_read(name, value, message):
+    """A slip of the pen is no value: it is named, not paid for, and may be corrected."""
     row = FRESH.iloc[5].to_dict()
     with pytest.raises(AcquisitionError, match=message) as caught:
         MODEL.acquire(Clinic({**row, name: value}))
@@ -197,6 +206,7 @@ def test_values_that_cannot_be_read(name, value, message):
 
 
 def test_missing_values_are_paid_for_and_used():
+    """A test without a result must lead where a missing cell of a table does, at its cost."""
     row = dict.fromkeys(FRESH.columns)
     acquisition = MODEL.acquire(Clinic(row))
     frame = pd.DataFrame([row], dtype=object)
@@ -205,6 +215,7 @@ def test_missing_values_are_paid_for_and_used():
 
 
 def test_a_forest_without_splits_asks_for_nothing():
+    """It knows its answer, and must not fail or buy."""
     model = PlainForest(n_estimators=2, random_state=0).fit(np.zeros((40, 2)), [0, 1, 1, 1] * 10)
     acquisition = model.acquire(Clinic({}))
     assert acquisition.is_complete
@@ -215,6 +226,7 @@ def test_a_forest_without_splits_asks_for_nothing():
 
 
 def test_wrong_arguments_are_refused():
+    """By name, before anything is bought."""
     with pytest.raises(ParameterError, match="fetch must be a function of a feature's name, got 3"):
         MODEL.acquire(3)
     with pytest.raises(ParameterError, match="max_cost must be a finite number >= 0, got -1"):
@@ -224,6 +236,7 @@ def test_wrong_arguments_are_refused():
 
 
 def test_steps_as_a_frame():
+    """Columns that analysts rely on."""
     acquisition = MODEL.acquire(Clinic(FRESH.iloc[0]))
     frame = acquisition.to_frame()
     names = ["feature", "value", "cost", "total_cost", "prediction", "n_waiting"]

@@ -24,6 +24,7 @@ def model(rows):
 
 
 def test_probabilities_are_those_of_the_forest(rng):
+    """Users who come from scikit-learn must find its answers again."""
     X, y = rng.random((100, 4)), rng.integers(0, 3, 100)
     model = PlainForest(random_state=0).fit(X, y)
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
@@ -33,6 +34,7 @@ def test_probabilities_are_those_of_the_forest(rng):
 
 
 def test_a_row_pays_for_what_its_paths_read(model, rng):
+    """A bill that differs from the features used would be paid by somebody."""
     frame = patients(rng, 40)
     used = model.features_used(frame)
     assert list(used.columns) == list(frame.columns)
@@ -60,6 +62,7 @@ def test_levels_of_one_column_are_paid_once(rng):
 
 
 def test_validation_rows_measure_costs(rows, rng):
+    """Costs of the training rows are too small for new ones."""
     other = patients(rng, 77)
     model = PlainForest(costs=COSTS, random_state=0).fit(*rows, other)
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(other).mean(), rel=1e-12)
@@ -71,6 +74,7 @@ def test_validation_rows_measure_costs(rows, rng):
 
 
 def test_fitted_attributes(model, rows):
+    """As in scikit-learn, and forgotten by the next fit."""
     assert model.n_features_in_ == 8
     assert model.feature_names_in_.tolist() == list(rows[0].columns)
     assert model.classes_.tolist() == ["ill", "sick", "well"]
@@ -82,6 +86,7 @@ def test_fitted_attributes(model, rows):
 
 
 def test_arrays_give_arrays(rng):
+    """Without names there is no frame to return."""
     X = rng.random((60, 3))
     model = PlainForest(costs=[1, 2, 0.5]).fit(X, X[:, 1] > 0.5)
     used = model.features_used(X)
@@ -99,11 +104,13 @@ def test_arrays_give_arrays(rng):
     ],
 )
 def test_costs_are_checked_before_anything_is_learned(rows, costs, message):
+    """A misspelled or negative cost must not become a cost of 1 or a reward."""
     with pytest.raises(ParameterError, match=message):
         PlainForest(costs=costs).fit(*rows)
 
 
 def test_labels_are_checked(rows):
+    """Labels that do not fit the rows would teach nonsense, silently."""
     frame, y = rows
     with pytest.raises(DataError, match="y must have at least two classes, got one class"):
         PlainForest().fit(frame, ["ill"] * len(y))
@@ -122,6 +129,7 @@ def test_labels_are_checked(rows):
 
 
 def test_validation_labels_may_be_needed(rows):
+    """Numbered as the classes, or asked for by name."""
     frame, y = rows
     training = PlainForest()._read_training(frame, y, frame[:9], y[:9])
     np.testing.assert_array_equal(training.validation_labels, training.labels[:9])
@@ -131,12 +139,14 @@ def test_validation_labels_may_be_needed(rows):
 
 
 def test_unfitted_models_say_so(rows):
+    """In the way that scikit-learn's tools expect."""
     for method in ("predict", "predict_proba", "acquisition_cost", "features_used"):
         with pytest.raises(NotFittedError):
             getattr(PlainForest(), method)(rows[0])
 
 
 def test_missing_cells_are_values(rng):
+    """Patients whose tests were not made must still be classified."""
     frame = patients(rng, missing=0.2)
     model = PlainForest(costs=COSTS, random_state=0).fit(frame, diagnoses(frame, rng))
     fresh = patients(rng, 20, missing=0.5)

@@ -43,6 +43,7 @@ def test_budget_is_kept(rng):
 
 
 def test_costs_are_measured_on_training_rows_without_others(rng):
+    """A budget is kept on the rows there are."""
     X, _, y, _ = numbers(rng)
     model = small_forest(budget=5.0).fit(X, y)
     assert model.acquisition_cost(X).mean() <= 5.0
@@ -129,6 +130,7 @@ def test_columns_drawn(rng):
 
 
 def test_choosing_needs_labels(rng):
+    """Without them the first of several values would be taken for the best."""
     X, X_val, y, _ = numbers(rng)
     with pytest.raises(ParameterError, match="y_val must be given for several alpha"):
         small_forest(alpha=[0.0, 1.0]).fit(X, y, X_val)
@@ -244,11 +246,13 @@ def test_grid_search_and_clone(rng):
     ],
 )
 def test_bad_parameters(parameters, message, rng):
+    """At once, by name."""
     X, _, y, _ = numbers(rng)
     with pytest.raises(ParameterError, match=message):
         small_forest(**parameters).fit(X, y)
 
 
 def test_one_class_is_refused(rng):
+    """There is nothing to tell apart."""
     with pytest.raises(DataError, match="class"):
         small_forest().fit(rng.normal(size=(5, 2)), np.zeros(5))

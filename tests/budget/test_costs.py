@@ -28,6 +28,7 @@ def cost_of(costs, columns, acquired):
 
 
 def test_items_are_what_a_bill_would_list():
+    """What is paid for: features first, then groups, nothing that is free."""
     items = BLOOD.resolve(COLUMNS)
     assert items.names == ("scan", "sex", "glucose", "morning", "blood")
     np.testing.assert_array_equal(items.costs, [22.78, 1.5, 15.51, 1.5, 2.1])
@@ -35,6 +36,7 @@ def test_items_are_what_a_bill_would_list():
 
 
 def test_group_is_paid_once_and_then_free():
+    """Blood is drawn once, whatever is measured in it."""
     assert cost_of(BLOOD, COLUMNS, {"glucose"}) == pytest.approx(17.61)
     assert cost_of(BLOOD, COLUMNS, {"iron"}) == pytest.approx(3.6)
     assert cost_of(BLOOD, COLUMNS, {"glucose", "iron"}) == pytest.approx(19.11)
@@ -48,6 +50,7 @@ def test_group_is_paid_once_and_then_free():
     acquired=st.lists(st.sampled_from("abcdef")),
 )
 def test_a_row_pays_what_a_cashier_adds_up(costs, groups, default, acquired):
+    """Any costs and groups, in any order of buying."""
     costs = {key: cost for key, cost in costs.items() if key in groups or key not in "XY"}
     expected = reference.row_cost(costs, groups, default, acquired)
     got = cost_of(FeatureCosts(costs, groups=groups, default=default), "abcdef", set(acquired))
@@ -64,6 +67,7 @@ def test_rows_pay_alike_alone_and_together(rng):
 
 
 def test_columns_of_an_encoding_incur_what_their_source_does():
+    """The levels of one column are one test."""
     items = BLOOD.resolve(COLUMNS).of_features([4, 0, 4, 1])
     assert [items.of_column(j).tolist() for j in range(4)] == [[2, 4], [], [2, 4], [0, 3]]
     assert items.n_columns == 4
@@ -71,12 +75,14 @@ def test_columns_of_an_encoding_incur_what_their_source_does():
 
 
 def test_free_features_are_no_items():
+    """Nothing is paid for them, and nothing divides by their cost."""
     items = FeatureCosts(default=0).resolve(["a", "b"])
     assert items.n_items == 0
     np.testing.assert_array_equal(items.total(items.paid(np.ones((2, 2), bool))), [0.0, 0.0])
 
 
 def test_arrays_are_named_by_index():
+    """Indices find columns as NumPy's integers, and as the text of a file."""
     assert FeatureCosts({1: 5.0}).resolve(range(3)).costs.tolist() == [1.0, 5.0, 1.0]
     assert FeatureCosts({np.int64(1): 5.0}) == FeatureCosts({1: 5.0})
     assert FeatureCosts({"2": 5.0}).resolve(range(3)).names == ("x0", "x1", "x2")  # of a file
@@ -94,6 +100,7 @@ def test_arrays_are_named_by_index():
     ],
 )
 def test_costs_are_taken_in_every_form(value, columns, expected):
+    """Whatever a user has costs in."""
     costs = FeatureCosts.of(value, columns)
     assert costs.resolve(columns or range(2)).costs.tolist() == expected
 
@@ -116,6 +123,7 @@ def test_costs_are_taken_in_every_form(value, columns, expected):
     ],
 )
 def test_mistakes_are_named(arguments, message):
+    """A negative cost would pay for being acquired."""
     with pytest.raises(ParameterError, match=message):
         FeatureCosts(**arguments)
 
@@ -130,11 +138,13 @@ def test_mistakes_are_named(arguments, message):
     ],
 )
 def test_unknown_features_are_named(costs, message):
+    """A misspelled feature would cost the default."""
     with pytest.raises(ParameterError, match=message):
         costs.resolve(["a", "b"])
 
 
 def test_many_columns_do_not_flood_a_message():
+    """What was wrong would scroll away."""
     with pytest.raises(ParameterError, match=r"0, 1, .* 9 and 90 more, got 'x'$"):
         FeatureCosts({"x": 1}).resolve(range(100))
 
@@ -150,6 +160,7 @@ def test_many_columns_do_not_flood_a_message():
     ],
 )
 def test_other_forms_are_refused(value, message):
+    """By name, with what was given."""
     with pytest.raises(ParameterError, match=message):
         FeatureCosts.of(value, ["a", "b"])
 
@@ -159,6 +170,7 @@ def test_other_forms_are_refused(value, message):
     groups=st.dictionaries(st.sampled_from("XY"), NAMES),
 )
 def test_a_file_comes_back_the_same(tmp_path_factory, costs, groups):
+    """Costs to the last digit, whatever names they have."""
     path = tmp_path_factory.mktemp("costs") / "costs.csv"
     original = FeatureCosts(costs, groups=groups, default=3.0)
     original.to_csv(path)
@@ -166,6 +178,7 @@ def test_a_file_comes_back_the_same(tmp_path_factory, costs, groups):
 
 
 def test_a_file_by_hand_is_read(tmp_path):
+    """Spaces, empty lines and empty cells are how people write tables."""
     path = tmp_path / "costs.csv"
     path.write_text("name, cost, group\nblood,2.1,\n\nglucose, 15.51, blood\niron,,blood\nage,0,\n")
     expected = FeatureCosts(
@@ -192,6 +205,7 @@ def test_a_file_by_hand_is_read(tmp_path):
     ],
 )
 def test_files_with_mistakes_name_the_line(tmp_path, text, message):
+    """Whoever wrote the file must find the mistake in it."""
     path = tmp_path / "costs.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=message):
@@ -199,6 +213,7 @@ def test_files_with_mistakes_name_the_line(tmp_path, text, message):
 
 
 def test_a_file_that_is_not_there(tmp_path):
+    """Is named, without a traceback of the system's."""
     with pytest.raises(DataError, match=r"cannot read .*: No such file"):
         FeatureCosts.read_csv(tmp_path / "none.csv")
 

@@ -39,6 +39,7 @@ class Constant:
 
 
 def test_points_are_means_over_the_test_rows(rows, models):
+    """A curve is read as what new rows will cost, and how sure that is."""
     X, y = rows[0][200:], rows[1][200:]
     curve = cost_accuracy_curve(models, X, y)
     assert curve.n_rows == 100
@@ -73,6 +74,7 @@ def test_models_come_in_every_form(rows, models):
 
 
 def test_a_path_of_prunings_is_a_line(rows):
+    """Its points belong together however the path is given."""
     frame, y = rows
     tree = DecisionTreeClassifier(max_depth=5, random_state=0)
     pruned = BudgetPrune(tree, costs=COSTS).fit(frame[:200], y[:200])
@@ -85,6 +87,7 @@ def test_a_path_of_prunings_is_a_line(rows):
 
 
 def test_a_frame_has_all_fields(rows, models):
+    """Columns that analysts rely on."""
     curve = cost_accuracy_curve(models, *rows)
     frame = curve.to_frame()
     assert list(frame.columns) == [
@@ -94,6 +97,7 @@ def test_a_frame_has_all_fields(rows, models):
 
 
 def test_one_row_has_no_standard_error(rows, models):
+    """An error of 0, or a warning, would be wrong."""
     curve = cost_accuracy_curve(models[0], rows[0][:1], rows[1][:1])
     assert np.isnan(curve.points[0].cost_error)
     assert "nan" not in str(curve)
@@ -101,6 +105,7 @@ def test_one_row_has_no_standard_error(rows, models):
 
 
 def test_a_curve_is_printed_as_a_table(rows, models):
+    """What a user reads, within the width of a terminal."""
     curve = cost_accuracy_curve({"deep": models[0], "flat": models[1:]}, *rows)
     lines = str(curve).split("\n")
     assert lines[0] == "300 test rows"
@@ -111,6 +116,7 @@ def test_a_curve_is_printed_as_a_table(rows, models):
 
 
 def test_a_curve_is_drawn_where_it_is_told(rows, models):
+    """Two pictures must not be drawn into one."""
     from matplotlib.figure import Figure
 
     curve = cost_accuracy_curve({"deep": models[0], "flat": models[1:]}, *rows)
@@ -133,11 +139,13 @@ def test_a_curve_is_drawn_where_it_is_told(rows, models):
     ],
 )
 def test_other_models_are_refused(rows, others, labels, message):
+    """By name, before anything is measured."""
     with pytest.raises(ParameterError, match=message):
         cost_accuracy_curve(others, *rows, labels)
 
 
 def test_other_labels_are_refused(rows, models):
+    """Labels of another kind or number would count every row as an error."""
     frame, y = rows
     with pytest.raises(DataError, match="y_test must have a label per row, 300, got 299"):
         cost_accuracy_curve(models, frame, y[1:])

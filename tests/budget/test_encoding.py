@@ -38,6 +38,7 @@ MATRIX = np.array(
 
 
 def test_each_kind_of_column():
+    """Trees must see numbers, levels and ranks as what they are."""
     encoding = Encoding.learn(mixed())
     matrix = encoding.transform(mixed(), "Model")
     np.testing.assert_array_equal(matrix, MATRIX, strict=True)
@@ -49,6 +50,7 @@ def test_each_kind_of_column():
 
 
 def test_frames_are_matched_by_name():
+    """Columns in another order would be taken for each other."""
     encoding = Encoding.learn(mixed())
     shuffled = mixed()[["ward", "smokes", "pain", "age", "sex"]].assign(other=0)
     np.testing.assert_array_equal(encoding.transform(shuffled, "Model"), MATRIX)
@@ -57,6 +59,7 @@ def test_frames_are_matched_by_name():
 
 
 def test_a_mapping_is_a_row():
+    """One patient is a dict."""
     encoding = Encoding.learn(mixed())
     row = {"sex": "female", "ward": "east", "pain": "a", "age": 7, "smokes": False}
     np.testing.assert_array_equal(
@@ -85,11 +88,13 @@ def test_cells_alone_are_read_as_in_rows(rng):
     ],
 )
 def test_cells_that_cannot_be_read(column, value, message):
+    """What a person typed is quoted back, with the column."""
     with pytest.raises(DataError, match=message):
         Encoding.learn(mixed()).read_cell(column, value)
 
 
 def test_text_that_was_typed_is_parsed():
+    """Numbers come as text from prompts and files."""
     encoding = Encoding.learn(mixed())
     assert encoding.read_cell(0, "41.5") == np.float32(41.5)
     assert encoding.read_cell(0, 1e300) == np.finfo(np.float32).max
@@ -97,6 +102,7 @@ def test_text_that_was_typed_is_parsed():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
 def test_arrays_of_numbers(dtype):
+    """Of any type and memory order: kernels read float32 row by row."""
     X = np.array([[0, 1, 0], [1, 0, 1]], dtype)
     encoding = Encoding.learn(X)
     assert encoding.columns == (0, 1, 2)
@@ -107,6 +113,7 @@ def test_arrays_of_numbers(dtype):
 
 
 def test_arrays_of_objects_and_lists():
+    """Numbers beside text must not become text."""
     rows = [[1, "b"], [2.5, "a"]]
     encoding = Encoding.learn(rows)
     assert encoding.names == ["x0", "x1"]
@@ -117,6 +124,7 @@ def test_arrays_of_objects_and_lists():
 
 
 def test_frames_without_names_are_matched_by_position():
+    """Numbers are no names, as in scikit-learn."""
     encoding = Encoding.learn(pd.DataFrame([[1.0, 2.0]], columns=[7, 8]))
     assert encoding.columns == (0, 1)
     np.testing.assert_array_equal(encoding.transform([[3.0, 4.0]], "M"), np.float32([[3, 4]]))
@@ -142,11 +150,13 @@ def test_categories_are_levels_even_if_unused():
     ],
 )
 def test_cells_outside_their_column_are_named(change, message):
+    """The cell is to be found in a table of thousands."""
     with pytest.raises(DataError, match=message):
         Encoding.learn(mixed()).transform(mixed().assign(**change), "Model")
 
 
 def test_columns_that_are_none():
+    """Dates, identifiers and twins would be learned as noise."""
     with pytest.raises(DataError, match='column "day" holds dates'):
         Encoding.learn(pd.DataFrame({"day": pd.to_datetime(["2026-01-01"])}))
     with pytest.raises(DataError, match='nominal column "id" must have 1 to 64 levels, got 65'):
@@ -157,6 +167,7 @@ def test_columns_that_are_none():
 
 
 def test_arrays_that_are_none():
+    """In the words that scikit-learn's users know."""
     encoding = Encoding.learn(np.ones((2, 3)))
     with pytest.raises(DataError, match="X has 2 features, but Model is expecting 3 features"):
         encoding.transform(np.ones((2, 2)), "Model")
@@ -169,6 +180,7 @@ def test_arrays_that_are_none():
 
 
 def test_a_record_comes_back_the_same(rng):
+    """A loaded model must read cells as the saved one did."""
     for X in (patients(rng, missing=0.1), np.ones((2, 3))):
         encoding = Encoding.learn(X)
         read = Encoding.from_dict(json.loads(json.dumps(encoding.to_dict(), allow_nan=False)))
@@ -198,6 +210,7 @@ LEVELS = {"name": "b", "kind": "nominal", "levels": ["x", "y"], "edges": [],
     ],
 )
 def test_forged_records_are_refused(record):
+    """Kernels read as many columns as the record says."""
     with pytest.raises(ModelFileError):
         Encoding.from_dict(record)
     if record:

@@ -25,4 +25,5 @@ ESTIMATORS = [
 
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_conventions(estimator, check):
+    """Pipelines, searches and clones rely on each of them."""
     check(estimator)

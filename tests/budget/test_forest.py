@@ -60,6 +60,7 @@ def assert_same_leaves(estimator, forest, X):
 
 
 def test_rows_go_where_scikit_learn_sends_them(case):
+    """A forest that is read must predict as the one that was fitted."""
     estimator, forest, X = case
     assert_same_leaves(estimator, forest, X)
     np.testing.assert_allclose(
@@ -80,6 +81,7 @@ def test_a_value_is_rounded_to_float32_before_it_is_compared():
 
 @pytest.mark.parametrize("estimator", [RandomForestClassifier, ExtraTreesClassifier])
 def test_missing_values_go_where_scikit_learn_sends_them(rng, estimator):
+    """Also where a split is on being missing alone."""
     X, y = problem(rng, missing=0.3)
     y = y * (1 + np.isnan(X[:, 0]))  # missing is informative: some splits are on it alone
     fitted = estimator(15, random_state=0).fit(X, y)
@@ -93,6 +95,7 @@ def test_missing_values_go_where_scikit_learn_sends_them(rng, estimator):
 
 
 def test_compiled_walks_equal_slow_ones(rng):
+    """Costs and probabilities follow from the walk."""
     X, y = problem(rng, missing=0.2)
     forest = Forest.from_sklearn(RandomForestClassifier(4, random_state=0).fit(X, y))
     rows = problem(rng, n_rows=40, missing=0.4)[0]
@@ -107,6 +110,7 @@ def test_compiled_walks_equal_slow_ones(rng):
 
 
 def test_more_rows_than_a_block(rng):
+    """The rows beyond the first block would be left out, or counted twice."""
     X, y = problem(rng, n_rows=BLOCK + 1_000)
     fitted = RandomForestClassifier(2, max_depth=4, max_samples=0.1, random_state=0).fit(X, y)
     forest = Forest.from_sklearn(fitted)
@@ -117,6 +121,7 @@ def test_more_rows_than_a_block(rng):
 
 
 def test_counts_are_the_training_weights(case):
+    """Pruning measures errors by them."""
     estimator, forest, _ = case
     splits = np.flatnonzero(forest.is_split)
     both = forest.counts[splits + 1] + forest.counts[forest.right[splits]]
@@ -129,6 +134,7 @@ def test_counts_are_the_training_weights(case):
 
 
 def test_links_are_those_of_a_preorder(case):
+    """Everything that walks up or down relies on them."""
     _, forest, _ = case
     parents, depths = forest.parents, forest.depths
     below = np.flatnonzero(parents >= 0)
@@ -142,6 +148,7 @@ def test_links_are_those_of_a_preorder(case):
 
 
 def test_pruning_keeps_what_is_below_kept_splits_only(case, rng):
+    """A split whose parent is gone must be gone, too."""
     _, forest, X = case
     is_kept = rng.random(forest.n_nodes) < 0.8
     pruned = forest.pruned(is_kept)
@@ -163,6 +170,7 @@ def test_pruning_keeps_what_is_below_kept_splits_only(case, rng):
 
 
 def test_pruning_nothing_changes_nothing(case):
+    """And pruning everything leaves the roots."""
     _, forest, _ = case
     assert_equal_forests(forest.pruned(forest.is_split), forest)
     assert forest.pruned(np.zeros(forest.n_nodes, bool)).n_nodes == forest.n_trees
@@ -174,6 +182,7 @@ def assert_equal_forests(one, other):
 
 
 def test_a_record_comes_back_the_same(case):
+    """To the last bit: thresholds decide where rows go."""
     _, forest, X = case
     record = json.loads(json.dumps(forest.to_dict(), allow_nan=False))
     assert_equal_forests(Forest.from_dict(record, X.shape[1], forest.n_classes), forest)
@@ -188,6 +197,7 @@ RECORD = {
 
 
 def test_a_record_by_hand_is_read():
+    """The format that files promise."""
     forest = Forest.from_dict(RECORD, 2, 2)
     assert forest.tree_starts.tolist() == [0, 5, 6]
     assert forest.right.tolist() == [2, -1, 4, -1, -1, -1]
@@ -221,6 +231,7 @@ def test_a_record_by_hand_is_read():
     ],
 )
 def test_forged_records_are_refused(name, value):
+    """Kernels look at no bounds."""
     with pytest.raises(ModelFileError, match="a forest"):
         Forest.from_dict({**RECORD, name: value}, 2, 2)
 
@@ -247,6 +258,7 @@ def test_any_columns_are_whole_trees_or_refused(feature):
 
 
 def test_other_estimators_are_refused(rng):
+    """Their trees mean something else."""
     X, y = problem(rng)
     for estimator in (SVC(), DecisionTreeRegressor(), "forest", None):
         with pytest.raises(
@@ -261,6 +273,7 @@ def test_other_estimators_are_refused(rng):
 
 
 def test_rows_of_too_few_columns_are_refused(rng):
+    """Kernels would read beyond the row."""
     X, y = problem(rng)
     forest = Forest.from_sklearn(RandomForestClassifier(5, random_state=0).fit(X, y))
     for method in (forest.apply, forest.predict_proba, forest.features_used):
@@ -269,6 +282,7 @@ def test_rows_of_too_few_columns_are_refused(rng):
 
 
 def test_forests_are_joined(rng):
+    """Each tree must count the same, whichever forest it is from."""
     X, y = problem(rng)
     first = RandomForestClassifier(3, random_state=0).fit(X, y)
     second = RandomForestClassifier(4, random_state=1).fit(X, y)

@@ -185,6 +185,7 @@ def test_free_column_must_be_worth_it(rng):
 
 
 def test_equal_gain_is_had_for_free(rng):
+    """Paying for what a free column says as well is waste."""
     signal = rng.normal(size=300)
     X, y = np.column_stack([signal, signal]), (signal > 0).astype(int)
     forest = grower(X, y, n_classes=2, costs={0: 1.0, 1: 0.0}).grow(rng, np.ones(300))

@@ -91,6 +91,7 @@ def test_powers_of_two_count_pairs_twice():
     ],
 )
 def test_bad_parameters(impurity, parameters, message):
+    """At once, by name."""
     with pytest.raises(ParameterError, match=message):
         impurity_arrays(impurity, **{"n_classes": 3, **parameters})
 

@@ -28,6 +28,7 @@ def rows(rng):
 
 
 def test_a_grid_search_over_budgets(rows):
+    """Clones must have the costs, and each fit its own budget."""
     search = GridSearchCV(MODEL, {"budget": [40.0, 45.0], "alpha": [0.0, 8.0]}, cv=3).fit(*rows)
     assert search.best_estimator_.validation_cost_ <= search.best_params_["budget"]
     assert search.best_estimator_.costs is not COSTS  # a clone has its own
@@ -36,12 +37,14 @@ def test_a_grid_search_over_budgets(rows):
 
 
 def test_rows_of_text_need_no_encoder(rows):
+    """Folds of a frame with text must be learned from as they are."""
     scores = cross_val_score(MODEL, *rows, cv=4)
     assert scores.shape == (4,)
     assert scores.mean() > 0.38  # of three classes, by chance a third
 
 
 def test_a_pipeline_that_keeps_names(rows):
+    """Costs by name must reach the columns through its steps."""
     frame, y = rows
     pipeline = make_pipeline(
         SimpleImputer().set_output(transform="pandas"),
@@ -67,6 +70,7 @@ def test_a_pipeline_that_loses_names_says_so(rows):
 
 
 def test_fitted_models_can_be_pickled(rows):
+    """Joblib sends models and acquisitions to its workers so."""
     model = clone(MODEL).fit(*rows)
     read = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(read.predict_proba(rows[0]), model.predict_proba(rows[0]))

@@ -38,12 +38,14 @@ never acquired: age, iron"""
 
 
 def test_a_model_tells_what_is_spent_on_what(small):
+    """What `print` shows, digit by digit."""
     model, _ = small
     assert str(model) == MODEL
     assert "PlainForest(" in str(PlainForest())
 
 
 def test_steps_are_lines(small):
+    """Who reads an acquisition must see what each step cost and told."""
     model, frame = small
     acquisition = model.acquire(frame.iloc[-1].__getitem__)
     lines = str(acquisition).split("\n")
@@ -59,6 +61,7 @@ def test_steps_are_lines(small):
 
 
 def test_lines_fit_the_terminal(rng):
+    """Long names and costs of any size must not break the table."""
     frame = patients(rng)
     y = diagnoses(frame, rng)
     frame = frame.rename(columns={"scan": "a scan of everything between head and toe " * 3})
@@ -73,6 +76,7 @@ def test_lines_fit_the_terminal(rng):
 
 
 def test_costs_of_groups_are_told_beside_features(rng):
+    """A feature that is free within its group must not hide what the group costs."""
     frame = patients(rng)
     model = PlainForest(costs=COSTS, random_state=0).fit(frame, diagnoses(frame, rng))
     assert "blood (group)    2.10" in str(model)
@@ -90,4 +94,5 @@ def test_costs_of_groups_are_told_beside_features(rng):
     ],
 )
 def test_costs_have_the_decimals_that_they_need(costs, texts):
+    """A cost of 0.0374 must not print as 0.04, nor 3 as 3.0000."""
     assert cost_texts(costs) == texts
