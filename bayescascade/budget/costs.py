@@ -216,12 +216,15 @@ class CostItems:
         What is free is no item.
     starts, items : (n_columns + 1,) int64, (n_incurred,) int64
         Column ``j`` incurs ``items[starts[j]:starts[j + 1]]``.
+    n_groups : int >= 0
+        The last items are groups, as many as this.
     """
 
     names: tuple[str, ...]
     costs: NDArray[np.float64]
     starts: NDArray[np.int64]
     items: NDArray[np.int64]
+    n_groups: int = 0
 
     @property
     def n_items(self) -> int:
@@ -232,6 +235,13 @@ class CostItems:
     def n_columns(self) -> int:
         """Number of columns."""
         return len(self.starts) - 1
+
+    @property
+    def texts(self) -> list[str]:
+        """What the items are called in text: their names, or "blood (group)"."""
+        first_group = self.n_items - self.n_groups
+        groups = [f"{name} (group)" for name in self.names[first_group:]]
+        return [*self.names[:first_group], *groups]
 
     def of_column(self, column: int) -> NDArray[np.int64]:
         """Return the items that a column incurs."""
@@ -246,7 +256,7 @@ class CostItems:
             The column that each one is made of.
         """
         chosen = [self.of_column(int(column)) for column in source]
-        return CostItems(self.names, self.costs, *_flattened(chosen))
+        return CostItems(self.names, self.costs, *_flattened(chosen), self.n_groups)
 
     def paid(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the items that each row pays for, (n_rows, n_items) bool.
@@ -298,11 +308,12 @@ def _items(incurred: list[list[tuple[str, float]]]) -> CostItems:
     """Return the items of columns, given what each incurs, its own cost first."""
     own = [pairs[0] for pairs in incurred]
     shared = list(dict.fromkeys(pair for pairs in incurred for pair in pairs[1:]))
+    n_groups = sum(cost > 0 for _, cost in shared)
     costing = [pair for pair in [*own, *shared] if pair[1] > 0]
     number = {name: item for item, (name, _) in enumerate(costing)}
     numbers = [[number[name] for name, cost in pairs if cost > 0] for pairs in incurred]
     costs = np.array([cost for _, cost in costing], np.float64)
-    return CostItems(tuple(number), costs, *_flattened(numbers))
+    return CostItems(tuple(number), costs, *_flattened(numbers), n_groups)
 
 
 def _flattened(

@@ -42,13 +42,13 @@ class NearOptimalPrunings:
 
     Parameters
     ----------
-    names : tuple of str
+    items : CostItems
         What may be paid for: features that cost something, and groups.
-    needed : (n_names,) float64
+    needed : (n_items,) float64
         Probability that a near-optimal pruning makes any row pay for it.
-    shares : (n_names,) float64
+    shares : (n_items,) float64
         Mean share of the rows that pay for it.
-    best_shares : (n_names,) float64
+    best_shares : (n_items,) float64
         Share of the rows that pay for it in the best pruning.
     optimum : float
         Objective of the best pruning.
@@ -60,7 +60,7 @@ class NearOptimalPrunings:
         The draws, and traces of their objective, error, cost, splits and trees with any.
     """
 
-    names: tuple[str, ...]
+    items: CostItems
     needed: NDArray[np.float64]
     shares: NDArray[np.float64]
     best_shares: NDArray[np.float64]
@@ -68,6 +68,11 @@ class NearOptimalPrunings:
     tolerance: float
     temperature: float
     run: samplers.Run[KeptSplits]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each item."""
+        return self.items.names
 
     @property
     def diagnostics(self) -> dict[str, Diagnostic]:
@@ -164,7 +169,7 @@ def near_optimal(
     draws = [state.kept for chain in run.draws for state in chain]
     shares = np.array([_shares(program, items, kept) for kept in draws])
     return NearOptimalPrunings(
-        names=items.names,
+        items=items,
         needed=(shares > 0).mean(axis=0),
         shares=shares.mean(axis=0),
         best_shares=_shares(program, items, best),

@@ -97,11 +97,8 @@ def _entries(model: "BudgetedClassifier") -> list[_Entry]:
         _Entry(name, cost_of.get(name, 0.0), share)
         for name, share in zip(model.feature_texts, model.feature_shares_.tolist(), strict=True)
     ]
-    groups = [
-        _Entry(f"{name} (group)", cost_of[name], share)
-        for name, share in zip(items.names, model.item_shares_.tolist(), strict=True)
-        if name in model.costs_.groups
-    ]
+    paid = zip(items.texts, items.costs.tolist(), model.item_shares_.tolist(), strict=True)
+    groups = [_Entry(*each) for each in paid][items.n_items - items.n_groups :]
     acquired = [entry for entry in [*features, *groups] if entry.share > 0]
     return sorted(acquired, key=lambda entry: (-entry.spent, -entry.share))
 

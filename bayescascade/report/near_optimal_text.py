@@ -72,9 +72,9 @@ def _lines(prunings: "NearOptimalPrunings", width: int, ink: Ink) -> Iterator[st
         ),
     )
     if listed:
-        names = [prunings.names[place] for place in listed]
+        names = [prunings.items.texts[place] for place in listed]
         yield from number_table(names, numbers, width, ink, "paid for")
-    never = [prunings.names[place] for place in np.flatnonzero(prunings.needed == 0)]
+    never = [prunings.items.texts[place] for place in np.flatnonzero(prunings.needed == 0)]
     if never:
         text = f"never paid for: {', '.join(never)}"
         yield from (ink("dim", line) for line in flow([text], width, 2))

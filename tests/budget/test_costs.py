@@ -33,6 +33,8 @@ def test_items_are_what_a_bill_would_list():
     assert items.names == ("scan", "sex", "glucose", "morning", "blood")
     np.testing.assert_array_equal(items.costs, [22.78, 1.5, 15.51, 1.5, 2.1])
     assert [items.of_column(j).tolist() for j in range(5)] == [[], [0, 3], [4, 3], [1], [2, 4]]
+    assert items.texts == ["scan", "sex", "glucose", "morning (group)", "blood (group)"]
+    assert items.of_features([1, 1]).texts == items.texts
 
 
 def test_group_is_paid_once_and_then_free():
