@@ -6,7 +6,7 @@ pays for the group, then it is paid for all of them. So Turney's discounts are a
 the members' remainders, and a descriptor of many dimensions is a group whose members are free.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -49,6 +49,8 @@ class FeatureCosts:
     >>> items = costs.resolve(["age", "glucose", "iron"])
     >>> items.names, items.costs
     (('age', 'glucose', 'blood'), array([ 1. , 15.5,  2.1]))
+    >>> costs.total(["glucose", "iron"])
+    17.6
     """
 
     costs: Mapping[str | int, float] = field(default_factory=dict)
@@ -142,6 +144,42 @@ class FeatureCosts:
             incurred[place].insert(0, (column_text(column), cost))
         return _items(incurred)
 
+    def total(
+        self, features: Sequence[str | int], columns: Sequence[str | int] | None = None
+    ) -> float:
+        """Return what some features cost together: each of them once, and each of their groups.
+
+        Parameters
+        ----------
+        features : sequence of str or int
+            Names of columns, or their indices.
+        columns : sequence of str or int, optional
+            All columns that there are. Without them, any feature that has no cost and no group is
+            taken to be one that costs `default`.
+
+        Raises
+        ------
+        ParameterError
+            If a feature is none of the columns, or a group; see also `resolve`.
+        """
+        if isinstance(features, str) or not isinstance(features, Iterable):
+            raise ParameterError(f"features must be a list of features, got {features!r}")
+        asked = dict.fromkeys(features)
+        if columns is None:
+            members = [member for group in self.groups.values() for member in group]
+            own = [key for key in self.costs if key not in self.groups]
+            known = [*asked, *members, *own]
+            # an index is also found as text, not the other way round
+            columns = list({str(key): key for key in sorted(known, key=_is_index)}.values())
+        names = {str(column): place for place, column in enumerate(columns)}
+        used = np.zeros((1, len(columns)), np.bool_)
+        for feature in asked:
+            if str(feature) not in names:
+                raise ParameterError(f"features must be of {_listed(columns)}, got {feature!r}")
+            used[0, names[str(feature)]] = True
+        items = self.resolve(columns)
+        return float(items.total(items.paid(used))[0])
+
     @classmethod
     def read_csv(cls, path: str | Path, default: float = 1.0) -> "FeatureCosts":
         """Read costs from a file with the columns name, cost and group (which may be absent).
@@ -195,6 +233,11 @@ class FeatureCosts:
         """
         costs = {key: cost for key, cost in record["costs"]}
         return cls(costs, groups=record["groups"], default=record["default"])
+
+    def __str__(self) -> str:
+        from bayescascade.report.costs_text import costs_text
+
+        return costs_text(self)
 
 
 Costs: TypeAlias = (
@@ -276,6 +319,10 @@ class CostItems:
         """Return what each row pays, (n_rows,) float64, given the items of `paid`."""
         total: NDArray[np.float64] = np.where(paid, self.costs, 0.0).sum(axis=1)
         return total
+
+
+def _is_index(column: str | int) -> bool:
+    return not isinstance(column, str)
 
 
 def column_text(column: str | int) -> str:

@@ -1,6 +1,7 @@
 """Feature costs: groups are paid once, files come back the same, mistakes are named."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,12 +38,49 @@ def test_items_are_what_a_bill_would_list():
     assert items.of_features([1, 1]).texts == items.texts
 
 
+PRINTED = """\
+costs of 4 features   2 groups   cost 1.5 for each other feature
+
+feature            cost            group
+glucose           15.51            blood
+scan              22.78          morning
+age                0.00
+iron               0.00   blood, morning
+blood (group)      2.10
+morning (group)    1.50"""
+
+
+def test_costs_are_printed_as_a_price_list():
+    """A line of 800 characters cannot be checked."""
+    assert str(BLOOD) == PRINTED
+    assert str(FeatureCosts()) == "cost 1 for each feature"
+    assert str(FeatureCosts({3: 2})).splitlines()[-1] == "x3            2"
+    assert repr(FeatureCosts({"a": 2})).startswith("FeatureCosts(costs={'a': 2.0}")
+
+
 def test_group_is_paid_once_and_then_free():
     """Blood is drawn once, whatever is measured in it."""
     assert cost_of(BLOOD, COLUMNS, {"glucose"}) == pytest.approx(17.61)
     assert cost_of(BLOOD, COLUMNS, {"iron"}) == pytest.approx(3.6)
     assert cost_of(BLOOD, COLUMNS, {"glucose", "iron"}) == pytest.approx(19.11)
     assert cost_of(BLOOD, COLUMNS, {"age"}) == 0.0
+
+
+def test_features_are_added_up_for_who_asks():
+    """Which tests to offer is asked before any model is fitted."""
+    assert BLOOD.total(["glucose", "iron", "age"]) == pytest.approx(2.1 + 15.51 + 1.5)
+    assert BLOOD.total(["iron", "iron", "height"], [*COLUMNS, "height"]) == pytest.approx(5.1)
+    assert BLOOD.total([]) == 0.0
+    assert BLOOD.total(pd.DataFrame(columns=COLUMNS).columns, COLUMNS) == pytest.approx(
+        BLOOD.resolve(COLUMNS).costs.sum()
+    )
+    assert FeatureCosts({"3": 5.0}).total([3]) == FeatureCosts({3: 5.0}).total(["3"]) == 5.0
+    with pytest.raises(ParameterError, match=r"features must be of the columns .*, got 'height'"):
+        BLOOD.total(["height"], COLUMNS)
+    with pytest.raises(ParameterError, match="must not be named like a column, got 'blood'"):
+        BLOOD.total(["blood"])
+    with pytest.raises(ParameterError, match="features must be a list of features, got 'iron'"):
+        BLOOD.total("iron")
 
 
 @given(
