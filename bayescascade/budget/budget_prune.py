@@ -272,7 +272,7 @@ class BudgetPrune(ForestPruner):
         tolerance: float = 0.01,
         *,
         n_steps: int | None = None,
-        n_draws: int = 250,
+        n_draws: int = 500,
         n_chains: int = 4,
         n_jobs: int | None = None,
         random_state: Seed = None,

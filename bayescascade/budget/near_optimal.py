@@ -27,7 +27,7 @@ from bayescascade.validation import check_integer, check_real
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 
-_STEPS_PER_SPLIT, _LEAST_STEPS = 100, 20_000
+_STEPS_PER_SPLIT, _LEAST_STEPS, _MOST_STEPS = 2000, 20_000, 2_000_000
 _HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
 _N_BISECTIONS = 3
 _HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all prunings are near
@@ -92,7 +92,7 @@ def near_optimal(
     tolerance: float = 0.01,
     temperature: float | None = None,
     n_steps: int | None = None,
-    n_draws: int = 250,
+    n_draws: int = 500,
     n_chains: int = 4,
     n_jobs: int | None = None,
     random_state: Seed = None,
@@ -115,8 +115,9 @@ def near_optimal(
         By default, the highest at which half of the draws use at most half of the tolerance; see
         `PruningPosterior`.
     n_steps : int >= 1, optional
-        Per chain; 100 for each split by default, and 20,000 at least. The cost needs the longest:
-        to stop paying for a feature, many splits must go together.
+        Per chain; by default 2,000 for each split, from 20,000 to 2,000,000: seconds, but for
+        forests of many thousand splits perhaps too few, which the text then says. The cost needs
+        the longest: to stop paying for a feature, many splits must go together.
     n_draws, n_chains : int >= 1
         Draws to keep of each chain, and chains.
     n_jobs, random_state, progress
@@ -135,7 +136,7 @@ def near_optimal(
     """
     check_real("tolerance", tolerance, above=0.0)
     if n_steps is None:
-        n_steps = max(_LEAST_STEPS, _STEPS_PER_SPLIT * program.n_splits)
+        n_steps = min(max(_LEAST_STEPS, _STEPS_PER_SPLIT * program.n_splits), _MOST_STEPS)
     check_integer("n_steps", n_steps, minimum=1)
     check_integer("n_chains", n_chains, minimum=1)
     optimum = program.objective(best, tradeoff)

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["near_optimal_text"]
 
+_APART = 1.1  # R-hat of chains that were hardly ever in the same place
+_GROUPS = (
+    "chains are far apart: there may be groups of prunings, say cheap and dear ones, between which "
+    "they hardly pass; every draw is near-optimal, but how probable each group is stays unknown"
+)
+
 
 def near_optimal_text(
     prunings: "NearOptimalPrunings", *, width: int = 80, color: bool = False
@@ -45,21 +51,25 @@ def _lines(prunings: "NearOptimalPrunings", width: int, ink: Ink) -> Iterator[st
     told = f"near-optimal prunings: at most {100 * prunings.tolerance:g} % above the best objective"
     yield ink("bold", told)
     diagnostics = prunings.diagnostics.values()
+    r_hat = max(each.r_hat for each in diagnostics)
     n_draws = sum(map(len, prunings.run.draws))
     pieces = [
         f"best objective {prunings.optimum:.4g}",
         f"temperature {prunings.temperature:.2g}",
         f"{n_draws:,} draws of {len(prunings.run.draws)} chains",
-        f"R-hat {diagnostic_text(max(each.r_hat for each in diagnostics), 3)}",
+        f"R-hat {diagnostic_text(r_hat, 3)}",
         f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
     ]
     yield from flow(pieces, width, 2)
     if not all(each.is_fine for each in diagnostics):
-        advice = (
+        advice = [
             f"R-hat should be at most {RHAT_CEILING}, ESS at least {ESS_FLOOR:.0f}: "
             "run longer chains (n_steps), keep more draws (n_draws)"
-        )
-        yield from (ink("warning", line) for line in flow([advice], width, 2))
+        ]
+        if r_hat > _APART:
+            advice.append(_GROUPS)
+        for text in advice:
+            yield from (ink("warning", line) for line in flow([text], width, 2))
     yield ""
     order = np.lexsort([-prunings.shares, -prunings.needed])
     listed = [place for place in order.tolist() if prunings.needed[place] > 0]

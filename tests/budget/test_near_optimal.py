@@ -153,7 +153,7 @@ def test_prints_as_a_table(rng):
     lines = str(result).splitlines()
     assert lines[0] == "near-optimal prunings: at most 30 % above the best objective"
     assert lines[1].startswith("best objective 0.5   temperature ")
-    assert "   1,000 draws of 4 chains" in lines[1]
+    assert "   2,000 draws of 4 chains" in lines[1]
     assert lines[-4:] == [
         "paid for   needed     rows   at best",
         "blood           1   50.0 %    75.0 %",
@@ -161,6 +161,21 @@ def test_prints_as_a_table(rng):
         "never paid for: scan",
     ]
     assert max(map(len, lines)) <= 80
+
+
+def test_chains_that_are_apart_say_what_that_means():
+    """Longer chains might never help, and what the table says would be taken for known."""
+    program, items = with_items(THREE)
+    result = near_optimal(
+        program, items, best_of(THREE), THREE.tradeoff, tolerance=0.3, n_steps=5000, random_state=0
+    )
+    assert "far apart" not in str(result)
+    traces = result.run.traces["cost"].copy()
+    traces[0] += 10.0
+    run = dataclasses.replace(result.run, traces=result.run.traces | {"cost": traces})
+    text = str(dataclasses.replace(result, run=run))
+    assert "there may be groups of prunings" in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
