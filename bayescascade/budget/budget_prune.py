@@ -31,7 +31,7 @@ from bayescascade.budget.pruner import ForestPruner
 from bayescascade.budget.pruning import Pruning, relative_gap
 from bayescascade.constructor import store_parameters
 from bayescascade.errors import ParameterError
-from bayescascade.report.path_text import gap_text
+from bayescascade.report.path_text import error_gap_text, gap_text
 from bayescascade.search import Seed
 from bayescascade.validation import check_choice, check_flag, check_jobs, check_real
 
@@ -96,7 +96,11 @@ class BudgetPrune(ForestPruner):
     lower_bound_ : float
         No pruning has a lower objective.
     duality_gap_ : float >= 0
-        Their difference relative to the objective; 0 proves that the pruning is optimal.
+        Their difference relative to the objective; 0 proves that the pruning is optimal at this
+        tradeoff.
+    error_gap_ : float >= 0
+        At most by this is the mean error rate of the trees above that of the best pruning within
+        the budget; without one, above that of the best one that costs no more.
     is_interrupted_ : bool
         Whether Ctrl-C ended the search; the pruning is then the best one known by then.
     program_ : PruningProgram
@@ -205,8 +209,16 @@ class BudgetPrune(ForestPruner):
         return relative_gap(self.objective_, self.lower_bound_)
 
     @property
+    def error_gap_(self) -> float:
+        """See the class: for any pruning, error + tradeoff_ x cost >= lower_bound_."""
+        left = 0.0 if self.budget is None else max(0.0, self.budget - self.validation_cost_)
+        return max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
+
+    @property
     def certificate_texts(self) -> list[str]:
-        """The tradeoff, the objective, and by how much that can be lower at most."""
+        """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
+        if self.budget is not None:
+            return [f"budget {self.budget:.12g}", error_gap_text(self.error_gap_)]
         return [
             f"tradeoff {self.tradeoff_:.3g}",
             f"objective {self.objective_:.3g}",

@@ -42,6 +42,12 @@ class PruningPath:
         return np.array([model.tradeoff_ for model in self.models])
 
     @property
+    def budgets(self) -> NDArray[np.float64] | None:
+        """The most that a row may cost on average, (n_models,); None if tradeoffs were given."""
+        budgets = [model.budget for model in self.models]
+        return None if None in budgets else np.array(budgets, np.float64)
+
+    @property
     def objectives(self) -> NDArray[np.float64]:
         """Error + tradeoff x cost, (n_models,)."""
         return np.array([model.objective_ for model in self.models])
@@ -63,6 +69,16 @@ class PruningPath:
         It is what is minimized, and not the error of the forest; see `cost_accuracy_curve`.
         """
         return np.array([model.program_.error(model.kept_) for model in self.models])
+
+    @property
+    def least_errors(self) -> NDArray[np.float64]:
+        """What `errors` are proved not to be below within the budgets, (n_models,).
+
+        Without budgets, for prunings that cost no more than these.
+        """
+        gaps = np.array([model.error_gap_ for model in self.models])
+        least: NDArray[np.float64] = (self.errors - gaps).clip(min=0.0)
+        return least
 
     def __str__(self) -> str:
         from bayescascade.report.path_text import path_text

@@ -12,7 +12,7 @@ from bayescascade.report.numbers import cost_texts, significant_text
 if TYPE_CHECKING:
     from bayescascade.budget.path import PruningPath
 
-__all__ = ["gap_text", "path_text"]
+__all__ = ["error_gap_text", "gap_text", "path_text"]
 
 _PROVED = 1e-6  # a relative gap that is a rounding error
 
@@ -33,7 +33,8 @@ def path_text(path: "PruningPath", *, width: int = 80, color: bool = False) -> s
     str
         Without a line break at the end. ``cost`` is of a validation row on average, ``tree error``
         the mean error rate of the trees, each by itself; ``gap`` says by what share the objective
-        could be lower at most.
+        could be lower at most. Of budgets, ``at least`` is what the tree error of no pruning within
+        the budget is below.
     """
     return "\n".join(_lines(path, width, Ink(color)))
 
@@ -43,24 +44,38 @@ def gap_text(gap: float) -> str:
     return "optimal" if gap < _PROVED else f"gap {100 * gap:.2g} %"
 
 
+def error_gap_text(gap: float) -> str:
+    """Return by how much an error rate may be above the best one: "optimal" if not at all."""
+    if gap < _PROVED:
+        return "optimal"
+    return f"tree error at most {100 * gap:.2g} points above the best within it"
+
+
 def _lines(path: "PruningPath", width: int, ink: Ink) -> Iterator[str]:
     yield ink("bold", f"{len(path)} {'pruning' if len(path) == 1 else 'prunings'} of a forest")
     if path.interrupted:
         told = "interrupted: those not found by then are missing"
         yield from (ink("warning", line) for line in flow([told], width, 2))
     yield ""
-    numbers = NumberColumns(
-        ("cost", "tree error", "splits", "objective", "gap"),
-        (
-            cost_texts(path.costs.tolist()),
-            [f"{100 * max(error, 0.0):.2f} %" for error in path.errors],
-            [f"{model.forest_.n_splits:,}" for model in path],
-            [_number(objective) for objective in path.objectives],
-            [gap_text(gap).removeprefix("gap ") for gap in path.gaps],
-        ),
-    )
-    labels = [_number(tradeoff) for tradeoff in path.tradeoffs]
-    yield from number_table(labels, numbers, width, ink, "tradeoff")
+    tradeoffs, costs = [_number(one) for one in path.tradeoffs], cost_texts(path.costs.tolist())
+    errors = [_percentage(error) for error in path.errors]
+    n_splits = [f"{model.forest_.n_splits:,}" for model in path]
+    if path.budgets is not None:
+        least = [_percentage(error) for error in path.least_errors]
+        headers = ("cost", "tree error", "at least", "splits", "tradeoff")
+        numbers = NumberColumns(headers, (costs, errors, least, n_splits, tradeoffs))
+        labels = [f"{budget:.12g}" for budget in path.budgets]
+        yield from number_table(labels, numbers, width, ink, "budget")
+        return
+    objectives = [_number(objective) for objective in path.objectives]
+    gaps = [gap_text(gap).removeprefix("gap ") for gap in path.gaps]
+    headers = ("cost", "tree error", "splits", "objective", "gap")
+    numbers = NumberColumns(headers, (costs, errors, n_splits, objectives, gaps))
+    yield from number_table(tradeoffs, numbers, width, ink, "tradeoff")
+
+
+def _percentage(error: float) -> str:
+    return f"{100 * max(error, 0.0):.2f} %"
 
 
 def _number(value: float) -> str:

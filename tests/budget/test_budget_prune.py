@@ -1,5 +1,7 @@
 """BudgetPrune: from rows to a pruned forest."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -138,6 +140,40 @@ def test_a_path_prints_as_a_table(numbers) -> None:
     assert lines[2].split() == ["tradeoff", "cost", "tree", "error", "splits", "objective", "gap"]
     assert [line.split()[0] for line in lines[3:]] == ["0", "0.0200", "0.500"]
     assert all(len(line) <= 80 for line in lines)
+    path = BudgetPrune(small_forest()).fit(X, y).path(budgets=[0.5, 3, 4])
+    lines = str(path).splitlines()
+    assert lines[2].split() == [
+        "budget",
+        "cost",
+        "tree",
+        "error",
+        "at",
+        "least",
+        "splits",
+        "tradeoff",
+    ]
+    assert [line.split()[0] for line in lines[3:]] == ["0.5", "3", "4"]
+
+
+def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Generator) -> None:
+    """A user would take the error for nearly the least one, whatever was left on the table."""
+    X = rng.integers(0, 3, (60, 4)).astype(np.float64)
+    y = np.where(X.sum(axis=1) + rng.normal(size=60) > 4, "yes", "no")
+    forest = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
+    path = BudgetPrune(forest, costs=[1, 2, 0.5, 1]).fit(X, y).path(budgets=[0.3, 0.8, 1.4, 2.2, 9])
+    program = path[0].program_
+    prunings = [
+        kept
+        for bits in itertools.product([False, True], repeat=program.n_splits)
+        if program.is_closed(kept := np.array(bits))
+    ]
+    costs, errors = np.array([(program.cost(kept), program.error(kept)) for kept in prunings]).T
+    for budget, error, least in zip(path.budgets, path.errors, path.least_errors, strict=True):
+        best = errors[costs <= budget + 1e-9].min()
+        assert least - 1e-12 <= best <= error + 1e-12
+    assert path.least_errors[-1] == pytest.approx(errors.min())
+    assert (path.least_errors[:-1] > 0.5 * path.errors[:-1]).all()
+    assert BudgetPrune(forest).fit(X, y).path([0.1]).budgets is None
 
 
 def test_the_text_tells_the_certificate(numbers) -> None:
@@ -147,7 +183,9 @@ def test_the_text_tells_the_certificate(numbers) -> None:
     assert "tradeoff 0.02   objective 0." in text
     assert text.splitlines()[2].endswith("   optimal")
     text = str(BudgetPrune(small_forest(max_features=1), budget=4.0).fit(X, y))
-    assert "   gap " in text
+    assert "budget 4   tree error at most " in text
+    text = str(BudgetPrune(small_forest(max_features=1), budget=99.0).fit(X, y))
+    assert "budget 99   optimal" in text
 
 
 @pytest.mark.parametrize("errors", ["out_of_bag", "validation"])
