@@ -88,7 +88,8 @@ class CostAccuracyCurve:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a figure of its own by default, `ax.figure`.
+            Where to draw; by default a figure of its own, which pyplot does not know: in a
+            notebook, `curve.plot().figure` at the end of a cell shows it.
         """
         from bayescascade.report.curve_picture import plot_curve
 

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.budget.base import BudgetedClassifier, TrainingRows
+from bayescascade.budget.encoding import Encoding
 from bayescascade.budget.forest import SKLEARN_FORESTS, Forest
 from bayescascade.budget.program import PruningProgram
 from bayescascade.errors import DataError, ParameterError
@@ -23,6 +24,7 @@ from bayescascade.search import Seed, seed_sequence
 __all__ = ["ForestPruner"]
 
 _N_TREES = 40  # as in the thesis
+_ENCODING = "_bayescascade_encoding"  # given to forests fitted here: what their columns are of
 
 
 class ForestPruner(BudgetedClassifier):
@@ -39,7 +41,8 @@ class ForestPruner(BudgetedClassifier):
     random_state : int, SeedSequence, Generator or None
         Likewise.
     estimator_ : estimator
-        The forest that was pruned.
+        The forest that was pruned. It may be given as `forest` again, for the same columns, also
+        where they hold text.
     program_ : PruningProgram
         What its splits gain and cost, and `whole_forest_`, its trees; not in saved models.
     """
@@ -114,16 +117,19 @@ class ForestPruner(BudgetedClassifier):
             if forest.costs is None:
                 forest.set_params(costs=self.costs)
             return forest.fit(*given)
-        return forest.fit(training.rows, self.classes_[training.labels])
+        forest.fit(training.rows, self.classes_[training.labels])
+        setattr(forest, _ENCODING, self._encoding)
+        return forest
 
     def _check_columns(self, forest: Any) -> None:
         """Check that a fitted forest reads the matrix that the rows became."""
         columns = self._encoding.columns
-        if isinstance(forest, BudgetedClassifier):
-            if forest._encoding.to_dict() != self._encoding.to_dict():
+        encoding = _encoding_of(forest)
+        if encoding is not None:
+            if encoding.to_dict() != self._encoding.to_dict():
                 raise ParameterError(
                     "forest must be fitted to columns of the same names and levels, "
-                    f"got one of {_listed(forest._encoding.columns)} for {_listed(columns)}"
+                    f"got one of {_listed(encoding.columns)} for {_listed(columns)}"
                 )
             return
         if not self._encoding.is_numeric:
@@ -160,6 +166,16 @@ class ForestPruner(BudgetedClassifier):
             n_classes=len(classes),
             validation_labels=None if validation is None else place[validation],
         )
+
+
+def _encoding_of(forest: Any) -> Encoding | None:
+    """Return what the columns of a forest that was fitted here are of; None of other forests."""
+    if isinstance(forest, BudgetedClassifier):
+        return forest._encoding
+    encoding: Encoding | None = getattr(forest, _ENCODING, None)
+    if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere
+        return None
+    return encoding if forest.n_features_in_ == len(encoding.source) else None
 
 
 def _is_frozen(forest: Any) -> bool:

@@ -1,6 +1,7 @@
 """BudgetPrune: from rows to a pruned forest."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -232,6 +233,26 @@ def test_forests_of_all_kinds_are_pruned(numbers, forest) -> None:
     np.testing.assert_array_equal(again.kept_, model.kept_)
     if forest is not None:
         assert not hasattr(forest, "classes_")
+
+
+def test_a_forest_of_text_columns_is_pruned_again(rng: np.random.Generator) -> None:
+    """Comparing prunings of one forest would need a way around the classes that prune."""
+    frame = patients(rng, 120)
+    y = diagnoses(frame, rng)
+    model = BudgetPrune(small_forest(), tradeoff=0.01, random_state=1).fit(frame, y)
+    for forest in (model.estimator_, pickle.loads(pickle.dumps(model.estimator_))):
+        again = BudgetPrune(forest, tradeoff=0.01).fit(frame, y)
+        assert again.estimator_ is forest
+        np.testing.assert_array_equal(again.kept_, model.kept_)
+        np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
+    less = BudgetPrune(model, tradeoff=0.05).fit(frame, y)
+    assert less.forest_.n_splits < model.forest_.n_splits
+    with pytest.raises(ParameterError, match="fitted to columns of the same names and levels"):
+        BudgetPrune(model.estimator_).fit(frame[frame.columns[::-1]], y)
+    with pytest.raises(ParameterError, match="fitted to columns of the same names and levels"):
+        BudgetPrune(model.estimator_).fit(frame[["age", "iron"]], y)
+    elsewhere = model.estimator_.fit(frame[["age", "iron"]], y)
+    assert BudgetPrune(elsewhere).fit(frame[["age", "iron"]], y).n_features_in_ == 2
 
 
 def test_seeds_and_costs_are_given_to_forests_without(numbers) -> None:
