@@ -1,9 +1,14 @@
 """The primal-dual method of pruning: trees by themselves, and duals that share out the costs.
 
 Nan (2018), section 4.4 and Algorithm 3, relaxes ``w_tki <= w_ki`` with a dual variable for each
-edge of the program: what a split pays for a use. Given the duals each tree is pruned by itself from
-its leaves up, no network solver is needed, and all trees together give a lower bound of (IP). The
-duals then move along the subgradient, so that splits that are kept pay more.
+edge of the program: what a split pays for a use. Given the duals, all trees together give a lower
+bound of (IP). The duals then move along the subgradient, so that splits that are kept pay more.
+
+*Departures.* The thesis finds each tree's pruning as a shortest path, by a network solver. It needs
+none: given the duals, what a split is worth follows from those below it, so that a tree is pruned
+from its leaves up, in linear time. Nor is the last iterate the result. The pruning of every
+iteration is feasible for (IP): the one of the least true objective is kept, and reported with its
+gap to the largest bound.
 
 Here the duals of a use always add up to its price. Then the paper's ``mu_ki`` is 0, whether the use
 is paid for does not matter to the bound, and the bound is a sum over trees. Duals are kept so by
