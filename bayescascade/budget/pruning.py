@@ -1,5 +1,6 @@
 """A pruning of a forest, and how far from the best one it can be."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,10 @@ class Pruning:
 def relative_gap(objective: float, lower_bound: float) -> float:
     """Return by what share of itself an objective could be lower at most: >= 0, and 0 is proof.
 
-    Differences up to 1e-9, in units of the error rate, are rounding.
+    Differences up to 1e-9, in units of the error rate, are rounding. Of an objective of 0, all
+    others are infinite shares.
     """
     difference = objective - lower_bound
-    return 0.0 if difference <= _ROUNDING else difference / abs(objective)
+    if difference <= _ROUNDING:
+        return 0.0
+    return difference / abs(objective) if objective else math.inf

@@ -11,7 +11,7 @@ from bayescascade.budget.flow import FlowSolver
 from bayescascade.budget.linear_program import LinearProgramSolver, relax
 from bayescascade.budget.primal_dual import PrimalDualSolver
 from bayescascade.budget.program import PruningProgram
-from bayescascade.budget.pruning import Pruning
+from bayescascade.budget.pruning import Pruning, relative_gap
 from tests.budget import reference_pruning
 from tests.budget.forests import forest_of, items_of, random_problem
 
@@ -159,6 +159,8 @@ def test_the_gap_is_relative_and_never_negative(rng: np.random.Generator) -> Non
     objective = program.objective(kept, 1.0)
     assert Pruning.of(program, kept, 1.0, 0.9 * objective).gap == pytest.approx(0.1)
     assert Pruning.of(program, kept, 1.0, objective + 1e-15).gap == 0.0
+    assert relative_gap(0.0, -1e-12) == 0.0
+    assert relative_gap(0.0, -0.1) == np.inf
 
 
 @pytest.mark.parametrize("solver", [FlowSolver, PrimalDualSolver])
