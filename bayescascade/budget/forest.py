@@ -191,10 +191,18 @@ class Forest:
             level = children[self.feature[children] >= 0]
         return depths
 
-    @property
-    def errors(self) -> Floats:
-        """Training weight at each node that is not of its most frequent class, (n_nodes,)."""
-        errors: Floats = self.counts.sum(axis=1) - self.counts.max(axis=1)
+    def errors(self, counts: Floats | None = None) -> Floats:
+        """Return the weight at each node that is not of the node's label, (n_nodes,) float64.
+
+        Parameters
+        ----------
+        counts : (n_nodes, n_classes) float64 >= 0, optional
+            Weight of the rows of each class that come to each node; by default, of the training
+            rows, of whose classes the label is the most frequent.
+        """
+        counts = self.counts if counts is None else counts
+        label = self.counts.argmax(axis=1)
+        errors: Floats = counts.sum(axis=1) - counts[np.arange(label.size), label]
         return errors
 
     @cached_property

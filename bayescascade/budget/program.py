@@ -10,7 +10,9 @@ row (in any tree)::
 where the z of a path from a root to a leaf sum to 1, w_tki = 1 - (the sum of z from the root to the
 first node u of the row's path that reads k), and w_tki <= w_ki. With ``s_v`` = 1 where split v is
 kept, that is where no node from the root to v is a leaf, everything is a sum over splits:
-z_h = s_parent(h) - s_h, w_tki = s_u, and the least w_ki is the largest s_u over the trees. So
+z_h = s_parent(h) - s_h, w_tki = s_u, and the least w_ki is the largest s_u over the trees. A row's
+depth in a tree is the number of its splits that are kept, so that the last sum is that of |S_v| s_v
+over splits. So
 
     minimize  base_error - sum_v error_gain_v s_v
               + tradeoff (sum_v work_v s_v  +  sum_u use_cost_u max_{v asks for u} s_v)
@@ -304,9 +306,8 @@ class _Passing(NamedTuple):
 
 def _errors(forest: Forest, splits: _Splits, counts: Floats) -> tuple[Floats, float]:
     """Return what each split gains, and the mean error rate of the roots."""
-    label = forest.counts.argmax(axis=1)
-    wrong = counts.sum(axis=1) - counts[np.arange(label.size), label]
-    roots = forest.tree_starts[:-1]
+    wrong = forest.errors(counts)
+    roots = forest.roots
     total = counts[roots].sum(axis=1)
     # no row measures the error of such a tree: it has none
     per_row = np.divide(1.0, total * roots.size, out=np.zeros(total.shape), where=total > 0)

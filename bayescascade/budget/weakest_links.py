@@ -56,8 +56,7 @@ def best_levels(forest: Forest, levels: Floats, counts: Floats) -> Floats:
     (n_trees,) float64
         The highest of equals, for the smallest tree; 0 keeps all but what is of no use.
     """
-    label = forest.counts.argmax(axis=1)
-    wrong = counts.sum(axis=1) - counts[np.arange(label.size), label]
+    wrong = forest.errors(counts)
     best = np.zeros(forest.n_trees)
     for tree in range(forest.n_trees):
         nodes = np.arange(*forest.tree_starts[tree : tree + 2])

@@ -129,7 +129,7 @@ def test_counts_are_the_training_weights(case):
     if getattr(estimator, "class_weight", None) is None:
         np.testing.assert_array_equal(forest.counts, np.rint(forest.counts))
     np.testing.assert_allclose(
-        forest.errors, [row.sum() - max(row) for row in forest.counts], rtol=0, atol=1e-9
+        forest.errors(), [row.sum() - max(row) for row in forest.counts], rtol=0, atol=1e-9
     )
 
 

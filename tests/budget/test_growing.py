@@ -115,7 +115,7 @@ def is_near_the_least_cost(rows, labels, costs, **parameters):
     largest = (forest.features_used(np.array(rows)) * costs).sum(axis=1).max()
     whole = reference.threshold_pairs(reference.count(labels, [1] * len(rows), 3), 0.0)
     allowed = reference.least_max_cost(rows, labels, costs) * (math.log(max(whole, 1.0)) + 1)
-    return not forest.errors[~forest.is_split].any() and largest <= allowed
+    return not forest.errors()[~forest.is_split].any() and largest <= allowed
 
 
 @settings(max_examples=100, deadline=None)
@@ -257,4 +257,4 @@ def test_random_columns(rng):
     roots = {int(forest.feature[0]) for forest in forests}
     assert roots == {0, 1, 2}
     for forest in forests:  # grown until every leaf is of one class
-        assert forest.errors[~forest.is_split].max() == 0.0
+        assert forest.errors()[~forest.is_split].max() == 0.0
