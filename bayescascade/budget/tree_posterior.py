@@ -326,7 +326,9 @@ def _checked_rows(
         raise DataError(f"X must have two dimensions and at least one row, got shape {rows.shape}")
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise DataError(f"X must be finite, got {rows[row, column]} in row {row}, column {column}")
+        raise DataError(
+            f"X must be finite, got {rows[row, column]} in row {row + 1}, column x{column}"
+        )
     if labels.shape != rows.shape[:1]:
         raise DataError(f"y must have shape {rows.shape[:1]}, got {labels.shape}")
     given = np.ones(labels.size) if sample_weight is None else sample_weight

@@ -255,8 +255,8 @@ def test_impossible_parameters_are_refused(settings, message):
     ("X", "y", "message"),
     [
         ([[1.0], [2.0]], [1, 1], "y must have at least 2 classes, got only 1"),
-        ([[1.0], [math.nan]], [0, 1], "X must be finite, got nan in row 1, column 0"),
-        ([[1.0], [1e39]], [0, 1], "X must be finite, got inf in row 1, column 0"),
+        ([[1.0], [math.nan]], [0, 1], "X must be finite, got nan in row 2, column x0"),
+        ([[1.0], [1e39]], [0, 1], "X must be finite, got inf in row 2, column x0"),
         ([[1.0], [2.0]], [0, 1, 1], r"y must have shape \(2,\), got \(3,\)"),
         ([1.0, 2.0], [0, 1], "X must have two dimensions"),
         ([["a"], ["b"]], [0, 1], "X must be numbers in rows of one length: could not convert"),
