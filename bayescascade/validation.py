@@ -127,9 +127,12 @@ def check_jobs(n_jobs: object) -> int | None:
     ParameterError
         If it is neither None nor an integer other than 0.
     """
-    if n_jobs is not None and check_integer("n_jobs", n_jobs) == 0:
+    if n_jobs is None:
+        return None
+    jobs = check_integer("n_jobs", n_jobs)
+    if jobs == 0:
         raise ParameterError("n_jobs must be an integer other than 0 or None, got 0")
-    return None if n_jobs is None else int(n_jobs)  # type: ignore[call-overload]
+    return jobs
 
 
 def check_weights(name: str, weights: ArrayLike, n_rows: int) -> NDArray[np.float64]:

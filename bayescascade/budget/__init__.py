@@ -1,7 +1,9 @@
 """Classifiers whose features cost something when a row is classified.
 
-`costs` says what features cost, `forest` is the state of all budgeted forests. Everything is
-imported when first used.
+`costs` says what features cost, `forest` is the state of all budgeted forests, and `base` what all
+of them do. They are grown for a budget (`budgeted_forest`), or pruned to one (`budget_prune`, and
+baselines to compare with). `pruning_posterior` and `tree_posterior` are sampled, `curve` measures
+what a budget buys. Everything is imported when first used.
 """
 
 from importlib import import_module

@@ -1,7 +1,8 @@
 """What every budgeted classifier does once it has a forest: classify, count costs, acquire, print.
 
 A subclass has a `fit` that begins with `_read_training`, grows or prunes a `Forest` over the matrix
-that it gets, and ends with `_become`.
+that it gets, and ends with `_become`. What features cost is a parameter of every constructor:
+clones, pipelines and grid searches take it along, and no metadata needs to be routed.
 """
 
 from abc import ABC
@@ -171,6 +172,10 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         used: NDArray[np.bool_] = np.logical_or.reduceat(of_matrix, starts, axis=1)
         return used
 
+    def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""
+        return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
+
     # -- hooks for files ---------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
@@ -221,8 +226,7 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         Parameters and errors: see `predict`.
         """
         matrix = self._matrix(X)
-        used = self._used(self.forest_.features_used(matrix))
-        return self.items_.total(self.items_.paid(used))
+        return self._costs(self.forest_, matrix)
 
     def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
         """Return which features are acquired for each row, (n_rows, n_features) bool.

@@ -135,8 +135,7 @@ class BaselinePruner(ForestPruner):
 
     def _cost(self, value: Any) -> float:
         """Return the mean cost of the validation rows at a value of the parameter."""
-        used = self._used(self._forest_at(value).features_used(self._validation_rows))
-        return float(self.items_.total(self.items_.paid(used)).mean())
+        return float(self._costs(self._forest_at(value), self._validation_rows).mean())
 
     def _take(self, value: Any) -> None:
         """Be fitted to what is left at a value of the parameter."""

@@ -82,9 +82,9 @@ def application(context: click.Context) -> None:
 
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
-    what the features cost. show, score, predict and sample use what was
-    saved; diagnose says how well its posterior was explored. compare learns several densities of a
-    table, and scores them by rows that they have not seen.
+    what the features cost. show, score, predict and sample use what was saved; diagnose says how
+    well its posterior was explored. compare learns several densities of a table, and scores them by
+    rows that they have not seen.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
