@@ -71,7 +71,8 @@ class BudgetPrune(ForestPruner):
         The rows that errors are measured on: those each tree was grown on, the others (which a
         forest with bootstrap has), or the validation rows.
     split_cost : float >= 0
-        Cost of a row passing a split of a tree, besides features: the computation.
+        Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
+        of both together.
     solver : {"flow", "primal_dual", "linear_program"}
         How to find the pruning for a tradeoff: exactly, by a maximum flow; as the thesis does,
         until the relative gap is at most `tolerance`; or exactly by a linear program, which is slow
@@ -340,22 +341,21 @@ class BudgetPrune(ForestPruner):
 
     def _frontier(self) -> Frontier:
         """Return what finds prunings within budgets."""
-        forest, program = self.whole_forest_, self.program_
         rows, labels = self._validation_rows, self._validation_labels
 
         def error_of(kept: NDArray[np.bool_]) -> float:
-            pruned = forest.pruned(program.nodes_kept(kept, forest.n_nodes))
-            return float(np.mean(pruned.predict_proba(rows).argmax(axis=1) != labels))
+            said = self._pruned(kept).predict_proba(rows).argmax(axis=1)
+            return float(np.mean(said != labels))
 
-        feature = self._encoding.source[forest.feature[program.node]]
-        return Frontier(program, feature, None if labels is None else error_of)
+        feature = self._encoding.source[self.whole_forest_.feature[self.program_.node]]
+        return Frontier(self.program_, feature, None if labels is None else error_of)
 
     def _take(self, pruning: Pruning) -> None:
         """Be fitted to a pruning."""
         self.tradeoff_ = pruning.tradeoff
         self.objective_, self.lower_bound_ = pruning.objective, pruning.lower_bound
         self.kept_, self.is_interrupted_ = pruning.kept, pruning.interrupted
-        self._become_pruned(pruning.kept)
+        self._become(self._pruned(pruning.kept), self._validation_rows)
 
     def _at(self, pruning: Pruning, **parameters: float | None) -> "BudgetPrune":
         """Return this classifier as if fitted with other parameters, and this pruning found."""

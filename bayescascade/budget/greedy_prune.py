@@ -114,8 +114,7 @@ class GreedyPrune(BaselinePruner):
         )
 
     def _forest_at(self, value: int) -> Forest:
-        kept = self._steps[value].kept
-        return self.whole_forest_.pruned(self.program_.nodes_kept(kept, self.whole_forest_.n_nodes))
+        return self._pruned(self._steps[value].kept)
 
     def _take(self, value: int) -> None:
         super()._take(value)

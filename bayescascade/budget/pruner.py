@@ -1,7 +1,7 @@
 """What all pruned forests share: the forest that is pruned, and what is left of it.
 
-A subclass has a `fit` that begins with `_read_forest`, decides which splits to keep, and ends with
-`_become_pruned` or `_become`.
+A subclass has a `fit` that begins with `_read_forest`, decides what to keep, and ends with
+`_become`.
 """
 
 from dataclasses import replace
@@ -89,10 +89,10 @@ class ForestPruner(BudgetedClassifier):
             self.whole_forest_ = Forest.from_sklearn(self.estimator_)
         return training, self.whole_forest_
 
-    def _become_pruned(self, kept: NDArray[np.bool_]) -> None:
-        """Be fitted to what is left if some splits of `program_` are kept, (n_splits,) bool."""
+    def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
+        """Return what is left if some splits of `program_` are kept, (n_splits,) bool."""
         is_split = self.program_.nodes_kept(kept, self.whole_forest_.n_nodes)
-        self._become(self.whole_forest_.pruned(is_split), self._validation_rows)
+        return self.whole_forest_.pruned(is_split)
 
     def _check_unpruned(self) -> None:
         """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""
