@@ -180,6 +180,24 @@ class FeatureCosts:
         items = self.resolve(columns)
         return float(items.total(items.paid(used))[0])
 
+    def among(self, columns: Sequence[str | int]) -> "FeatureCosts":
+        """Return the costs of some columns alone, and of groups that one of them is in.
+
+        Parameters
+        ----------
+        columns : sequence of str or int
+            Names of columns, or their indices. That there is no cost of one is no error.
+        """
+        known = {str(column) for column in columns}
+        groups = {
+            group: [member for member in members if str(member) in known]
+            for group, members in self.groups.items()
+        }
+        groups = {group: members for group, members in groups.items() if members}
+        known |= groups.keys()
+        costs = {key: cost for key, cost in self.costs.items() if str(key) in known}
+        return FeatureCosts(costs, groups=groups, default=self.default)
+
     @classmethod
     def read_csv(cls, path: str | Path, default: float = 1.0) -> "FeatureCosts":
         """Read costs from a file with the columns name, cost and group (which may be absent).

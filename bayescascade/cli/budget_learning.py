@@ -66,7 +66,8 @@ def read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureC
     )
     path = options["costs"]
     costs = FeatureCosts() if path is None else FeatureCosts.read_csv(path)
-    costs.resolve(list(X.columns))  # refuses unknown features before anything is learned
+    costs.resolve(source.names)  # refuses unknown features; those left out may have a cost
+    costs = costs.among(list(X.columns))
     labels = check_labels(y, f'column "{target}"', owner="budget")
     seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
     share = options["test_share"]

@@ -42,7 +42,9 @@ _DEFAULT_TOP = 10
     "--out", metavar="FILE.csv", help="Write the log density, or the prediction, of every row."
 )
 @click.option(
-    "--target", metavar="NAME", help="Column of the labels (that which was learned from)."
+    "--target",
+    metavar="NAME",
+    help="Column of the labels (by default that which rules were learned from).",
 )
 @click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -58,14 +60,13 @@ def score(
     """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
 
     Of a tree or a density rule list, a row's log density is in nats; empty cells are integrated
-    out. Of a classifier, DATA must have the labels too: the log loss is in nats.
+    out. Of a classifier, DATA must have the labels too: the log loss is in nats, and of a budgeted
+    forest the cost is told too.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.models import load
 
     fitted = load(model)
-    if fitted.learned_name == "forest":
-        raise wrong_model("score needs a density or a rule list", model, fitted)
     if fitted.is_classifier:
         if top is not None:
             raise wrong_model("--top needs a density", model, fitted)

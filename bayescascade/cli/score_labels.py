@@ -1,4 +1,7 @@
-"""``bayescascade score`` of a classifier: how well it predicts the labels of a file."""
+"""``bayescascade score`` of a classifier: how well it predicts the labels of a file.
+
+Of a budgeted forest, also what its features cost.
+"""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -8,12 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from bayescascade.cli.output import echo_json, layout_options
-from bayescascade.cli.rows import open_rows, read_blocks
+from bayescascade.cli.rows import open_rows, read_blocks, read_frame
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from bayescascade.budget.base import BudgetedClassifier
+    from bayescascade.column import Column
+    from bayescascade.levels import Cells
     from bayescascade.report.label_scores import LabelScores
     from bayescascade.rules.classifier import RuleListClassifier
     from bayescascade.sources import Source
@@ -22,7 +28,7 @@ __all__ = ["probability_headers", "score_labels"]
 
 
 def score_labels(
-    model: "RuleListClassifier",
+    model: "RuleListClassifier | BudgetedClassifier",
     data: str,
     *,
     target: str | None,
@@ -31,28 +37,39 @@ def score_labels(
     as_json: bool,
 ) -> None:
     """Print how well a classifier predicts the labels of a data file; see `score`."""
+    from bayescascade.budget.base import BudgetedClassifier
     from bayescascade.files import replaced_file
+    from bayescascade.levels import level_text
     from bayescascade.report.label_scores import LabelScores
 
-    target = model.target_ if target is None else target
+    is_forest = isinstance(model, BudgetedClassifier)
+    if target is None:
+        if is_forest:
+            raise click.UsageError("--target must name the labels' column for a forest, got none")
+        target = model.target_
     source = open_rows(data)
-    names = [str(name) for name in model.rules_.class_texts]
-    scores = LabelScores(len(names))
+    blocks = (_forest_blocks if is_forest else _rule_blocks)(model, source, target, weights)
+    names = [level_text(label) for label in model.classes_.tolist()]
+    scores, spent = LabelScores(len(names)), 0.0
     with ExitStack() as stack:
         writer = None
         if out is not None:
             temporary = stack.enter_context(replaced_file(out))
             file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["row", "label", "predicted", *probability_headers(names)])
-        for block in _blocks(model, source, target, weights):
+            cost_header = ["cost"] if is_forest else []
+            header = ["row", "label", "predicted", *probability_headers(names), *cost_header]
+            writer.writerow(header)
+        for block in blocks:
             scores.add(block.labels, block.probabilities, block.weights)
+            spent += block.spent
             if writer is not None:
                 writer.writerows(_lines(block, names))
+    cost = spent / scores.weight if is_forest and scores.weight else None
     if as_json:
-        echo_json(_record(source.label, target, model, scores))
+        echo_json(_record(source.label, target, model, scores, cost))
     else:
-        _print(source.label, target, names, scores)
+        _print(source.label, target, names, scores, cost)
 
 
 def probability_headers(class_texts: Sequence[str]) -> list[str]:
@@ -67,27 +84,57 @@ class _Block(NamedTuple):
     labels: "NDArray[np.int32]"
     probabilities: "NDArray[np.float64]"
     weights: "NDArray[np.float64] | None"
+    costs: "NDArray[np.float64] | None" = None
+
+    @property
+    def spent(self) -> float:
+        """What the rows cost, each as often as its weight says."""
+        if self.costs is None:
+            return 0.0
+        return float(self.costs.sum() if self.weights is None else self.costs @ self.weights)
 
 
-def _blocks(
+def _rule_blocks(
     model: "RuleListClassifier", source: "Source", target: str, weights: str | None
 ) -> Iterator[_Block]:
     """Yield the rows in blocks; raises DataError if a label is missing or unknown."""
-    from bayescascade.column import MISSING, Column
-    from bayescascade.errors import DataError
-
-    classes = Column(target, "ordinal", tuple(model.classes_.tolist()))
+    classes = _classes(model, target)
     needed = list(dict.fromkeys([*model.schema_.names, target]))
     for first_row, cells, row_weights in read_blocks(source, needed, weights):
-        labels = classes.encode(cells[target], first_row)
-        if (labels == MISSING).any():
-            row = first_row + int((labels == MISSING).argmax())
-            raise DataError(
-                f'column "{target}" must not have missing labels, got none in row {row}: '
-                "predict needs no labels"
-            )
+        labels = _labels(classes, cells[target], first_row)
         codes = model.encode(cells, first_row=first_row)
         yield _Block(first_row, labels, model.predict_proba_codes(codes), row_weights)
+
+
+def _forest_blocks(
+    model: "BudgetedClassifier", source: "Source", target: str, weights: str | None
+) -> Iterator[_Block]:
+    """Yield all rows at once; raises as `_rule_blocks`."""
+    needed = list(dict.fromkeys([*model.feature_texts, target]))
+    frame, row_weights = read_frame(source, needed, weights)
+    labels = _labels(_classes(model, target), frame[target], 1)
+    yield _Block(1, labels, model.predict_proba(frame), row_weights, model.acquisition_cost(frame))
+
+
+def _classes(model: "RuleListClassifier | BudgetedClassifier", target: str) -> "Column":
+    from bayescascade.column import Column
+
+    return Column(target, "ordinal", tuple(model.classes_.tolist()))
+
+
+def _labels(classes: "Column", cells: "Cells", first_row: int) -> "NDArray[np.int32]":
+    """Return the positions of labels; raises DataError if one is missing or unknown."""
+    from bayescascade.column import MISSING
+    from bayescascade.errors import DataError
+
+    labels = classes.encode(cells, first_row)
+    if (labels == MISSING).any():
+        row = first_row + int((labels == MISSING).argmax())
+        raise DataError(
+            f'column "{classes.name}" must not have missing labels, got none in row {row}: '
+            "predict needs no labels"
+        )
+    return labels
 
 
 def _lines(block: _Block, names: Sequence[str]) -> Iterator[list[object]]:
@@ -96,11 +143,18 @@ def _lines(block: _Block, names: Sequence[str]) -> Iterator[list[object]]:
         zip(block.labels.tolist(), predicted, block.probabilities.tolist(), strict=True),
         block.first_row,
     )
-    for row, (label, best, probabilities) in numbered:
-        yield [row, names[label], names[best], *probabilities]
+    for place, (row, (label, best, probabilities)) in enumerate(numbered):
+        cost = [] if block.costs is None else [float(block.costs[place])]
+        yield [row, names[label], names[best], *probabilities, *cost]
 
 
-def _record(label: str, target: str, model: "RuleListClassifier", scores: "LabelScores") -> object:
+def _record(
+    label: str,
+    target: str,
+    model: "RuleListClassifier | BudgetedClassifier",
+    scores: "LabelScores",
+    cost: float | None,
+) -> object:
     from bayescascade.report.records import json_ready
 
     return json_ready(
@@ -112,16 +166,19 @@ def _record(label: str, target: str, model: "RuleListClassifier", scores: "Label
             "accuracy": scores.accuracy,
             "log_loss": scores.log_loss,
             "auc": scores.auc,
+            **({} if cost is None else {"cost": cost}),
             "classes": model.classes_.tolist(),
             "confusion": scores.confusion.tolist(),
         }
     )
 
 
-def _print(label: str, target: str, names: Sequence[str], scores: "LabelScores") -> None:
+def _print(
+    label: str, target: str, names: Sequence[str], scores: "LabelScores", cost: float | None
+) -> None:
     from bayescascade.report.confusion_table import confusion_table
     from bayescascade.report.layout import Ink, flow
-    from bayescascade.report.numbers import count_texts, diagnostic_text
+    from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text
 
     options = layout_options()
     pieces = [label, "1 row" if scores.n_rows == 1 else f"{scores.n_rows:,} rows"]
@@ -132,6 +189,8 @@ def _print(label: str, target: str, names: Sequence[str], scores: "LabelScores")
         f"log loss {diagnostic_text(scores.log_loss, 4)} nats",
         f"AUC {diagnostic_text(scores.auc, 3)}",
     ]
+    if cost is not None:
+        pieces.append(f"cost {cost_texts([cost])[0]} a row")
     lines = flow(pieces, options["width"], 2)
     table = confusion_table(
         target, names, scores.confusion, options["width"], Ink(options["color"])

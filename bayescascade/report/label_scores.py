@@ -51,7 +51,8 @@ class LabelScores:
         np.add.at(self.confusion, (labels, probabilities.argmax(axis=1)), weights)
         of_label = probabilities[np.arange(len(labels)), labels]
         counts = weights > 0
-        self._log_probability += float(np.dot(weights[counts], np.log(of_label[counts])))
+        with np.errstate(divide="ignore"):  # what cannot be has happened: the loss is infinite
+            self._log_probability += float(np.dot(weights[counts], np.log(of_label[counts])))
         by_class = np.zeros(probabilities.shape)
         by_class[np.arange(len(labels)), labels] = weights
         together = np.concatenate([self._probabilities, probabilities])

@@ -114,6 +114,17 @@ def test_columns_of_an_encoding_incur_what_their_source_does():
     assert items.n_items == 5
 
 
+def test_costs_of_some_columns_are_enough_for_these():
+    """A price list has more than any one model reads."""
+    some = BLOOD.among(["iron", "sex", "height"])
+    assert some == FeatureCosts(
+        {"blood": 2.1}, groups={"blood": ["iron"], "morning": ["iron"]}, default=1.5
+    )
+    assert some.resolve(["iron", "sex"]).costs.sum() == pytest.approx(5.1)
+    assert FeatureCosts({"3": 5.0, 4: 1.0}).among([3]) == FeatureCosts({"3": 5.0})
+    assert BLOOD.among(["sex"]).groups == {}
+
+
 def test_free_features_are_no_items():
     """Nothing is paid for them, and nothing divides by their cost."""
     items = FeatureCosts(default=0).resolve(["a", "b"])

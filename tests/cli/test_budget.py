@@ -127,6 +127,45 @@ def test_a_saved_forest_predicts_and_tells_costs(saved: str) -> None:
     assert rows[0]["row"] == "1"
 
 
+def test_a_saved_forest_is_tested_on_labels(saved: str, tmp_path: Path) -> None:
+    """A classifier that cannot be tested on new rows cannot be trusted."""
+    frame, model, out = pd.read_csv(CLINIC), bayescascade.load(saved), tmp_path / "out.csv"
+    predicted, costs = model.predict(frame), model.acquisition_cost(frame)
+    found = run("score", saved, CLINIC, "--target", "outcome", "--json", "--out", out)
+    record = json.loads(found.stdout)
+    assert record["accuracy"] == pytest.approx((predicted == frame["outcome"]).mean())
+    assert record["cost"] == pytest.approx(costs.mean())
+    written = pd.read_csv(out)
+    assert written["predicted"].tolist() == predicted.tolist()
+    np.testing.assert_array_equal(written["cost"], costs)
+    text = run("score", saved, CLINIC, "--target", "outcome").stdout
+    assert f"cost {costs.mean():.2f} a row" in " ".join(text.split())
+    weighted = frame.assign(times=np.arange(len(frame)) % 3)
+    weighted.to_csv(tmp_path / "weighted.csv", index=False)
+    found = run(
+        "score", saved, tmp_path / "weighted.csv", "--target", "outcome", "--weights", "times",
+        "--json",
+    )  # fmt: skip
+    expected = np.average(costs, weights=weighted["times"])
+    assert json.loads(found.stdout)["cost"] == pytest.approx(expected)
+    found = run("score", saved, CLINIC)
+    assert "--target must name the labels' column for a forest, got none" in found.stderr
+    assert found.exit_code == 2
+
+
+def test_a_price_list_may_have_columns_that_are_left_out(tmp_path: Path) -> None:
+    """One list for a file must do, whatever columns are used."""
+    found = run("budget", CLINIC, *QUICK, "--budgets", 9, "--drop", "protime,age", "--json")
+    assert (found.exit_code, found.stderr) == (0, "")
+    assert json.loads(found.stdout)["points"][0]["cost"] > 0
+    only = "bilirubin,sex,outcome"
+    assert run("budget", CLINIC, *QUICK, "--budgets", 9, "--columns", only).exit_code == 0
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("name,cost\nagee,1\n")
+    found = run("budget", CLINIC, *QUICK, "--budgets", 9, "--drop", "age", "--costs", wrong)
+    assert_error(found, "costs must be of the columns 'age', ")
+
+
 def test_a_saved_forest_is_shown(saved: str) -> None:
     """As it prints in Python, and as it is in its file."""
     assert run("show", saved).stdout == str(bayescascade.load(saved)) + "\n"
@@ -139,7 +178,7 @@ def test_a_saved_forest_is_shown(saved: str) -> None:
         (("show", "MODEL", "--dot"), "--dot needs a tree, got "),
         (("show", "MODEL", "--given", "sex=male"), "--given needs a density, got "),
         (("predict", "MODEL", CLINIC, "--explain"), "--explain needs a rule list, got "),
-        (("score", "MODEL", CLINIC), "score needs a density or a rule list, got "),
+        (("score", "MODEL", CLINIC, "--target", "outcome", "--top", 3), "--top needs a density"),
         (("sample", "MODEL", "--rows", 3), "sample needs a density, got "),
     ],
 )
@@ -163,7 +202,6 @@ def test_what_a_forest_cannot_do(saved: str, command: tuple[object, ...], messag
         (("--budgets", "1", "--trees", "0"), "--trees must be an integer >= 1, got 0"),
         (("--budgets", "1", "--out", "/nowhere/m.json"), "--out cannot write /nowhere/m.json"),
         (("--budgets", "1", "--costs", "none.csv"), "cannot read none.csv: No such file"),
-        (("--budgets", "1", "--drop", "age"), "costs must be of the columns 'sex', "),
     ],
 )
 def test_wrong_options_are_named(options: tuple[str, ...], message: str) -> None:
