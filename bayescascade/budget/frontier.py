@@ -122,7 +122,11 @@ class Frontier:
     def _fillings(
         self, lower: Bools, upper: Bools, tradeoff: float, budget: float
     ) -> Iterator[Bools]:
-        """Yield prunings between two corners, within a budget, that leave little of it."""
+        """Yield prunings between two corners, within a budget, that leave little of it.
+
+        The last is between the outermost corners: a few whole trees, the others cut down. Their
+        error may be less than the program's mean over all trees says, as the others hardly vote.
+        """
         yield self._filled(lower, upper, budget)
         inner, splits = self.program.between(lower, upper)
         left = budget - self.program.cost(lower)
@@ -133,6 +137,7 @@ class Frontier:
             rest = lower.copy()
             rest[splits[kept]] = True
             yield self._filled(rest, upper, budget)
+        yield self._filled(self._corners[0].kept, self._corners[-1].kept, budget)
 
     def _filled(self, lower: Bools, upper: Bools, budget: float) -> Bools:
         """Return a pruning with trees of a larger one, as far as a budget goes."""
