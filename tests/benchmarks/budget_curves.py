@@ -9,7 +9,7 @@ that cost no more on the validation rows is taken, and judged on the test rows; 
 alike, and none by the test rows. All prunings start from the same three forests of 40 trees, which
 are among what is chosen from: random forests (entropy) that look at a random subset of the columns
 at each split, or at all of them, and a forest grown to be cheap. BudgetPrune measures errors in bag
-and, of the random forests, out of bag.
+and, of the random forests, out of bag, and also prunes their first few trees alone.
 
 The lines below a data set: mean error in percent, standard error of the mean over seeds, and the
 mean cost as a percentage of all columns'. "*" marks a method that is better than BudgetPrune by
@@ -44,6 +44,7 @@ from tests.benchmarks.figures import machine
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 N_TREES = 40
+FEW_TREES = (1, 3, 10)  # that BudgetPrune starts from, too
 NUMBERS_OF_TREES = (1, 2, 3, 5, 8, 13, 20, N_TREES)
 TRADEOFFS = tuple(np.geomspace(1e-3, 1.0, 10))  # error rate by cost of all columns
 ALPHAS = (0.0, 16.0)
@@ -179,14 +180,21 @@ def _whole(setting: Setting, forest: Any) -> Any:
 
 def _prune(setting: Setting) -> Iterator[Judged]:
     for forest in setting.forests:
-        yield judge(_whole(setting, forest), setting)
+        whole = _whole(setting, forest)
+        yield judge(whole, setting)
+        for few in whole.path(FEW_TREES):
+            yield from _pruned_at_tradeoffs(BudgetPrune(few, costs=setting.costs), setting)
         has_bags = isinstance(forest, RandomForestClassifier)
         for rows in ("in_bag", "out_of_bag") if has_bags else ("in_bag",):
-            pruner = _fitted(BudgetPrune(forest, costs=setting.costs, errors=rows), setting)
-            for model in pruner.path([tradeoff / setting.total for tradeoff in TRADEOFFS]):
-                yield judge(model, setting)
+            pruner = BudgetPrune(forest, costs=setting.costs, errors=rows)
+            yield from _pruned_at_tradeoffs(pruner, setting)
             for model in pruner.path(budgets=[share * setting.total for share in SHARES]):
                 yield judge(model, setting)
+
+
+def _pruned_at_tradeoffs(pruner: BudgetPrune, setting: Setting) -> Iterator[Judged]:
+    for model in _fitted(pruner, setting).path([each / setting.total for each in TRADEOFFS]):
+        yield judge(model, setting)
 
 
 def _pruner_path(make: Callable[..., Any], setting: Setting) -> Iterator[Judged]:
