@@ -12,7 +12,7 @@ from bayescascade.budget.kept_splits import KeptSplits
 from bayescascade.budget.kernels.cutting import MOVES
 from bayescascade.errors import ModelFileError, ParameterError
 from tests.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
-from tests.statistical.chi_square import fits
+from tests.statistical.proposals import draws_as_listed
 
 
 @each(*PROBLEMS)
@@ -49,16 +49,7 @@ def test_listed_proposals_are_those_drawn(problem, name, rng):
     """The exact tests see the listing, chains see the draws."""
     move = problem.posterior().moves()[name]
     for state in [problem.prunings[int(i)] for i in rng.choice(len(problem.prunings), size=4)]:
-        listed = {}
-        for proposal, probability in move.proposals(state):
-            before = listed.get(proposal.state, (0.0, proposal.log_q_ratio))[0]
-            listed[proposal.state] = (before + probability, proposal.log_q_ratio)
-        states = list(listed)
-        drawn = [move.propose(rng, state) for _ in range(400)]
-        for proposal in drawn:
-            assert proposal.log_q_ratio == listed[proposal.state][1]
-        chances = np.array([listed[one][0] for one in states])
-        assert fits([states.index(proposal.state) for proposal in drawn], chances)
+        assert draws_as_listed(move, state, rng)
 
 
 @each(DEEP, THREE)

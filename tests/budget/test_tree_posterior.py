@@ -13,7 +13,7 @@ from bayescascade.budget.split_candidates import SplitCandidates
 from bayescascade.budget.tree_posterior import BudgetTreePosterior
 from bayescascade.errors import DataError, ModelFileError, ParameterError
 from tests.budget.tree_problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
-from tests.statistical.chi_square import fits
+from tests.statistical.proposals import draws_as_listed
 
 # -- density ---------------------------------------------------------------------------------------
 
@@ -84,16 +84,27 @@ def test_listed_proposals_are_those_drawn(problem, name, rng):
     """The exact tests see the listing, chains see the draws."""
     move = problem.posterior().moves()[name]
     for state in [problem.trees[0], problem.trees[4], problem.trees[-1]]:
-        listed = {}
-        for proposal, probability in move.proposals(state):
-            before = listed.get(proposal.state, (0.0, proposal.log_q_ratio))[0]
-            listed[proposal.state] = (before + probability, proposal.log_q_ratio)
-        states = list(listed)
-        drawn = [move.propose(rng, state) for _ in range(400)]
-        for proposal in drawn:
-            assert proposal.log_q_ratio == listed[proposal.state][1]
-        chances = np.array([listed[one][0] for one in states])
-        assert fits([states.index(proposal.state) for proposal in drawn], chances)
+        assert draws_as_listed(move, state, rng)
+
+
+class Biased:
+    """A move that makes the first of its proposals too often."""
+
+    def __init__(self, move):
+        self._move, self.proposals = move, move.proposals
+
+    def propose(self, rng, state):
+        if rng.random() < 0.3:
+            return self.proposals(state)[0][0]
+        return self._move.propose(rng, state)
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_draws_that_are_not_listed_would_be_seen(name, rng):
+    """The test above must be able to fail."""
+    move = Biased(TWO.posterior().moves()[name])
+    state = max(TWO.trees, key=lambda tree: len(tree.twigs))
+    assert not draws_as_listed(move, state, rng)
 
 
 def test_nothing_can_be_split_where_all_rows_are_alike():
