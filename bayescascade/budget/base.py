@@ -6,7 +6,7 @@ clones, pipelines and grid searches take it along, and no metadata needs to be r
 """
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_consistent_length
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.budget.acquisition import Acquisition, Fetch, PricedForest
@@ -132,14 +132,14 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         items = costs.resolve(encoding.columns)
         labels = check_labels(y, "y", owner)
         rows = encoding.transform(X, owner)
-        check_consistent_length(rows, labels)
+        _check_length("y", labels, "X", rows)
         classes, codes = find_classes(labels, "y")
         validation_rows, validation_labels = rows, None
         if X_val is not None:
             validation_rows = encoding.transform(X_val, owner)
         if y_val is not None:
             validation_labels = _codes_of(check_labels(y_val, "y_val", owner), classes)
-            check_consistent_length(validation_rows, validation_labels)
+            _check_length("y_val", validation_labels, "X_val", validation_rows)
         self._set_columns(encoding, costs, items)
         self.classes_ = classes
         return TrainingRows(
@@ -327,6 +327,13 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
+
+
+def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None:
+    if len(labels) != len(rows):
+        raise DataError(
+            f"{name} must have a label per row of {rows_name}, {len(rows)}, got {len(labels)}"
+        )
 
 
 def _codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

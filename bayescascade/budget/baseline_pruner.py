@@ -2,14 +2,14 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayescascade.budget.base import TrainingRows
 from bayescascade.budget.forest import Forest
-from bayescascade.budget.limits import is_within, too_low
+from bayescascade.budget.limits import check_amounts, is_within, too_low
 from bayescascade.budget.pruner import ForestPruner
 from bayescascade.errors import ParameterError
 from bayescascade.validation import check_jobs, check_real
@@ -89,7 +89,7 @@ class BaselinePruner(ForestPruner):
         Raises
         ------
         ParameterError
-            If both are given, or one is out of its range.
+            If both are given, or one is no list, or has a value out of its range.
         BudgetError
             If nothing that can be left is within one of the budgets.
         NotFittedError
@@ -99,13 +99,12 @@ class BaselinePruner(ForestPruner):
         if values is not None and budgets is not None:
             raise ParameterError("either values or budgets must be given, got both")
         if budgets is not None:
-            checked = [
-                check_real(f"budgets[{place}]", budget, minimum=0.0)
-                for place, budget in enumerate(budgets)
-            ]
-            return tuple(self._at(self._within(budget), budget=budget) for budget in checked)
+            amounts = check_amounts("budgets", budgets)
+            return tuple(self._at(self._within(budget), budget=budget) for budget in amounts)
         if values is None:
             return tuple(self._at(value, **{self.knob: value}) for value in self._few_values())
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ParameterError(f"values must be a list of {self.knob}, got {values!r}")
         wanted = [self._checked(f"values[{place}]", value) for place, value in enumerate(values)]
         return tuple(self._at(value, **{self.knob: value}) for value in wanted)
 

@@ -22,6 +22,7 @@ from bayescascade.budget.costs import Costs
 from bayescascade.budget.flow import FlowSolver
 from bayescascade.budget.forest import Forest
 from bayescascade.budget.frontier import Frontier
+from bayescascade.budget.limits import check_amounts
 from bayescascade.budget.linear_program import LinearProgramSolver
 from bayescascade.budget.node_counts import count_classes, out_of_bag
 from bayescascade.budget.path import PruningPath
@@ -233,8 +234,8 @@ class BudgetPrune(ForestPruner):
 
         Parameters
         ----------
-        tradeoffs : sequence of float >= 0, optional
-        budgets : sequence of float >= 0, optional
+        tradeoffs : sequence, array or Series of float >= 0, optional
+        budgets : likewise, optional
             Instead of tradeoffs.
 
         Returns
@@ -259,12 +260,7 @@ class BudgetPrune(ForestPruner):
                 + ("neither" if budgets is None else "both")
             )
         name, values = ("tradeoffs", tradeoffs) if budgets is None else ("budgets", budgets)
-        wanted = [
-            check_real(f"{name}[{place}]", value, minimum=0.0)
-            for place, value in enumerate(values or ())
-        ]
-        if not wanted:
-            raise ParameterError(f"{name} must have at least one value, got {values!r}")
+        wanted = check_amounts(name, values)
         find = self._solver().solve if budgets is None else self._frontier().within
         found: dict[float, BudgetPrune] = {}
         for value in sorted(set(wanted)):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.budget.cost_file import read_costs, write_costs
@@ -23,13 +24,13 @@ __all__ = ["CostItems", "Costs", "FeatureCosts", "column_text"]
 _MOST_LISTED = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FeatureCosts:
     """Costs of features and of groups of features.
 
     Parameters
     ----------
-    costs : mapping of str or int to float >= 0
+    costs : mapping or Series of str or int to float >= 0
         Cost of features, by the name of their column or, in arrays, by its index; and of groups, by
         their name.
     groups : mapping of str to sequence of str or int
@@ -58,6 +59,8 @@ class FeatureCosts:
     default: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
+        if isinstance(self.costs, pd.Series):
+            object.__setattr__(self, "costs", self.costs.to_dict())
         for name in ("costs", "groups"):
             value = getattr(self, name)
             if not isinstance(value, Mapping):
@@ -77,8 +80,9 @@ class FeatureCosts:
 
         Parameters
         ----------
-        costs : None, FeatureCosts, mapping or sequence of float
-            None is a cost of 1 for every feature; a sequence has one cost per feature.
+        costs : None, FeatureCosts, mapping, Series or sequence of float
+            None is a cost of 1 for every feature; a sequence has one cost per feature, and a Series
+            is a mapping.
         columns : sequence of str or int, optional
             The features that a sequence is about; by default, they are numbered.
 
@@ -92,12 +96,16 @@ class FeatureCosts:
             return cls()
         if isinstance(costs, FeatureCosts):
             return costs
+        if isinstance(costs, pd.Series):
+            return cls(costs.to_dict())
         if isinstance(costs, Mapping):
             return cls(costs)
         if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
+            hint = "; FeatureCosts.read_csv reads a file" if isinstance(costs, str | Path) else ""
+            shown = type(costs).__name__ if isinstance(costs, pd.DataFrame) else repr(costs)
             raise ParameterError(
                 "costs must be FeatureCosts, a mapping of features to costs or one cost per "
-                f"feature, got {costs!r}"
+                f"feature, got {shown}{hint}"
             )
         keys: Sequence[str | int] = range(len(costs)) if columns is None else columns
         if len(costs) != len(keys):
@@ -252,6 +260,11 @@ class FeatureCosts:
         costs = {key: cost for key, cost in record["costs"]}
         return cls(costs, groups=record["groups"], default=record["default"])
 
+    def __repr__(self) -> str:
+        # short, since scikit-learn prints it wherever it names an estimator
+        counts = f"{len(self.costs)} costs, {len(self.groups)} groups"
+        return f"<FeatureCosts: {counts}, default {self.default:.12g}>"
+
     def __str__(self) -> str:
         from bayescascade.report.costs_text import costs_text
 
@@ -259,7 +272,12 @@ class FeatureCosts:
 
 
 Costs: TypeAlias = (
-    FeatureCosts | Mapping[str | int, float] | Sequence[float] | NDArray[np.float64] | None
+    FeatureCosts
+    | Mapping[str | int, float]
+    | pd.Series
+    | Sequence[float]
+    | NDArray[np.float64]
+    | None
 )
 """What estimators take as `costs`."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,13 @@ class PruningPath:
     def __iter__(self) -> "Iterator[BudgetPrune]":
         return iter(self.models)
 
-    def __getitem__(self, place: int) -> "BudgetPrune":
+    @overload
+    def __getitem__(self, place: int) -> "BudgetPrune": ...
+    @overload
+    def __getitem__(self, place: slice) -> "PruningPath": ...
+    def __getitem__(self, place: int | slice) -> "BudgetPrune | PruningPath":
+        if isinstance(place, slice):
+            return PruningPath(self.models[place], self.interrupted)
         return self.models[place]
 
     @property

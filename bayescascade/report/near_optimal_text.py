@@ -52,11 +52,11 @@ def _lines(prunings: "NearOptimalPrunings", width: int, ink: Ink) -> Iterator[st
     yield ink("bold", told)
     diagnostics = prunings.diagnostics.values()
     r_hat = max(each.r_hat for each in diagnostics)
-    n_draws = sum(map(len, prunings.run.draws))
+    n_draws, n_chains = sum(map(len, prunings.run.draws)), len(prunings.run.draws)
     pieces = [
         f"best objective {prunings.optimum:.4g}",
         f"temperature {prunings.temperature:.2g}",
-        f"{n_draws:,} draws of {len(prunings.run.draws)} chains",
+        f"{n_draws:,} draws of {n_chains} {'chain' if n_chains == 1 else 'chains'}",
         f"R-hat {diagnostic_text(r_hat, 3)}",
         f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
     ]

@@ -116,11 +116,11 @@ def test_labels_are_checked(rows):
         PlainForest().fit(frame, ["ill"] * len(y))
     with pytest.raises(ParameterError, match="PlainForest requires y to be passed"):
         PlainForest().fit(frame, None)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(DataError, match="y must have a label per row of X, 200, got 199"):
         PlainForest().fit(frame, y[1:])
     with pytest.raises(DataError, match=r'y_val must have the classes of y, got "dead" in row 2'):
         PlainForest().fit(frame, y, frame[:2], ["ill", "dead"])
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(DataError, match="y_val must have a label per row of X_val, 200, got 199"):
         PlainForest().fit(frame, y, frame, y[1:])
     with pytest.raises(ParameterError, match="X_val must be given with y_val, got None"):
         PlainForest().fit(frame, y, y_val=y)

@@ -168,6 +168,11 @@ def test_paths_need_a_fit_and_one_kind_of_values(data):
     model = fitted(TruncatedForest, data)
     with pytest.raises(ParameterError, match="either values or budgets must be given, got both"):
         model.path([1], budgets=[3.0])
+    assert len(model.path(budgets=np.array([99.0, 999.0]))) == 2
+    with pytest.raises(ParameterError, match="values must be a list of n_trees, got 1"):
+        model.path(1)
+    with pytest.raises(ParameterError, match="budgets must be a list of numbers >= 0, got 3"):
+        model.path(budgets=3)
     with pytest.raises(ParameterError, match=r"values\[1\] must be an integer from 1 to 6, got 9"):
         model.path([1, 9])
     with pytest.raises(ParameterError, match=r"budgets\[0\] must be a finite number >= 0"):

@@ -4,6 +4,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -338,6 +339,11 @@ def test_wrong_paths_are_named(numbers, tmp_path) -> None:
         model.path()
     with pytest.raises(ParameterError, match="either tradeoffs or budgets must be given, got both"):
         model.path([0.1], budgets=[1.0])
+    for values in (np.array([0.1, 0.2]), pd.Series([0.1, 0.2], [7, 8])):
+        assert model.path(values)[:1].tradeoffs.tolist() == [0.1]
+        assert model.path(budgets=values).budgets.tolist() == [0.1, 0.2]
+    with pytest.raises(ParameterError, match="tradeoffs must be a list of numbers >= 0, got 0"):
+        model.path(0.1)
     with pytest.raises(ParameterError, match="budgets must have at least one value, got"):
         model.path(budgets=[])
     with pytest.raises(

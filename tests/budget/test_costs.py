@@ -55,7 +55,14 @@ def test_costs_are_printed_as_a_price_list():
     assert str(BLOOD) == PRINTED
     assert str(FeatureCosts()) == "cost 1 for each feature"
     assert str(FeatureCosts({3: 2})).splitlines()[-1] == "x3            2"
-    assert repr(FeatureCosts({"a": 2})).startswith("FeatureCosts(costs={'a': 2.0}")
+    assert repr(BLOOD) == "<FeatureCosts: 4 costs, 2 groups, default 1.5>"
+    series = pd.Series({"a": 2, "b": 0})
+    assert FeatureCosts.of(series, ["a", "b", "c"]) == FeatureCosts(series)
+    assert FeatureCosts(series).costs == {"a": 2.0, "b": 0.0}
+    with pytest.raises(ParameterError, match=r"got DataFrame$"):
+        FeatureCosts.of(pd.DataFrame({"a": [1.0]}))
+    with pytest.raises(ParameterError, match=r"got 'costs.csv'; .*read_csv reads a file"):
+        FeatureCosts.of("costs.csv")
 
 
 def test_group_is_paid_once_and_then_free():
