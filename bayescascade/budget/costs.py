@@ -97,7 +97,7 @@ class FeatureCosts:
         if isinstance(costs, FeatureCosts):
             return costs
         if isinstance(costs, pd.Series):
-            return cls(costs.to_dict())
+            return cls(costs.to_dict())  # type: ignore[arg-type] # checked there
         if isinstance(costs, Mapping):
             return cls(costs)
         if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
