@@ -133,7 +133,7 @@ def _pruned(
     forest = RandomForestClassifier(options["n_trees"], criterion="entropy", max_features=None)
     model = BudgetPrune(
         forest, costs=costs, budget=first, n_jobs=options["n_jobs"], random_state=parts.seed
-    ).fit(parts.X[0], parts.y[0], parts.X[1])
+    ).fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
     if model.is_interrupted_:
         raise KeyboardInterrupt
     yield first, model
