@@ -7,6 +7,8 @@ for a feature once, however many trees read it, so costs never fall as trees are
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +20,8 @@ from bayescascade.budget.growing import TreeGrower
 from bayescascade.budget.limits import is_within
 
 __all__ = ["GrownForest", "add_trees"]
+
+_SECONDS = 0.1  # that a thread works before what it has grown is counted
 
 _Tree: TypeAlias = tuple[Forest, NDArray[np.bool_]]
 """A tree, and the items that each validation row pays for in it, (n_rows, n_items)."""
@@ -99,12 +103,39 @@ def _trees(
     bootstrap: bool,
     n_jobs: int | None,
 ) -> Iterator[_Tree]:
-    """Yield trees in the order of their seeds, a few grown at a time."""
+    """Yield trees in the order of their seeds, a few grown at a time.
+
+    Handing work to threads takes milliseconds, as small trees do: of these, each thread grows as
+    many at a time as `_SECONDS` allow, which bounds what is grown beyond the budget in vain.
+    """
     n_workers = effective_n_jobs(n_jobs)
+    if n_workers == 1:
+        for seed in seeds:
+            yield _grow(grower, seed, validation_rows, bootstrap)
+        return
+    start, n_each = 0, 1
     with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
-        for start in range(0, len(seeds), n_workers):
-            few = seeds[start : start + n_workers]
-            yield from pool(delayed(_grow)(grower, one, validation_rows, bootstrap) for one in few)
+        while start < len(seeds):
+            stop = min(start + n_workers * n_each, len(seeds))
+            began = perf_counter()
+            grown = pool(
+                delayed(_grow_several)(
+                    grower, seeds[first : min(first + n_each, stop)], validation_rows, bootstrap
+                )
+                for first in range(start, stop, n_each)
+            )
+            seconds = perf_counter() - began
+            yield from chain.from_iterable(grown)
+            start, n_each = stop, max(1, int(n_each * _SECONDS / seconds))
+
+
+def _grow_several(
+    grower: TreeGrower,
+    seeds: Sequence[np.random.SeedSequence],
+    validation_rows: NDArray[np.float32],
+    bootstrap: bool,
+) -> list[_Tree]:
+    return [_grow(grower, seed, validation_rows, bootstrap) for seed in seeds]
 
 
 def _grow(
