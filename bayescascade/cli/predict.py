@@ -3,18 +3,20 @@
 import csv
 import io
 from collections.abc import Iterator
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from bayescascade.cli.loading import load_classifier, wrong_model
+from bayescascade.cli.loading import load_classifier
 from bayescascade.cli.output import check_outputs
 from bayescascade.cli.rows import open_rows, read_blocks, read_frame
-from bayescascade.cli.score_labels import probability_headers
+from bayescascade.cli.score_labels import cost_cells, probability_headers
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
     from bayescascade.budget.base import BudgetedClassifier
@@ -30,20 +32,18 @@ _LEVEL = 0.95
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
 @click.option("--out", metavar="FILE.csv", help="Write the rows here, not to stdout.")
-@click.option("--explain", is_flag=True, help="Add the rule that fires, of the best list.")
+@click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
 def predict(model: str, data: str, out: str | None, explain: bool) -> None:
     """Classify the rows of DATA (.csv, .csv.gz, .parquet) by the rules or forest in MODEL.json.
 
     Prints CSV with a header: for each row its number, the predicted class, the probability of
     every class, and, of a rule list, an interval that holds that of the predicted one with 95 %
-    probability; of a budgeted forest, what its features cost.
+    probability; of a budgeted forest, what the features cost that it acquires.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     classifier = load_classifier(model, "predict")
     if classifier.learned_name == "forest":
-        if explain:
-            raise wrong_model("--explain needs a rule list", model, classifier)
-        blocks = _forest_blocks(classifier, open_rows(data))
+        blocks = _forest_blocks(classifier, open_rows(data), explain=explain)
     else:
         blocks = _csv_blocks(classifier, open_rows(data), explain=explain)
     if out is None:
@@ -78,7 +78,9 @@ def _csv_blocks(model: "RuleListClassifier", source: "Source", *, explain: bool)
         yield text.getvalue()
 
 
-def _forest_blocks(model: "BudgetedClassifier", source: "Source") -> Iterator[str]:
+def _forest_blocks(
+    model: "BudgetedClassifier", source: "Source", *, explain: bool
+) -> Iterator[str]:
     from bayescascade.levels import level_text
 
     names = [level_text(label) for label in model.classes_.tolist()]
@@ -87,14 +89,26 @@ def _forest_blocks(model: "BudgetedClassifier", source: "Source") -> Iterator[st
     probabilities = model.predict_proba(frame)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "predicted", *probability_headers(names), "cost"])
+    header = ["row", "predicted", *probability_headers(names), "cost"]
+    writer.writerow([*header, *(["acquired"] if explain else [])])
     columns = [
         [names[best] for best in probabilities.argmax(axis=1).tolist()],
         *probabilities.T.tolist(),
-        model.acquisition_cost(frame).tolist(),
+        cost_cells(model.acquisition_cost(frame)),
     ]
+    if explain:
+        columns.append(_acquired(model, frame))
     writer.writerows(zip(range(1, len(frame) + 1), *columns, strict=True))
     yield text.getvalue()
+
+
+def _acquired(model: "BudgetedClassifier", frame: "pd.DataFrame") -> list[str]:
+    """Return the features acquired for each row, in the order of the columns."""
+    import numpy as np
+
+    used = np.asarray(model.features_used(frame)).tolist()
+    features = model.feature_texts
+    return [", ".join(compress(features, row)) for row in used]
 
 
 def _columns(

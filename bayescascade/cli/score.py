@@ -60,8 +60,8 @@ def score(
     """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
 
     Of a tree or a density rule list, a row's log density is in nats; empty cells are integrated
-    out. Of a classifier, DATA must have the labels too: the log loss is in nats, and of a budgeted
-    forest the cost is told too.
+    out. Of a classifier, DATA must have the labels too: the log loss is in nats. Of a budgeted
+    forest, --target must name them, and what its features cost is told.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.models import load

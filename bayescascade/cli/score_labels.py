@@ -4,9 +4,10 @@ Of a budgeted forest, also what its features cost.
 """
 
 import csv
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import click
 
@@ -18,17 +19,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.column import Column
     from bayescascade.levels import Cells
     from bayescascade.report.label_scores import LabelScores
+    from bayescascade.report.weighted_mean import WeightedMean
     from bayescascade.rules.classifier import RuleListClassifier
     from bayescascade.sources import Source
 
-__all__ = ["probability_headers", "score_labels"]
+    Floats: TypeAlias = NDArray[np.float64]
+    Classifier: TypeAlias = RuleListClassifier | BudgetedClassifier
+
+__all__ = ["cost_cells", "probability_headers", "score_labels"]
 
 
 def score_labels(
-    model: "RuleListClassifier | BudgetedClassifier",
+    model: "Classifier",
     data: str,
     *,
     target: str | None,
@@ -41,31 +45,33 @@ def score_labels(
     from bayescascade.files import replaced_file
     from bayescascade.levels import level_text
     from bayescascade.report.label_scores import LabelScores
+    from bayescascade.report.weighted_mean import WeightedMean
 
-    is_forest = isinstance(model, BudgetedClassifier)
-    if target is None:
-        if is_forest:
-            raise click.UsageError("--target must name the labels' column for a forest, got none")
-        target = model.target_
     source = open_rows(data)
-    blocks = (_forest_blocks if is_forest else _rule_blocks)(model, source, target, weights)
+    cost = None
+    if isinstance(model, BudgetedClassifier):
+        if target is None:
+            raise click.UsageError("--target must name the labels' column for a forest, got none")
+        blocks, cost = _forest_blocks(model, source, target, weights), WeightedMean()
+    else:
+        target = model.target_ if target is None else target
+        blocks = _rule_blocks(model, source, target, weights)
     names = [level_text(label) for label in model.classes_.tolist()]
-    scores, spent = LabelScores(len(names)), 0.0
+    scores = LabelScores(len(names))
     with ExitStack() as stack:
         writer = None
         if out is not None:
             temporary = stack.enter_context(replaced_file(out))
             file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
             writer = csv.writer(file, lineterminator="\n")
-            cost_header = ["cost"] if is_forest else []
-            header = ["row", "label", "predicted", *probability_headers(names), *cost_header]
-            writer.writerow(header)
+            header = ["row", "label", "predicted", *probability_headers(names)]
+            writer.writerow(header if cost is None else [*header, "cost"])
         for block in blocks:
             scores.add(block.labels, block.probabilities, block.weights)
-            spent += block.spent
+            if cost is not None and block.costs is not None:
+                cost.add(block.costs, block.weights)
             if writer is not None:
                 writer.writerows(_lines(block, names))
-    cost = spent / scores.weight if is_forest and scores.weight else None
     if as_json:
         echo_json(_record(source.label, target, model, scores, cost))
     else:
@@ -77,31 +83,28 @@ def probability_headers(class_texts: Sequence[str]) -> list[str]:
     return [f"P({text})" for text in class_texts]
 
 
+def cost_cells(costs: "Floats") -> list[str]:
+    """Return what rows cost as cells of a CSV file, without the rounding of sums."""
+    return [f"{cost:.12g}" for cost in costs.tolist()]
+
+
 class _Block(NamedTuple):
-    """Rows, their labels' positions and what is predicted of them."""
+    """Rows, their labels' positions, what is predicted of them, and what that costs."""
 
     first_row: int
     labels: "NDArray[np.int32]"
-    probabilities: "NDArray[np.float64]"
-    weights: "NDArray[np.float64] | None"
-    costs: "NDArray[np.float64] | None" = None
-
-    @property
-    def spent(self) -> float:
-        """What the rows cost, each as often as its weight says."""
-        if self.costs is None:
-            return 0.0
-        return float(self.costs.sum() if self.weights is None else self.costs @ self.weights)
+    probabilities: "Floats"
+    weights: "Floats | None"
+    costs: "Floats | None" = None
 
 
 def _rule_blocks(
     model: "RuleListClassifier", source: "Source", target: str, weights: str | None
 ) -> Iterator[_Block]:
     """Yield the rows in blocks; raises DataError if a label is missing or unknown."""
-    classes = _classes(model, target)
     needed = list(dict.fromkeys([*model.schema_.names, target]))
     for first_row, cells, row_weights in read_blocks(source, needed, weights):
-        labels = _labels(classes, cells[target], first_row)
+        labels = _label_codes(model, target, cells[target], first_row)
         codes = model.encode(cells, first_row=first_row)
         yield _Block(first_row, labels, model.predict_proba_codes(codes), row_weights)
 
@@ -109,29 +112,24 @@ def _rule_blocks(
 def _forest_blocks(
     model: "BudgetedClassifier", source: "Source", target: str, weights: str | None
 ) -> Iterator[_Block]:
-    """Yield all rows at once; raises as `_rule_blocks`."""
+    """Yield all rows as one block; raises DataError as `_rule_blocks`."""
     needed = list(dict.fromkeys([*model.feature_texts, target]))
     frame, row_weights = read_frame(source, needed, weights)
-    labels = _labels(_classes(model, target), frame[target], 1)
+    labels = _label_codes(model, target, frame[target], 1)
     yield _Block(1, labels, model.predict_proba(frame), row_weights, model.acquisition_cost(frame))
 
 
-def _classes(model: "RuleListClassifier | BudgetedClassifier", target: str) -> "Column":
-    from bayescascade.column import Column
-
-    return Column(target, "ordinal", tuple(model.classes_.tolist()))
-
-
-def _labels(classes: "Column", cells: "Cells", first_row: int) -> "NDArray[np.int32]":
-    """Return the positions of labels; raises DataError if one is missing or unknown."""
-    from bayescascade.column import MISSING
+def _label_codes(
+    model: "Classifier", target: str, cells: "Cells", first_row: int
+) -> "NDArray[np.int32]":
+    from bayescascade.column import MISSING, Column
     from bayescascade.errors import DataError
 
-    labels = classes.encode(cells, first_row)
+    labels = Column(target, "ordinal", tuple(model.classes_.tolist())).encode(cells, first_row)
     if (labels == MISSING).any():
         row = first_row + int((labels == MISSING).argmax())
         raise DataError(
-            f'column "{classes.name}" must not have missing labels, got none in row {row}: '
+            f'column "{target}" must not have missing labels, got none in row {row}: '
             "predict needs no labels"
         )
     return labels
@@ -139,24 +137,25 @@ def _labels(classes: "Column", cells: "Cells", first_row: int) -> "NDArray[np.in
 
 def _lines(block: _Block, names: Sequence[str]) -> Iterator[list[object]]:
     predicted = block.probabilities.argmax(axis=1).tolist()
+    costs = [[]] * len(predicted) if block.costs is None else [[c] for c in cost_cells(block.costs)]
     numbered = enumerate(
-        zip(block.labels.tolist(), predicted, block.probabilities.tolist(), strict=True),
+        zip(block.labels.tolist(), predicted, block.probabilities.tolist(), costs, strict=True),
         block.first_row,
     )
-    for place, (row, (label, best, probabilities)) in enumerate(numbered):
-        cost = [] if block.costs is None else [float(block.costs[place])]
+    for row, (label, best, probabilities, cost) in numbered:
         yield [row, names[label], names[best], *probabilities, *cost]
 
 
 def _record(
     label: str,
     target: str,
-    model: "RuleListClassifier | BudgetedClassifier",
+    model: "Classifier",
     scores: "LabelScores",
-    cost: float | None,
+    cost: "WeightedMean | None",
 ) -> object:
     from bayescascade.report.records import json_ready
 
+    costs = {} if cost is None else {"cost": cost.mean, "cost_error": cost.standard_error}
     return json_ready(
         {
             "source": label,
@@ -164,9 +163,10 @@ def _record(
             "rows": scores.n_rows,
             "weight": scores.weight,
             "accuracy": scores.accuracy,
+            "accuracy_error": scores.accuracy_error,
             "log_loss": scores.log_loss,
             "auc": scores.auc,
-            **({} if cost is None else {"cost": cost}),
+            **costs,
             "classes": model.classes_.tolist(),
             "confusion": scores.confusion.tolist(),
         }
@@ -174,7 +174,11 @@ def _record(
 
 
 def _print(
-    label: str, target: str, names: Sequence[str], scores: "LabelScores", cost: float | None
+    label: str,
+    target: str,
+    names: Sequence[str],
+    scores: "LabelScores",
+    cost: "WeightedMean | None",
 ) -> None:
     from bayescascade.report.confusion_table import confusion_table
     from bayescascade.report.layout import Ink, flow
@@ -185,14 +189,21 @@ def _print(
     if scores.weight != scores.n_rows:
         pieces.append(f"weight {count_texts([scores.weight])[0]}")
     pieces += [
-        f"accuracy {diagnostic_text(scores.accuracy, 3)}",
+        _with_error(f"accuracy {diagnostic_text(scores.accuracy, 3)}", scores.accuracy_error, 3),
         f"log loss {diagnostic_text(scores.log_loss, 4)} nats",
         f"AUC {diagnostic_text(scores.auc, 3)}",
     ]
     if cost is not None:
-        pieces.append(f"cost {cost_texts([cost])[0]} a row")
+        (text,) = cost_texts([cost.mean])
+        places = max(2, len(text.partition(".")[2]))
+        pieces.append(f"{_with_error(f'cost {text}', cost.standard_error, places)} a row")
     lines = flow(pieces, options["width"], 2)
     table = confusion_table(
         target, names, scores.confusion, options["width"], Ink(options["color"])
     )
     click.echo("\n".join([*lines, "", *table]))
+
+
+def _with_error(text: str, error: float, decimals: int) -> str:
+    """Return a mean with its standard error, unless all are alike, or one, and none is known."""
+    return f"{text} ± {error:.{decimals}f}" if error > 0 and math.isfinite(error) else text

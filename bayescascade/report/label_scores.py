@@ -72,8 +72,18 @@ class LabelScores:
         return float(np.trace(self.confusion)) / self.weight if self.weight else math.nan
 
     @property
+    def accuracy_error(self) -> float:
+        """Standard error of the accuracy; NaN for a weight of at most 1."""
+        if self.weight <= 1.0:
+            return math.nan
+        return math.sqrt(self.accuracy * (1.0 - self.accuracy) / (self.weight - 1.0))
+
+    @property
     def log_loss(self) -> float:
-        """Minus the mean log probability of the true class, nats; NaN without weight."""
+        """Minus the mean log probability of the true class, nats; NaN without weight.
+
+        Infinite if a true class had probability 0.
+        """
         return -self._log_probability / self.weight if self.weight else math.nan
 
     @property

@@ -128,32 +128,6 @@ def test_a_saved_forest_predicts_and_tells_costs(saved: str) -> None:
     assert rows[0]["row"] == "1"
 
 
-def test_a_saved_forest_is_tested_on_labels(saved: str, tmp_path: Path) -> None:
-    """A classifier that cannot be tested on new rows cannot be trusted."""
-    frame, model, out = pd.read_csv(CLINIC), bayescascade.load(saved), tmp_path / "out.csv"
-    predicted, costs = model.predict(frame), model.acquisition_cost(frame)
-    found = run("score", saved, CLINIC, "--target", "outcome", "--json", "--out", out)
-    record = json.loads(found.stdout)
-    assert record["accuracy"] == pytest.approx((predicted == frame["outcome"]).mean())
-    assert record["cost"] == pytest.approx(costs.mean())
-    written = pd.read_csv(out)
-    assert written["predicted"].tolist() == predicted.tolist()
-    np.testing.assert_array_equal(written["cost"], costs)
-    text = run("score", saved, CLINIC, "--target", "outcome").stdout
-    assert f"cost {costs.mean():.2f} a row" in " ".join(text.split())
-    weighted = frame.assign(times=np.arange(len(frame)) % 3)
-    weighted.to_csv(tmp_path / "weighted.csv", index=False)
-    found = run(
-        "score", saved, tmp_path / "weighted.csv", "--target", "outcome", "--weights", "times",
-        "--json",
-    )  # fmt: skip
-    expected = np.average(costs, weights=weighted["times"])
-    assert json.loads(found.stdout)["cost"] == pytest.approx(expected)
-    found = run("score", saved, CLINIC)
-    assert "--target must name the labels' column for a forest, got none" in found.stderr
-    assert found.exit_code == 2
-
-
 def test_a_price_list_may_have_columns_that_are_left_out(tmp_path: Path) -> None:
     """One list for a file must do, whatever columns are used."""
     found = run("budget", CLINIC, *QUICK, "--budgets", 9, "--drop", "protime,age", "--json")

@@ -107,9 +107,12 @@ def test_scores_are_printed(classified: Fitted) -> None:
     model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
     lines = run("score", classified.model, TIC_TAC_TOE).stdout.splitlines()
     accuracy = model.score(frame, frame["outcome"])
-    assert lines[0].startswith(f"tic_tac_toe.csv   958 rows   accuracy {accuracy:.3f}   log loss ")
-    assert lines[1:4] == ["", "           predicted", "outcome    negative   positive"]
-    assert [line.split()[0] for line in lines[4:]] == ["negative", "positive"]
+    error = np.sqrt(accuracy * (1 - accuracy) / 957)
+    assert lines[0].startswith(
+        f"tic_tac_toe.csv   958 rows   accuracy {accuracy:.3f} ± {error:.3f}   log loss "
+    )
+    assert lines[-5:-2] == ["", "           predicted", "outcome    negative   positive"]
+    assert [line.split()[0] for line in lines[-2:]] == ["negative", "positive"]
     assert max(map(len, lines)) <= 80
 
 
@@ -131,9 +134,10 @@ def test_weights_are_repeated_rows(classified: Fitted, tmp_path: Path) -> None:
 def test_the_target_may_have_another_name(classified: Fitted, tmp_path: Path) -> None:
     """A model that was learned from an array has no name for its labels."""
     frame = pd.read_csv(TIC_TAC_TOE).rename(columns={"outcome": "result"})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    assert_error(run("score", classified.model, tmp_path / "t.csv"), 'column "outcome" is missing')
-    found = run("score", classified.model, tmp_path / "t.csv", "--target", "result")
+    data = tmp_path / Path(TIC_TAC_TOE).name
+    frame.to_csv(data, index=False)
+    assert_error(run("score", classified.model, data), 'column "outcome" is missing')
+    found = run("score", classified.model, data, "--target", "result")
     plain = run("score", classified.model, TIC_TAC_TOE).stdout
     assert (
         found.stdout.split("accuracy")[1].replace("result ", "outcome")

@@ -1,0 +1,124 @@
+"""``score`` and ``predict --explain`` of a budgeted forest: how well, and at what cost."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import confusion_matrix, roc_auc_score
+
+import bayescascade
+from tests.cli.conftest import DATA, assert_error, run
+
+CLINIC = str(DATA / "liver_clinic.csv")
+COSTS = str(DATA / "liver_clinic_costs.csv")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of a forest that the command saved."""
+    out = tmp_path_factory.mktemp("forest") / "forest.json"
+    options = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)
+    assert run("budget", CLINIC, *options, "--budgets", 9, "--out", out).exit_code == 0
+    return str(out)
+
+
+def test_scores_are_the_forests(saved: str, tmp_path: Path) -> None:
+    out = tmp_path / "rows.csv"
+    options = ("--target", "outcome", "--out", out, "--json")
+    record = json.loads(run("score", saved, CLINIC, *options).stdout)
+    model, frame = bayescascade.load(saved), pd.read_csv(CLINIC)
+    labels, predicted, costs = frame["outcome"], model.predict(frame), model.acquisition_cost(frame)
+    right = (labels == predicted).to_numpy(float)
+    for name, values in (("accuracy", right), ("cost", costs)):
+        assert record[name] == pytest.approx(values.mean())
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        assert record[f"{name}_error"] == pytest.approx(error)
+    assert record["auc"] == pytest.approx(
+        roc_auc_score(labels == model.classes_[1], model.predict_proba(frame)[:, 1])
+    )
+    assert record["confusion"] == confusion_matrix(labels, predicted).tolist()
+    rows = pd.read_csv(out)
+    assert rows["label"].tolist() == labels.tolist()
+    assert rows["predicted"].tolist() == predicted.tolist()
+    np.testing.assert_allclose(rows["cost"], costs, rtol=1e-11)
+
+
+def test_scores_of_a_forest_are_printed(saved: str) -> None:
+    found = run("score", saved, CLINIC, "--target", "outcome")
+    assert (found.exit_code, found.stderr) == (0, "")
+    record = json.loads(run("score", saved, CLINIC, "--target", "outcome", "--json").stdout)
+    accuracy, error = record["accuracy"], record["accuracy_error"]
+    lines = found.stdout.splitlines()
+    assert lines[0].startswith(
+        f"liver_clinic.csv   1,500 rows   accuracy {accuracy:.3f} ± {error:.3f}   log loss "
+    )
+    assert f"cost {record['cost']:.2f} ± {record['cost_error']:.2f} a row" in found.stdout
+    assert "           predicted" not in lines[0]
+    assert [line.split()[0] for line in lines[-3:]] == ["outcome", "die", "live"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_weights_are_repeated_rows(saved: str, tmp_path: Path) -> None:
+    frame = pd.read_csv(CLINIC).iloc[::9]
+    weights = np.arange(len(frame)) % 3
+    frame.assign(n=weights).to_csv(tmp_path / "w.csv", index=False)
+    frame.loc[frame.index.repeat(weights)].to_csv(tmp_path / "r.csv", index=False)
+    options = ("--target", "outcome", "--json")
+    told = json.loads(run("score", saved, tmp_path / "w.csv", *options, "--weights", "n").stdout)
+    repeated = json.loads(run("score", saved, tmp_path / "r.csv", *options).stdout)
+    for name in ("weight", "accuracy", "accuracy_error", "log_loss", "auc", "cost", "cost_error"):
+        assert told[name] == pytest.approx(repeated[name]), name
+
+
+def test_numbers_are_labels_too_and_may_be_surprising(tmp_path: Path) -> None:
+    """A leaf without examples of a class makes the loss of such a row infinite, not a warning."""
+    rows = "".join(f"{i % 2},{i % 2}\n" for i in range(400))
+    data, other, model = (tmp_path / name for name in ("rows.csv", "other.csv", "model.json"))
+    data.write_text("a,b\n" + rows)
+    other.write_text("a,b\n0,1\n1,1\n0,0\n")
+    options = ("--target", "b", "--budgets", 1, "--trees", 1, "--seed", 0, "--out", model)
+    assert run("budget", data, *options).exit_code == 0
+    found = run("score", model, other, "--target", "b")
+    assert (found.exit_code, found.stderr) == (0, "")
+    heading = " ".join(found.stdout.split("predicted")[0].split())
+    assert heading == ("other.csv 3 rows accuracy 0.667 ± 0.333 log loss inf nats AUC 0.750 cost 1 a row")
+    perfect = run("score", model, data, "--target", "b").stdout
+    assert "accuracy 1.000   log loss" in perfect, "no standard error is known of equals"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (None, (), "--target must name the labels' column for a forest, got none"),
+        (None, ("--target", "x"), 'column "x" is missing'),
+        ("short", ("--target", "outcome"), 'column "age" is missing'),
+        ("gap", ("--target", "outcome"), 'column "outcome" must not have missing labels, got none'),
+        ("new", ("--target", "outcome"), '"recover" in row 2'),
+    ],
+)
+def test_rows_that_a_forest_cannot_be_tested_on(
+    saved: str, tmp_path: Path, text: str | None, options: tuple[str, ...], message: str
+) -> None:
+    data = tmp_path / "rows.csv"
+    frame = pd.read_csv(CLINIC).head(3)
+    if text in ("gap", "new"):
+        frame.loc[1, "outcome"] = {"gap": None, "new": "recover"}[text]
+    elif text is not None:
+        frame = frame[["outcome"]]
+    frame.to_csv(data, index=False)
+    out = tmp_path / "out.csv"
+    assert_error(run("score", saved, data, *options, "--out", out), message)
+    assert not out.exists()
+
+
+def test_the_features_acquired_are_told(saved: str) -> None:
+    found = run("predict", saved, CLINIC, "--explain")
+    rows = list(csv.DictReader(io.StringIO(found.stdout)))
+    used = bayescascade.load(saved).features_used(pd.read_csv(CLINIC))
+    expected = [", ".join(used.columns[row]) for row in used.to_numpy()]
+    assert [row["acquired"] for row in rows] == expected
+    assert len(set(expected)) > 1
