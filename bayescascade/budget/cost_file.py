@@ -72,7 +72,8 @@ def _rows(path: str | Path) -> list[tuple[int, dict[str, str]]]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} must be a CSV file in UTF-8: {error}") from None
     if sorted(header) not in (sorted(_HEADER), sorted(_HEADER[:2])):
-        raise DataError(f"{path} must have the header {','.join(_HEADER)}, got {','.join(header)}")
+        found = ",".join(header) or ("an empty line" if rows else "an empty file")
+        raise DataError(f"{path} must have the header {','.join(_HEADER)}, got {found}")
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(f"{path}, line {line}: must have {len(header)} cells, got {len(row)}")

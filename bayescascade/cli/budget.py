@@ -11,7 +11,7 @@ import click
 from bayescascade.cli.budget_learning import METHODS, DealtRows, read_dealt
 from bayescascade.cli.compare import PICTURES
 from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
-from bayescascade.cli.options import Integer, Real, split_commas
+from bayescascade.cli.options import JOBS, Integer, Real, split_commas
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, layout_options, note
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _TREES = 40
 @click.option(
     "--costs",
     metavar="FILE.csv",
-    help="What features cost, in columns name,cost,group; those not in it cost 1.",
+    help="What columns cost, name,cost,group; those not in it cost 1, those not used are ignored.",
 )
 @click.option(
     "--method",
@@ -66,7 +66,7 @@ _TREES = 40
 @click.option(
     "--jobs",
     "n_jobs",
-    type=Integer(),
+    type=JOBS,
     default=-1,
     help="Trees learned at the same time; -1, the default: one per core.",
 )
@@ -105,10 +105,11 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
                 show(len(finished) + len(too_low))
     except KeyboardInterrupt:
         interrupted = True
-    if too_low and not finished:
-        raise too_low[-1]
-    for error in too_low:
-        note(str(error))
+    told = [str(error).replace("budget", "--budgets", 1) for error in too_low]
+    if told and not finished:
+        raise click.UsageError(told[-1])
+    for line in told:
+        note(line)
     if finished:
         _tell(finished, parts, options)
     if interrupted:

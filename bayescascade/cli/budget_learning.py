@@ -55,20 +55,17 @@ def read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureC
     """Read rows and costs, and deal the rows."""
     import numpy as np
 
-    from bayescascade.budget.costs import FeatureCosts
     from bayescascade.dealing import deal_by_class
-    from bayescascade.labels import check_labels
+    from bayescascade.labels import check_labels, find_classes
 
     source = open_rows(data)
     target = options["target"]
     X, y, _ = read_labeled(
         source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
     )
-    path = options["costs"]
-    costs = FeatureCosts() if path is None else FeatureCosts.read_csv(path)
-    costs.resolve(source.names)  # refuses unknown features; those left out may have a cost
-    costs = costs.among(list(X.columns))
+    costs = _read_costs(options["costs"], source.names, list(X.columns))
     labels = check_labels(y, f'column "{target}"', owner="budget")
+    find_classes(labels, f'column "{target}"')  # refuses a single one
     seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
     share = options["test_share"]
     part_of = deal_by_class(labels, [1 - 2 * share, share, share], np.random.default_rng(seed))
@@ -86,6 +83,29 @@ def read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureC
         ),
         costs,
     )
+
+
+def _read_costs(
+    path: str | None, columns: Sequence[str], features: Sequence[str]
+) -> "FeatureCosts":
+    """Return what features cost, by a file of costs for any columns of the data.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or is about other columns; names it.
+    """
+    from bayescascade.budget.costs import FeatureCosts
+    from bayescascade.errors import DataError, ParameterError
+
+    if path is None:
+        return FeatureCosts()
+    costs = FeatureCosts.read_csv(path)
+    try:
+        costs.resolve(columns)
+    except ParameterError as error:
+        raise DataError(f"{path}: {error}") from None
+    return costs.among(features)
 
 
 def _grown(

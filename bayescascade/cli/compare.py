@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
-from bayescascade.cli.options import Integer, split_commas
+from bayescascade.cli.options import JOBS, Integer, split_commas
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
@@ -49,7 +49,7 @@ PICTURES = (".png", ".svg", ".pdf")
 @click.option(
     "--jobs",
     "n_jobs",
-    type=Integer(),
+    type=JOBS,
     default=-1,
     help="Chains run at the same time; -1, the default: one per core.",
 )

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from bayescascade.cli.options import Integer, Real, parse_continuous, parse_kinds, split_commas
+from bayescascade.cli.options import (
+    JOBS,
+    Integer,
+    Real,
+    parse_continuous,
+    parse_kinds,
+    split_commas,
+)
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
@@ -99,7 +106,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
     click.option(
         "--jobs",
         "n_jobs",
-        type=Integer(),
+        type=JOBS,
         help="Chains run at the same time; -1, the default: one per core.",
     ),
     click.option("--seed", "random_state", type=Integer(0), help="Same seed, same result."),

@@ -9,17 +9,31 @@ import click
 if TYPE_CHECKING:
     from bayescascade.levels import Level
 
-__all__ = ["Integer", "Real", "parse_continuous", "parse_given", "parse_kinds", "split_commas"]
+__all__ = [
+    "JOBS",
+    "Integer",
+    "Real",
+    "parse_continuous",
+    "parse_given",
+    "parse_kinds",
+    "split_commas",
+]
 
 
 class Integer(click.ParamType[int | str]):
-    """An integer, of at least `minimum` if that is given, or the word `other`."""
+    """An integer, at least `minimum` and not `excluded` if given, or the word `other`."""
 
     name = "integer"
 
-    def __init__(self, minimum: int | None = None, other: str | None = None) -> None:
+    def __init__(
+        self,
+        minimum: int | None = None,
+        other: str | None = None,
+        excluded: int | None = None,
+    ) -> None:
         self.minimum = minimum
         self.other = other
+        self.excluded = excluded
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -31,9 +45,17 @@ class Integer(click.ParamType[int | str]):
         if value == self.other:
             return str(value)
         try:
-            return check_integer(_name(param), _parsed(int, value), self.minimum)
+            number = check_integer(_name(param), _parsed(int, value), self.minimum)
         except ParameterError as error:
             raise click.UsageError(str(error), ctx) from None
+        if number == self.excluded:
+            rule = f"must be an integer other than {self.excluded}"
+            raise click.UsageError(f"{_name(param)} {rule}, got {number}", ctx)
+        return number
+
+
+JOBS = Integer(excluded=0)
+"""How many things are done at the same time, as joblib counts."""
 
 
 class Real(click.ParamType[float]):

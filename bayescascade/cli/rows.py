@@ -129,7 +129,7 @@ def read_labeled(
     check_distinct_names(source.names)
     if target not in source.names:
         raise DataError(
-            f'target names the unknown column "{target}"; columns: {", ".join(source.names)}'
+            f'--target names the unknown column "{target}"; columns: {", ".join(source.names)}'
         )
     others = [name for name in source.names if name != target]
     if columns is not None:  # these may name the target or not

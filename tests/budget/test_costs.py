@@ -250,7 +250,8 @@ def test_a_file_by_hand_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "must have the header name,cost,group, got $"),
+        ("", "must have the header name,cost,group, got an empty file"),
+        ("\nname,cost\n", "must have the header name,cost,group, got an empty line"),
         ("name,price\na,1\n", "must have the header name,cost,group, got name,price"),
         ("name,cost\na,1,2\n", "line 2: must have 2 cells, got 3"),
         ("name,cost\n\na,-1\n", "line 3: cost must be a finite number >= 0, got '-1'"),

@@ -204,7 +204,7 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "fate"], 'target names the unknown column "fate"; columns: class, sex, age,'),
+        (["--target", "fate"], '--target names the unknown column "fate"; columns: class, sex,'),
         ([], "Missing option '--target' (see bayescascade classify --help)"),
         (["--target", "age", "--drop", "age"], "--drop must not name the column of the labels"),
         (["--target", "age", "--nominal", "age"], "--nominal must not name the column of the"),

@@ -138,7 +138,7 @@ def test_ctrl_c_prints_json_of_what_was_finished() -> None:
         ([TITANIC, "--models", ""], "--models must be some of leaf, branch, rules, histogram, det"),
         ([TITANIC, "--repeats", "0"], "--repeats must be an integer >= 1, got 0"),
         ([TITANIC, "--seed", "-1"], "--seed must be an integer >= 0, got -1"),
-        ([TITANIC, "--jobs", "0"], "n_jobs must be None or an integer other than 0, got 0"),
+        ([TITANIC, "--jobs", "0"], "--jobs must be an integer other than 0, got 0"),
         ([TITANIC, "--plot", "p.txt"], "--plot must end in .png, .svg, .pdf, got p.txt"),
         ([TITANIC, "--plot", "/no/such/p.png"], "--plot cannot write /no/such/p.png"),
         ([TITANIC, "--drop", "x"], 'drop names the unknown column "x"; columns: class, sex, age'),

@@ -99,7 +99,7 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--search", "x"], "'x' is not one of 'auto'"),
         (["--steps", "0"], "--steps must be an integer >= 1, got 0"),
         (["--chains", "0"], "--chains must be an integer >= 1, got 0"),
-        (["--jobs", "0"], "n_jobs must be an integer other than 0"),
+        (["--jobs", "0"], "--jobs must be an integer other than 0, got 0"),
         (["--jobs", "x"], "--jobs must be an integer, got 'x'"),
         (["--seed", "-1"], "--seed must be an integer >= 0, got -1"),
         (["--columns", "a"], 'columns names the unknown column "a"; columns: class, sex'),
@@ -153,7 +153,8 @@ def test_without_a_command_help_is_printed() -> None:
     assert found.exit_code == 0
     names = [line.split()[0] for line in found.stdout.split("Commands:\n")[1].splitlines()]
     assert names == [
-        "fit", "classify", "evidence", "show", "score", "predict", "sample", "diagnose", "compare",
+        "fit", "classify", "budget", "evidence", "show", "score", "predict", "sample", "diagnose",
+        "compare",
     ]  # fmt: skip
     assert run("--version").stdout == f"bayescascade {bayescascade.__version__}\n"
 

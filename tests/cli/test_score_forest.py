@@ -85,7 +85,9 @@ def test_numbers_are_labels_too_and_may_be_surprising(tmp_path: Path) -> None:
     found = run("score", model, other, "--target", "b")
     assert (found.exit_code, found.stderr) == (0, "")
     heading = " ".join(found.stdout.split("predicted")[0].split())
-    assert heading == ("other.csv 3 rows accuracy 0.667 ± 0.333 log loss inf nats AUC 0.750 cost 1 a row")
+    assert heading == (
+        "other.csv 3 rows accuracy 0.667 ± 0.333 log loss inf nats AUC 0.750 cost 1 a row"
+    )
     perfect = run("score", model, data, "--target", "b").stdout
     assert "accuracy 1.000   log loss" in perfect, "no standard error is known of equals"
 
