@@ -165,7 +165,11 @@ def _labeled(models: Any, labels: Sequence[str] | None) -> Iterator[tuple[str, A
 def _classifiers(entry: Any) -> Iterator[Any]:
     if _is_classifier(entry):
         yield entry
-    elif isinstance(entry, Iterable) and not isinstance(entry, str | Mapping):
+    elif (
+        isinstance(entry, Iterable)
+        and not isinstance(entry, str | Mapping)
+        and not hasattr(entry, "predict")  # a forest of scikit-learn iterates to its trees
+    ):
         for one in entry:
             yield from _classifiers(one)
     else:

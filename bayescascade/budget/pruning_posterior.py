@@ -62,6 +62,9 @@ class PruningPosterior:
         temperature: float,
         max_objective: float = math.inf,
     ) -> None:
+        if not hasattr(program, "is_closed"):
+            given = type(program).__name__
+            raise ParameterError(f"program must be a PruningProgram, model.program_, got {given}")
         self.program = program
         self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
         if temperature != math.inf:

@@ -35,7 +35,7 @@ from bayescascade.budget.forest import Forest
 from bayescascade.budget.kernels import tree_sweep
 from bayescascade.budget.split_candidates import SplitCandidates
 from bayescascade.budget.tree_moves import MOVE_CLASSES, Grow
-from bayescascade.errors import DataError, ModelFileError
+from bayescascade.errors import DataError, ModelFileError, ParameterError
 from bayescascade.validation import check_integer, check_probability, check_real, check_weights
 from samplers.types import Move, StepCounts
 
@@ -249,7 +249,14 @@ class BudgetTreePosterior:
 
         Its counts have `concentration` added, so that a leaf's shares are its posterior mean
         probabilities: of draws, the forest predicts the posterior predictive distribution.
+
+        Raises
+        ------
+        ParameterError
+            If there is no tree.
         """
+        if not states:
+            raise ParameterError("states must have at least one tree, got none")
         nodes = np.array([node for state in states for node in state.nodes])
         is_split = nodes != LEAF
         return Forest.from_preorder(

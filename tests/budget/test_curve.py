@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade.budget import BudgetPrune, CostAccuracyCurve, cost_accuracy_curve
@@ -132,6 +133,7 @@ def test_a_curve_is_drawn_where_it_is_told(rows, models):
         ([], None, "models must have at least one classifier, got none"),
         ([3], None, "models must be fitted classifiers with predict and acquisition_cost, .* 3"),
         ("forest", None, "models must be fitted classifiers .* got 'f"),
+        ([RandomForestClassifier()], None, "models must be fitted .* got RandomForestClassifier"),
         ({"a": 3}, None, "models must be fitted classifiers .* got 3"),
         ([Constant()], ["a", "b"], r"labels must be 1 names, got \['a', 'b'\]"),
         ([Constant()], "a", "labels must be 1 names, got 'a'"),

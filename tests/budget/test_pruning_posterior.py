@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import samplers
+from bayescascade.budget.budget_prune import BudgetPrune
 from bayescascade.budget.kept_splits import KeptSplits
 from bayescascade.budget.kernels.cutting import MOVES
+from bayescascade.budget.pruning_posterior import PruningPosterior
 from bayescascade.errors import ModelFileError, ParameterError
 from tests.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
 from tests.statistical.proposals import draws_as_listed
@@ -174,3 +176,9 @@ def test_impossible_bounds_are_refused(bound):
     """Nothing is below minus infinity."""
     with pytest.raises(ParameterError, match="max_objective must be a finite number"):
         THREE.posterior(max_objective=bound)
+
+
+def test_a_model_is_no_program():
+    """The error would come from within compiled code."""
+    with pytest.raises(ParameterError, match=r"a PruningProgram, model.program_, got BudgetPrune"):
+        PruningPosterior(BudgetPrune(), 0.1, 0.1)

@@ -169,6 +169,8 @@ def test_draws_predict_the_posterior_predictive():
     rows, labels, weights = THREE_CLASSES.rows
     states = [THREE_CLASSES.trees[-1], THREE_CLASSES.trees[0]]
     forest = posterior.forest(states)
+    with pytest.raises(ParameterError, match="states must have at least one tree, got none"):
+        posterior.forest([])
     assert forest.n_trees == 2
     X = np.array(rows, np.float32)
     leaves = forest.apply(X)
