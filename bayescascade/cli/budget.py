@@ -107,7 +107,7 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
         interrupted = True
     told = [str(error).replace("budget", "--budgets", 1) for error in too_low]
     if told and not finished:
-        raise click.UsageError(told[-1])
+        raise click.ClickException(told[-1])
     for line in told:
         note(line)
     if finished:

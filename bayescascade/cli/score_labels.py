@@ -4,7 +4,6 @@ Of a budgeted forest, also what its features cost.
 """
 
 import csv
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -205,5 +204,5 @@ def _print(
 
 
 def _with_error(text: str, error: float, decimals: int) -> str:
-    """Return a mean with its standard error, unless all are alike, or one, and none is known."""
-    return f"{text} ± {error:.{decimals}f}" if error > 0 and math.isfinite(error) else text
+    """Return a mean with its standard error, unless none is known: one row, or all alike."""
+    return f"{text} ± {error:.{decimals}f}" if error > 0 else text

@@ -230,7 +230,7 @@ def test_a_budget_below_everything_is_told(tmp_path: Path) -> None:
     options = ("--target", "b", "--seed", 0, "--trees", 1)
     told = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5")
     assert_error(
-        told, "error: --budgets must be >= 1, the mean cost of the cheapest first tree, got 0.5"
+        told, "error: --budgets must be >= 1, the mean cost of the cheapest first tree, got 0.5\n"
     )
     told = run("budget", tmp_path / "rows.csv", *options, "--budgets", "0.5,1")
     assert told.exit_code == 0
