@@ -6,7 +6,8 @@ Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is 
 *Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
 validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
 curves of cost and test error, since out of bag the deep splits that only a whole forest needs seem
-useless to each tree. A budget may be given instead of a tradeoff.
+useless to each tree. A budget may be given instead of a tradeoff. Trees that are cut at the root do
+not take part in predictions: see `Forest.without_bare_roots`.
 """
 
 import copy

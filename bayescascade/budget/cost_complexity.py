@@ -114,7 +114,8 @@ class CostComplexityPrune(BaselinePruner):
     def _forest_at(self, value: float | NDArray[np.float64]) -> Forest:
         forest = self.whole_forest_
         of_trees = np.broadcast_to(value, forest.n_trees)
-        return forest.pruned(self._levels > np.repeat(of_trees, np.diff(forest.tree_starts)))
+        is_split = self._levels > np.repeat(of_trees, np.diff(forest.tree_starts))
+        return forest.pruned(is_split).without_bare_roots()
 
     def _checked(self, name: str, value: Any) -> float:
         return check_real(name, value, minimum=0.0)

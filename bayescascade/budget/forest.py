@@ -286,6 +286,20 @@ class Forest:
             self.counts[kept],
         )
 
+    def without_bare_roots(self) -> "Forest":
+        """Return the trees that split rows, or all trees if none does.
+
+        A tree cut at its root says the same of every row. Averaged with the others, it would only
+        draw them towards the commonest class, until no row is predicted to be of another.
+        """
+        splits = self.is_split[self.roots]
+        if splits.all() or not splits.any():
+            return self
+        kept = np.repeat(splits, np.diff(self.tree_starts))
+        return Forest.from_preorder(
+            self.feature[kept], self.threshold[kept], self.missing_left[kept], self.counts[kept]
+        )
+
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the forest as plain JSON types; thresholds are those of the splits, in order."""
         is_split = self.is_split

@@ -90,9 +90,9 @@ class ForestPruner(BudgetedClassifier):
         return training, self.whole_forest_
 
     def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
-        """Return what is left if some splits of `program_` are kept, (n_splits,) bool."""
+        """Return the trees that are left if some splits are kept, (n_splits,) bool."""
         is_split = self.program_.nodes_kept(kept, self.whole_forest_.n_nodes)
-        return self.whole_forest_.pruned(is_split)
+        return self.whole_forest_.pruned(is_split).without_bare_roots()
 
     def _check_unpruned(self) -> None:
         """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""

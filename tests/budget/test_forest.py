@@ -176,6 +176,23 @@ def test_pruning_nothing_changes_nothing(case):
     assert forest.pruned(np.zeros(forest.n_nodes, bool)).n_nodes == forest.n_trees
 
 
+def test_trees_cut_at_the_root_do_not_outvote_the_others(case):
+    """Nine shares of the commonest class would hide what the tenth tree has seen."""
+    _, forest, X = case
+    nothing = forest.pruned(np.zeros(forest.n_nodes, bool))
+    assert nothing.without_bare_roots() is nothing
+    split_root = forest.is_split & np.isin(np.arange(forest.n_nodes), forest.roots)
+    if not split_root.any():
+        return
+    tree = int(np.searchsorted(forest.tree_starts, np.argmax(split_root), side="right")) - 1
+    node = np.arange(forest.n_nodes)
+    of_tree = (node >= forest.tree_starts[tree]) & (node < forest.tree_starts[tree + 1])
+    left = forest.pruned(of_tree).without_bare_roots()
+    assert left.n_trees == 1
+    alone = forest.probabilities[forest.apply(X)[:, tree]]
+    np.testing.assert_allclose(left.predict_proba(X), alone, rtol=1e-12)
+
+
 def assert_equal_forests(one, other):
     for name in ("tree_starts", "feature", "threshold", "right", "missing_left", "counts"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
