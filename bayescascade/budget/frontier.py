@@ -125,7 +125,7 @@ class Frontier:
         """Yield prunings between two corners, within a budget, that leave little of it.
 
         The last is between the outermost corners: a few whole trees, the others cut down. Their
-        error may be less than the program's mean over all trees says, as the others hardly vote.
+        error may be less than the program's mean over all trees says, as the others do not vote.
         """
         yield self._filled(lower, upper, budget)
         inner, splits = self.program.between(lower, upper)
@@ -137,7 +137,9 @@ class Frontier:
             rest = lower.copy()
             rest[splits[kept]] = True
             yield self._filled(rest, upper, budget)
-        yield self._filled(self._corners[0].kept, self._corners[-1].kept, budget)
+        nothing, most = self._corners[0].kept, self._corners[-1].kept
+        if lower is not nothing or upper is not most:  # else it is the first
+            yield self._filled(nothing, most, budget)
 
     def _filled(self, lower: Bools, upper: Bools, budget: float) -> Bools:
         """Return a pruning with trees of a larger one, as far as a budget goes."""
