@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import hypothesis.strategies as st
 
 import bayescascade
-from bayescascade.errors import ModelFileError
-from bayescascade.estimator import AnyEstimator
+from bayescascade.base.errors import ModelFileError
+from bayescascade.model.estimator import AnyEstimator
 
 __all__ = ["at", "edited_at_random", "forged", "loaded_or_refused", "write"]
 

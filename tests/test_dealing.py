@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescascade import Table
-from bayescascade.dealing import deal, deal_by_class, with_weights
+from bayescascade.data.dealing import deal, deal_by_class, with_weights
 from tests.cli.conftest import TITANIC
 from tests.statistical.chi_square import fits
 

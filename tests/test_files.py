@@ -7,8 +7,8 @@ import stat
 import numpy as np
 import pytest
 
-from bayescascade.errors import BayesCascadeError, ModelFileError
-from bayescascade.files import FileError, read_json, replaced_file, write_json
+from bayescascade.base.errors import BayesCascadeError, ModelFileError
+from bayescascade.base.files import FileError, read_json, replaced_file, write_json
 
 
 def read(path):

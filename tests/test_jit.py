@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bayescascade import _jit
+from bayescascade.base import jit as _jit
 
 HELPER = """
-from bayescascade._jit import inner_kernel
+from bayescascade.base.jit import inner_kernel
 
 @inner_kernel
 def helper(x):
@@ -18,7 +18,7 @@ def helper(x):
 """
 
 CALLER = """
-from bayescascade._jit import kernel
+from bayescascade.base.jit import kernel
 from {package}.helper import helper
 
 @kernel
@@ -71,7 +71,7 @@ def test_editing_a_helper_in_another_file_recompiles_its_callers(package):
 
 def test_kernels_release_the_interpreter():
     """Chains in threads would otherwise wait for each other."""
-    from bayescascade.cascades import kernels
+    from bayescascade.methods.cascades import kernels
 
     for name in ("sweep", "load", "export", "score_rows"):
         function = getattr(kernels, name)

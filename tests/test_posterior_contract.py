@@ -10,8 +10,8 @@ import pytest
 
 import samplers
 from bayescascade import GibbsPosterior, Posterior
-from bayescascade.cascades.posterior import BranchPosterior, LeafPosterior
-from bayescascade.errors import ParameterError
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from samplers.types import (
     ProvidesAdvance,
     ProvidesDescription,
@@ -21,10 +21,9 @@ from samplers.types import (
     ProvidesMoveWeights,
     ProvidesStateCodec,
 )
-from tests.budget import pruning_problems as prunings
-from tests.budget import tree_problems as trees
-from tests.cascades.problems import MULTIWAY
-from tests.rules.problems import PAIR, SUPPORTED
+from tests.methods.budget import pruning_problems as prunings, tree_problems as trees
+from tests.methods.cascades.problems import MULTIWAY
+from tests.methods.rules.problems import PAIR, SUPPORTED
 
 
 class Step:

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from bayescascade.errors import DataError, ModelFileError, ParameterError
-from bayescascade.schema import Column, Schema
-from bayescascade.table import Table
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.schema import Column, Schema
+from bayescascade.data.table import Table
 
 SEX = Column("sex", "nominal", ("female", "male"))
 SIZE = Column("size", "ordinal", (3, 1, 2, 7), has_missing_level=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.posterior import GibbsPosterior
-from bayescascade.search import SAMPLED, Search, default_steps, most_blocks
+from bayescascade.model.posterior import GibbsPosterior
+from bayescascade.model.search import SAMPLED, Search, default_steps, most_blocks
 
 
 class Step:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayescascade.report.inference_data import Diagnostic
-from bayescascade.summary import FitSummary
-from tests.cascades.fits import ESTIMATORS, fitted
+from bayescascade.model.inference_data import Diagnostic
+from bayescascade.model.summary import FitSummary
+from tests.methods.cascades.fits import ESTIMATORS, fitted
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
 

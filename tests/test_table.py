@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from bayescascade import bins
-from bayescascade.bins import RowSample, equal_frequency_edges
-from bayescascade.errors import DataError, ParameterError
-from bayescascade.schema import Column
-from bayescascade.table import Table
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data import bins
+from bayescascade.data.bins import RowSample, equal_frequency_edges
+from bayescascade.data.schema import Column
+from bayescascade.data.table import Table
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -299,7 +298,7 @@ def test_fingerprints_tell_tables_apart() -> None:
 def test_imports_stay_light() -> None:
     """Reading a table must not load the compiler, nor scikit-learn, nor plots."""
     heavy = ["numba", "sklearn", "arviz", "matplotlib", "scipy"]
-    code = f"import sys, bayescascade.table; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, bayescascade.data.table; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescascade.errors import DataError, ParameterError
-from bayescascade.table import Table
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.table import Table
 
 GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from bayescascade import sources
-from bayescascade.errors import DataError, ParameterError
-from bayescascade.table import Table
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data import sources
+from bayescascade.data.table import Table
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -260,7 +259,7 @@ def test_an_identifier_is_found_before_the_end_of_the_file(tmp_path: Path) -> No
 # Linux counts the parent's memory into a child's ru_maxrss, but not into this.
 PEAK_MEMORY = """
 import pathlib, re, sys
-from bayescascade.table import Table
+from bayescascade.data.table import Table
 table = Table.from_csv(sys.argv[1])
 status = pathlib.Path("/proc/self/status").read_text()
 print(table.n_rows, int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) // 1024)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from bayescascade.errors import DataError, ParameterError
-from bayescascade.validation import (
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import (
     check_choice,
     check_flag,
     check_integer,

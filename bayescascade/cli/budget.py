@@ -17,9 +17,9 @@ from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, layou
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.budget.curve import CostAccuracyCurve
-    from bayescascade.errors import BudgetError
+    from bayescascade.base.errors import BudgetError
+    from bayescascade.costs.curve import CostAccuracyCurve
+    from bayescascade.methods.forests.base import BudgetedClassifier
 
 __all__ = ["budget"]
 
@@ -119,8 +119,8 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
 
 
 def _budgets(text: str) -> list[float]:
-    from bayescascade.errors import ParameterError
-    from bayescascade.validation import check_real
+    from bayescascade.base.errors import ParameterError
+    from bayescascade.base.validation import check_real
 
     try:
         amounts = [check_real("--budgets", float(part), minimum=0.0) for part in split_commas(text)]
@@ -144,7 +144,7 @@ def _tell(
     finished: "list[tuple[float, BudgetedClassifier]]", parts: DealtRows, options: dict[str, Any]
 ) -> None:
     """Print, draw and save."""
-    from bayescascade.budget.curve import cost_accuracy_curve
+    from bayescascade.costs.curve import cost_accuracy_curve
 
     labels = [f"{amount:.12g}" for amount, _ in finished]
     models = [model for _, model in finished]
@@ -161,9 +161,9 @@ def _tell(
 
 def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: DealtRows) -> None:
     """Print a line for each budget."""
-    from bayescascade.report.curve_text import curve_table
+    from bayescascade.costs.curve_text import curve_table
+    from bayescascade.model.words import model_words
     from bayescascade.report.layout import Ink, flow
-    from bayescascade.report.words import model_words
 
     width, color = layout_options().values()
     ink = Ink(color)
@@ -192,7 +192,7 @@ def _print_json(
     parts: DealtRows,
     options: dict[str, Any],
 ) -> None:
-    from bayescascade.report.records import json_ready
+    from bayescascade.model.records import json_ready
 
     points = [
         {
@@ -219,9 +219,9 @@ def _print_json(
 
 def _draw(curve: "CostAccuracyCurve", model: "BudgetedClassifier", path: str) -> None:
     """Draw the points as one line."""
-    from bayescascade.budget.curve import CostAccuracyCurve
-    from bayescascade.files import replaced_file
-    from bayescascade.report.words import model_words
+    from bayescascade.base.files import replaced_file
+    from bayescascade.costs.curve import CostAccuracyCurve
+    from bayescascade.model.words import model_words
 
     label = model_words(model.model_name)
     points = tuple(replace(point, label=label) for point in curve.points)

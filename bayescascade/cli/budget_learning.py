@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.budget.costs import FeatureCosts
-    from bayescascade.errors import BudgetError
+    from bayescascade.base.errors import BudgetError
+    from bayescascade.costs.items import FeatureCosts
+    from bayescascade.methods.forests.base import BudgetedClassifier
 
 __all__ = ["METHODS", "DealtRows", "read_dealt"]
 
@@ -55,8 +55,8 @@ def read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureC
     """Read rows and costs, and deal the rows."""
     import numpy as np
 
-    from bayescascade.dealing import deal_by_class
-    from bayescascade.labels import check_labels, find_classes
+    from bayescascade.data.dealing import deal_by_class
+    from bayescascade.data.labels import check_labels, find_classes
 
     source = open_rows(data)
     target = options["target"]
@@ -95,8 +95,8 @@ def _read_costs(
     DataError
         If the file cannot be read, or is about other columns; names it.
     """
-    from bayescascade.budget.costs import FeatureCosts
-    from bayescascade.errors import DataError, ParameterError
+    from bayescascade.base.errors import DataError, ParameterError
+    from bayescascade.costs.items import FeatureCosts
 
     if path is None:
         return FeatureCosts()
@@ -118,8 +118,8 @@ def _grown(
     KeyboardInterrupt
         Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
     """
-    from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
-    from bayescascade.errors import BudgetError
+    from bayescascade.base.errors import BudgetError
+    from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 
     for amount in budgets:
         model = BudgetedForestClassifier(
@@ -147,7 +147,7 @@ def _pruned(
     """Yield one forest pruned for each budget; raises KeyboardInterrupt as `_grown`."""
     from sklearn.ensemble import RandomForestClassifier
 
-    from bayescascade.budget.budget_prune import BudgetPrune
+    from bayescascade.methods.prunings.budget_prune import BudgetPrune
 
     first, *others = budgets
     forest = RandomForestClassifier(options["n_trees"], criterion="entropy", max_features=None)

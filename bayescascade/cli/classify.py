@@ -21,7 +21,7 @@ from bayescascade.cli.options import Integer, Real
 from bayescascade.cli.rows import open_rows, read_labeled
 
 if TYPE_CHECKING:
-    from bayescascade.rules.labeled_rows import LabeledRows
+    from bayescascade.data.labeled_rows import LabeledRows
 
 __all__ = ["classify"]
 
@@ -75,7 +75,7 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     declared = declarations(options)
     _check_target(options["target"], declared)
     parameters = {k: v for k, v in given(options).items() if k not in _NOT_PARAMETERS}
-    from bayescascade.rules.classifier import RuleListClassifier
+    from bayescascade.methods.rules.classifier import RuleListClassifier
 
     model = RuleListClassifier(**{"n_jobs": -1, **_kinds(declared), **parameters})
     model.check_parameters()  # before any data are read
@@ -98,7 +98,7 @@ def _kinds(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_rows(data: str, target: str, declared: Mapping[str, Any], n_bins: int) -> "LabeledRows":
     """Read a data file with labels; the columns are those of `declared` but for the target."""
-    from bayescascade.rules.labeled_rows import LabeledRows
+    from bayescascade.data.labeled_rows import LabeledRows
 
     kinds: dict[str, Any] = {
         "missing": "error",

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from bayescascade.compare.halvings import Comparison
-    from bayescascade.table import Table
+    from bayescascade.data.table import Table
+    from bayescascade.model.comparison import Comparison
 
 __all__ = ["compare"]
 
@@ -83,7 +83,7 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
         if interrupted:
             break
     if options["as_json"]:
-        from bayescascade.report.records import comparison_record
+        from bayescascade.model.records import comparison_record
 
         tables_told = [comparison_record(comparison) for comparison in finished]
         echo_json({"seed": seed, "tables": tables_told})
@@ -140,8 +140,7 @@ def _concerning(declared: Mapping[str, Any], elsewhere: set[str]) -> dict[str, A
 
 def _compared(table: "Table", models: tuple[str, ...], **options: Any) -> "tuple[Comparison, bool]":
     """Return what was finished, and whether Ctrl-C ended it."""
-    from bayescascade.compare.halvings import Comparison
-    from bayescascade.compare.halvings import compare as outcomes_of
+    from bayescascade.model.comparison import Comparison, compare as outcomes_of
 
     outcomes = []
     interrupted = False
@@ -165,7 +164,7 @@ def _shown(source: str, n_fits: int) -> "AbstractContextManager[Callable[[int], 
 
 
 def _print(comparison: "Comparison", *, is_first: bool) -> None:
-    from bayescascade.report.comparison_text import comparison_text
+    from bayescascade.model.comparison_text import comparison_text
 
     if not is_first:
         click.echo()
@@ -173,8 +172,8 @@ def _print(comparison: "Comparison", *, is_first: bool) -> None:
 
 
 def _draw(comparisons: "Sequence[Comparison]", path: str) -> None:
-    from bayescascade.files import replaced_file
-    from bayescascade.report.comparison_picture import plot_comparisons
+    from bayescascade.base.files import replaced_file
+    from bayescascade.model.comparison_picture import plot_comparisons
 
     figure = plot_comparisons(comparisons)
     with replaced_file(path) as temporary:

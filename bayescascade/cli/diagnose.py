@@ -8,7 +8,7 @@ import click
 from bayescascade.cli.output import echo_json, layout_options
 
 if TYPE_CHECKING:
-    from bayescascade.report.trace import Trace
+    from bayescascade.model.trace import Trace
 
 __all__ = ["diagnose"]
 
@@ -21,25 +21,25 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
     """Say how well the posterior in TRACE.nc, written by --trace, was explored."""
     if plots is not None:
         Path(plots).mkdir(parents=True, exist_ok=True)
-    from bayescascade.report.trace import read_trace
+    from bayescascade.model.trace import read_trace
 
     found = read_trace(trace)
     if plots is not None:
         _write_plots(found, Path(plots))
     if as_json:
-        from bayescascade.report.records import trace_record
+        from bayescascade.model.records import trace_record
 
         echo_json(trace_record(found))
     else:
-        from bayescascade.report.trace_text import trace_text
+        from bayescascade.model.trace_text import trace_text
 
         click.echo(trace_text(found, **layout_options()))
 
 
 def _write_plots(trace: "Trace", folder: Path) -> None:
-    from bayescascade.files import replaced_file
-    from bayescascade.report.pictures import plot_ranks, plot_sizes, plot_traces
-    from bayescascade.report.words import SIZES
+    from bayescascade.base.files import replaced_file
+    from bayescascade.model.trace_pictures import plot_ranks, plot_sizes, plot_traces
+    from bayescascade.model.words import SIZES
 
     sizes = f"{SIZES[trace.size][0]}_counts"  # leaf_counts, rule_counts
     plots = {"traces": plot_traces, sizes: plot_sizes, "ranks": plot_ranks}

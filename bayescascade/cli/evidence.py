@@ -12,8 +12,8 @@ from bayescascade.cli.output import INTERRUPTED, echo_json, layout_options, note
 from bayescascade.cli.rows import read_table
 
 if TYPE_CHECKING:
-    from bayescascade.cascades.evidence_grid import EvidencePoint
-    from bayescascade.table import Table
+    from bayescascade.data.table import Table
+    from bayescascade.methods.cascades.evidence_grid import EvidencePoint
 
 __all__ = ["evidence"]
 
@@ -52,7 +52,7 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
     table = read_table(data, **declarations(options))
     for text in table.notes:
         note(text)
-    from bayescascade.cascades.evidence_grid import EvidencePoint, best_first, evidence_grid
+    from bayescascade.methods.cascades.evidence_grid import EvidencePoint, best_first, evidence_grid
 
     points: list[EvidencePoint] = []
     is_interrupted = False
@@ -78,7 +78,7 @@ def _print(table: "Table", points: "list[EvidencePoint]", varied: list[str], as_
         return
     if not points:
         return
-    from bayescascade.report.evidence_table import evidence_table
+    from bayescascade.methods.cascades.evidence_table import evidence_table
     from bayescascade.report.layout import Ink
 
     layout = layout_options()

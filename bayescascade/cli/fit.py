@@ -21,7 +21,7 @@ from bayescascade.cli.options import Integer, Real
 from bayescascade.cli.rows import read_table
 
 if TYPE_CHECKING:
-    from bayescascade.estimator import DensityEstimator
+    from bayescascade.model.estimator import DensityEstimator
 
 __all__ = ["fit"]
 
@@ -166,9 +166,9 @@ def _parameters(options: Mapping[str, Any]) -> dict[str, Any]:
 def _estimator(model: str, parameters: Mapping[str, Any]) -> "DensityEstimator[Any, Any, Any]":
     parameters = {"n_jobs": -1, **parameters}
     if model == "rules":
-        from bayescascade.rules.estimators import DensityRuleList
+        from bayescascade.methods.rules.estimators import DensityRuleList
 
         return DensityRuleList(**parameters)
-    from bayescascade.cascades.estimators import BranchCascade, LeafCascade
+    from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 
     return (LeafCascade if model == "leaf" else BranchCascade)(**parameters)

@@ -25,10 +25,10 @@ from bayescascade.cli.output import (
     note,
     warn,
 )
-from bayescascade.report.words import LEARNED
+from bayescascade.model.words import LEARNED
 
 if TYPE_CHECKING:
-    from bayescascade.estimator import AnyEstimator
+    from bayescascade.model.estimator import AnyEstimator
 
 __all__ = [
     "CHOICE_OPTIONS",
@@ -256,11 +256,11 @@ def listed(texts: Sequence[str]) -> list[str] | None:
 
 def _print(model: "AnyEstimator", outputs: Outputs) -> None:
     if outputs.as_json:
-        from bayescascade.report.records import model_record
+        from bayescascade.model.records import model_record
 
         echo_json(model_record(model))
     elif not outputs.quiet:
-        from bayescascade.report.text import model_text
+        from bayescascade.model.page import model_text
 
         click.echo(model_text(model, **layout_options()))
     if outputs.as_json or outputs.quiet or not is_terminal():  # on a terminal, the text has said it

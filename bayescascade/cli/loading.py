@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.estimator import AnyEstimator, DensityEstimator
+    from bayescascade.methods.forests.base import BudgetedClassifier
+    from bayescascade.model.estimator import AnyEstimator, DensityEstimator
 
 __all__ = ["load_classifier", "load_density", "wrong_model"]
 
@@ -19,7 +19,7 @@ def load_density(path: str, what: str) -> "DensityEstimator[Any, Any, Any]":
     click.ClickException
         If it is a classifier; the message begins with `what`, a command or an option.
     """
-    from bayescascade.models import load
+    from bayescascade.model.registry import load
 
     model: DensityEstimator[Any, Any, Any] = load(path)
     if model.is_classifier:
@@ -29,7 +29,7 @@ def load_density(path: str, what: str) -> "DensityEstimator[Any, Any, Any]":
 
 def load_classifier(path: str, what: str) -> Any:  # Any: a rule list or a budgeted forest
     """Load a model that is a classifier; see `load_density`."""
-    from bayescascade.models import load
+    from bayescascade.model.registry import load
 
     model = load(path)
     if not model.is_classifier:
@@ -41,6 +41,6 @@ def wrong_model(
     rule: str, path: str, model: "AnyEstimator | BudgetedClassifier", hint: str = ""
 ) -> click.ClickException:
     """Return the error that a model is of another kind than `rule` says."""
-    from bayescascade.report.words import model_words
+    from bayescascade.model.words import model_words
 
     return click.ClickException(f"{rule}, got {path}, a {model_words(model.model_name)}{hint}")

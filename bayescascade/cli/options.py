@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from bayescascade.levels import Level
+    from bayescascade.data.levels import Level
 
 __all__ = [
     "JOBS",
@@ -39,8 +39,8 @@ class Integer(click.ParamType[int | str]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
         """Return the integer, or the word."""
-        from bayescascade.errors import ParameterError
-        from bayescascade.validation import check_integer
+        from bayescascade.base.errors import ParameterError
+        from bayescascade.base.validation import check_integer
 
         if value == self.other:
             return str(value)
@@ -77,8 +77,8 @@ class Real(click.ParamType[float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the number."""
-        from bayescascade.errors import ParameterError
-        from bayescascade.validation import check_real
+        from bayescascade.base.errors import ParameterError
+        from bayescascade.base.validation import check_real
 
         parsed = _parsed(float, value)
         try:
@@ -106,7 +106,7 @@ def parse_kinds(option: str, texts: Sequence[str]) -> "dict[str, list[Level] | N
     """
     if not texts:
         return None
-    from bayescascade.levels import parse_texts
+    from bayescascade.data.levels import parse_texts
 
     declared: dict[str, list[Level] | None] = {}
     for text in texts:

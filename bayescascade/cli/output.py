@@ -31,7 +31,7 @@ def layout_options() -> dict[str, Any]:
     """Return `width` and `color` for text on stdout: 80 columns and plain unless a terminal."""
     if not is_terminal():
         return {"width": _WIDTH, "color": False}
-    from bayescascade.report.text import LEAST_WIDTH
+    from bayescascade.model.page import LEAST_WIDTH
 
     columns = shutil.get_terminal_size((_WIDTH, 24)).columns
     has_color = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

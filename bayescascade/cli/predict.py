@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.rules.classifier import RuleListClassifier
-    from bayescascade.sources import Source
+    from bayescascade.data.sources import Source
+    from bayescascade.methods.forests.base import BudgetedClassifier
+    from bayescascade.methods.rules.classifier import RuleListClassifier
 
 __all__ = ["predict"]
 
@@ -50,7 +50,7 @@ def predict(model: str, data: str, out: str | None, explain: bool) -> None:
         for text in blocks:
             click.echo(text, nl=False)
         return
-    from bayescascade.files import replaced_file
+    from bayescascade.base.files import replaced_file
 
     with (
         replaced_file(out) as temporary,
@@ -81,7 +81,7 @@ def _csv_blocks(model: "RuleListClassifier", source: "Source", *, explain: bool)
 def _forest_blocks(
     model: "BudgetedClassifier", source: "Source", *, explain: bool
 ) -> Iterator[str]:
-    from bayescascade.levels import level_text
+    from bayescascade.data.levels import level_text
 
     names = [level_text(label) for label in model.classes_.tolist()]
     features = model.feature_texts

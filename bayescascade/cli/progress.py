@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bayescascade.report.words import SIZES
+from bayescascade.model.words import SIZES
 
 if TYPE_CHECKING:
     import samplers

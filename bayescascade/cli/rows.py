@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from bayescascade.levels import Cells
-    from bayescascade.sources import Source
-    from bayescascade.table import Table
+    from bayescascade.data.levels import Cells
+    from bayescascade.data.sources import Source
+    from bayescascade.data.table import Table
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ _PARQUET = (".parquet", ".pq")
 
 def read_table(path: str, **declared: Any) -> "Table":
     """Read a data file as a table; `declared` as in `Table.from_csv`."""
-    from bayescascade.table import Table
+    from bayescascade.data.table import Table
 
     read = Table.from_parquet if _is_parquet(path) else Table.from_csv
     return read(path, **declared)
@@ -32,7 +32,7 @@ def read_table(path: str, **declared: Any) -> "Table":
 
 def open_rows(path: str) -> "Source":
     """Open a data file to be read in blocks."""
-    from bayescascade.sources import CsvSource, ParquetSource
+    from bayescascade.data.sources import CsvSource, ParquetSource
 
     return (ParquetSource if _is_parquet(path) else CsvSource)(path, _CHUNK_ROWS)
 
@@ -49,10 +49,10 @@ def read_blocks(
     DataError
         If a column is missing or stands twice, a weight is no number >= 0, or there are no rows.
     """
-    from bayescascade.errors import DataError
-    from bayescascade.levels import to_numbers
-    from bayescascade.schema import check_distinct_names, check_present
-    from bayescascade.validation import check_weight_values
+    from bayescascade.base.errors import DataError
+    from bayescascade.base.validation import check_weight_values
+    from bayescascade.data.levels import to_numbers
+    from bayescascade.data.schema import check_distinct_names, check_present
 
     needed = list(dict.fromkeys(names if weights is None else [*names, weights]))
     check_distinct_names([name for name in source.names if name in needed])
@@ -80,7 +80,7 @@ def read_frame(
     import numpy as np
     import pandas as pd
 
-    from bayescascade.errors import DataError
+    from bayescascade.base.errors import DataError
 
     blocks = list(read_blocks(source, names, weights))
     frame = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
@@ -122,9 +122,9 @@ def read_labeled(
     DataError
         If a column is unknown or no feature is left, or as `read_blocks`.
     """
-    from bayescascade.declarations import Declarations
-    from bayescascade.errors import DataError
-    from bayescascade.schema import check_distinct_names
+    from bayescascade.base.errors import DataError
+    from bayescascade.data.declarations import Declarations
+    from bayescascade.data.schema import check_distinct_names
 
     check_distinct_names(source.names)
     if target not in source.names:
@@ -146,7 +146,7 @@ def _typed(texts: "Cells") -> "Cells":
     """Return a CSV column's texts as numbers, truth values or text, as pandas.read_csv would."""
     import pandas as pd
 
-    from bayescascade.levels import parse_texts
+    from bayescascade.data.levels import parse_texts
 
     positions, distinct = pd.factorize(texts)
     return pd.Series(parse_texts(distinct.tolist())).reindex(positions).reset_index(drop=True)

@@ -27,7 +27,7 @@ def sample(model: str, n_rows: int, seed: int | None, out: str | None) -> None:
         for text in blocks:
             click.echo(text, nl=False)
         return
-    from bayescascade.files import replaced_file
+    from bayescascade.base.files import replaced_file
 
     with replaced_file(out) as temporary, Path(temporary).open("w", encoding="utf-8") as file:
         file.writelines(blocks)

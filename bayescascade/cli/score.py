@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bayescascade.estimator import DensityEstimator
-    from bayescascade.report.rarest import RarestRows
-    from bayescascade.sources import Source
+    from bayescascade.data.sources import Source
+    from bayescascade.model.estimator import DensityEstimator
+    from bayescascade.model.rarest import RarestRows
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def score(
     forest, --target must name them, and what its features cost is told.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
-    from bayescascade.models import load
+    from bayescascade.model.registry import load
 
     fitted = load(model)
     if fitted.is_classifier:
@@ -88,8 +88,8 @@ def _score_densities(
     weights: str | None,
     as_json: bool,
 ) -> None:
-    from bayescascade.files import replaced_file
-    from bayescascade.report.rarest import RarestRows
+    from bayescascade.base.files import replaced_file
+    from bayescascade.model.rarest import RarestRows
 
     source = open_rows(data)
     rarest = RarestRows(fitted.learned_, top)
@@ -152,7 +152,7 @@ def _scored(
 
 
 def _record(label: str, totals: _Totals, rarest: "RarestRows") -> Any:
-    from bayescascade.report.records import json_ready
+    from bayescascade.model.records import json_ready
 
     return json_ready(
         {
@@ -169,9 +169,9 @@ def _record(label: str, totals: _Totals, rarest: "RarestRows") -> Any:
 
 
 def _print(label: str, totals: _Totals, rarest: "RarestRows") -> None:
+    from bayescascade.model.rarest import rare_row_lines
     from bayescascade.report.layout import Ink, flow
     from bayescascade.report.numbers import count_texts, nats_text
-    from bayescascade.report.rarest import rare_row_lines
 
     options = layout_options()
     width, ink = options["width"], Ink(options["color"])

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.levels import Cells
-    from bayescascade.report.label_scores import LabelScores
-    from bayescascade.report.weighted_mean import WeightedMean
-    from bayescascade.rules.classifier import RuleListClassifier
-    from bayescascade.sources import Source
+    from bayescascade.data.levels import Cells
+    from bayescascade.data.sources import Source
+    from bayescascade.methods.forests.base import BudgetedClassifier
+    from bayescascade.methods.rules.classifier import RuleListClassifier
+    from bayescascade.model.label_scores import LabelScores
+    from bayescascade.model.weighted_mean import WeightedMean
 
     Floats: TypeAlias = NDArray[np.float64]
     Classifier: TypeAlias = RuleListClassifier | BudgetedClassifier
@@ -40,11 +40,11 @@ def score_labels(
     as_json: bool,
 ) -> None:
     """Print how well a classifier predicts the labels of a data file; see `score`."""
-    from bayescascade.budget.base import BudgetedClassifier
-    from bayescascade.files import replaced_file
-    from bayescascade.levels import level_text
-    from bayescascade.report.label_scores import LabelScores
-    from bayescascade.report.weighted_mean import WeightedMean
+    from bayescascade.base.files import replaced_file
+    from bayescascade.data.levels import level_text
+    from bayescascade.methods.forests.base import BudgetedClassifier
+    from bayescascade.model.label_scores import LabelScores
+    from bayescascade.model.weighted_mean import WeightedMean
 
     source = open_rows(data)
     cost = None
@@ -121,8 +121,8 @@ def _forest_blocks(
 def _label_codes(
     model: "Classifier", target: str, cells: "Cells", first_row: int
 ) -> "NDArray[np.int32]":
-    from bayescascade.column import MISSING, Column
-    from bayescascade.errors import DataError
+    from bayescascade.base.errors import DataError
+    from bayescascade.data.column import MISSING, Column
 
     labels = Column(target, "ordinal", tuple(model.classes_.tolist())).encode(cells, first_row)
     if (labels == MISSING).any():
@@ -152,7 +152,7 @@ def _record(
     scores: "LabelScores",
     cost: "WeightedMean | None",
 ) -> object:
-    from bayescascade.report.records import json_ready
+    from bayescascade.model.records import json_ready
 
     costs = {} if cost is None else {"cost": cost.mean, "cost_error": cost.standard_error}
     return json_ready(

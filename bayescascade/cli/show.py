@@ -27,7 +27,7 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
     if as_json + dot + (png is not None) > 1:
         raise click.UsageError("--json, --dot and --png exclude each other")
     check_outputs({"--png": png}, {"MODEL.json": model})
-    from bayescascade.models import load
+    from bayescascade.model.registry import load
 
     fitted = load(model)
     if given and fitted.is_classifier:
@@ -40,7 +40,7 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
         continuous = [column.name for column in columns if column.kind == "continuous"]
         learned = learned.condition(parse_given(given, continuous))
     if png is not None or dot:
-        from bayescascade.report.tree_picture import draw_tree, tree_dot
+        from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 
         if png is not None:
             draw_tree(learned, png)
@@ -55,11 +55,11 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
 def _echo_record(model: Any, learned: Any) -> None:
     """Print a model, or what it learned given evidence, as JSON."""
     if model.learned_name == "forest":
-        from bayescascade.budget.model_record import model_record as forest_record
+        from bayescascade.methods.forests.record import model_record as forest_record
 
         echo_json(forest_record(model))
         return
-    from bayescascade.report.records import learned_record, model_record
+    from bayescascade.model.records import learned_record, model_record
 
     echo_json(model_record(model) if learned is None else learned_record(learned))
 
@@ -67,11 +67,11 @@ def _echo_record(model: Any, learned: Any) -> None:
 def _echo_text(model: Any, learned: Any) -> None:
     options = layout_options()
     if model.learned_name == "forest":
-        from bayescascade.report.budget_text import budgeted_text
+        from bayescascade.methods.forests.page import budgeted_text
 
         click.echo(budgeted_text(model, **options))
         return
-    from bayescascade.report.text import learned_text, model_text
+    from bayescascade.model.page import learned_text, model_text
 
     text = model_text(model, **options) if learned is None else learned_text(learned, **options)
     click.echo(text)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.data.schema import Schema
 from bayescascade.report.layout import longest, rjust
 from bayescascade.report.numbers import (
     cells_text,
@@ -17,7 +18,6 @@ from bayescascade.report.numbers import (
     share_text,
     significant_text,
 )
-from bayescascade.schema import Schema
 
 __all__ = ["NumberColumns", "PartDensities", "density_columns", "ratio_style"]
 

@@ -15,14 +15,14 @@ import pandas as pd
 
 import samplers
 from bayescascade import DensityRuleList, RuleListClassifier
-from bayescascade.rules.exact import BoundPoint, best_list
-from bayescascade.rules.posterior import (
+from bayescascade.data.table import Table
+from bayescascade.methods.rules.exact import BoundPoint, best_list
+from bayescascade.methods.rules.posterior import (
     DensityListPosterior,
     LabelListPosterior,
     RuleListPosterior,
 )
-from bayescascade.search import SCHEDULE
-from bayescascade.table import Table
+from bayescascade.model.search import SCHEDULE
 from tests.benchmarks.figures import ROOT, machine
 
 N_CHAINS = 4

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescascade.cascades.exact import ExactPosterior, solve
-from bayescascade.cascades.posterior import BranchPosterior
-from bayescascade.schema import Schema
-from bayescascade.table import Table
+from bayescascade.data.schema import Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.exact import ExactPosterior, solve
+from bayescascade.methods.cascades.posterior import BranchPosterior
 from tests.benchmarks.figures import ROOT, machine
 
 N_FOLDS = 5

@@ -15,8 +15,8 @@ import numpy as np
 from imodels.rule_list.bayesian_rule_list import brl_util
 from numpy.typing import NDArray
 
-from bayescascade.rules.posterior import LabelListPosterior
-from bayescascade.rules.rule_list import RuleList
+from bayescascade.methods.rules.posterior import LabelListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
 
 __all__ = ["ImodelsChain"]
 

@@ -11,8 +11,8 @@ from time import perf_counter
 import numpy as np
 
 from bayescascade import Table
-from bayescascade.rules.posterior import LabelListPosterior
-from bayescascade.rules.rule_list import RuleList
+from bayescascade.methods.rules.posterior import LabelListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
 from tests.benchmarks.workloads import distinct_table
 
 N_ROWS = 100_000

@@ -33,8 +33,8 @@ from bayescascade import (
     SmoothedHistogram,
     Table,
 )
-from bayescascade.cascades.evidence_grid import evidence_grid
-from bayescascade.dealing import deal, with_weights
+from bayescascade.data.dealing import deal, with_weights
+from bayescascade.methods.cascades.evidence_grid import evidence_grid
 from tests.benchmarks.figures import ROOT, machine
 from tests.benchmarks.networks import NETWORKS
 

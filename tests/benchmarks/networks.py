@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.table import Table
+from bayescascade.data.table import Table
 
 __all__ = ["NETWORKS", "BayesianNetwork"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from bayescascade import Table
-from bayescascade.rules.posterior import LabelListPosterior
+from bayescascade.methods.rules.posterior import LabelListPosterior
 from tests.benchmarks.figures import ROOT
 
 __all__ = ["binary_posterior", "tic_tac_toe_posterior"]

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.budget import BudgetPrune
-from bayescascade.budget.flow import FlowSolver
-from bayescascade.budget.linear_program import relax
-from bayescascade.budget.primal_dual import PrimalDualSolver
-from bayescascade.budget.program import PruningProgram
+from bayescascade.methods.prunings.flow import FlowSolver
+from bayescascade.methods.prunings.linear_program import relax
+from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
+from bayescascade.methods.prunings.program import PruningProgram
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rows_like_covertype import rows_like_covertype
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
-from bayescascade.cascades.exact import ExactPosterior, solve
-from bayescascade.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.exact import ExactPosterior, solve
+from bayescascade.methods.cascades.posterior import CascadePosterior
 from tests.benchmarks.figures import ROOT, Figure
 
 N_ROWS = 5_000

@@ -12,12 +12,12 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bayescascade import RuleListClassifier
-from bayescascade.column import Column
-from bayescascade.rules.antecedents import Antecedent, Condition, candidate_arrays
-from bayescascade.rules.kernels.layout import new_space
-from bayescascade.rules.kernels.volumes import first_log_volumes
-from bayescascade.rules.volumes import log_first_volumes
-from bayescascade.schema import Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
+from bayescascade.methods.rules.kernels.layout import new_space
+from bayescascade.methods.rules.kernels.volumes import first_log_volumes
+from bayescascade.methods.rules.volumes import log_first_volumes
 from tests.benchmarks.figures import ROOT, Figure
 
 N_LISTS = 20

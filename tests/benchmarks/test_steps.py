@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import samplers
 from bayescascade import LeafPosterior
-from bayescascade.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.workloads import distinct_table
 

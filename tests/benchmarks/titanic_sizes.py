@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayescascade import BranchCascade, DensityRuleList, LeafCascade, SmoothedHistogram, Table
-from bayescascade.schema import Schema
+from bayescascade.data.schema import Schema
 from tests.benchmarks.figures import ROOT
 
 N_HALVINGS = 5

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from bayescascade.cli.application import application
 from bayescascade.cli.learning import learn
-from bayescascade.estimator import AnyEstimator
+from bayescascade.model.estimator import AnyEstimator
 
 DATA = Path(__file__).parents[2] / "data"
 TITANIC = str(DATA / "titanic.csv")

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.budget.base import BudgetedClassifier
-from bayescascade.budget.budget_prune import BudgetPrune
-from bayescascade.budget.budgeted_forest import BudgetedForestClassifier
-from bayescascade.budget.costs import FeatureCosts
-from bayescascade.budget.frontier import Frontier
+from bayescascade.costs.items import FeatureCosts
+from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
+from bayescascade.methods.prunings.budget_prune import BudgetPrune
+from bayescascade.methods.prunings.frontier import Frontier
 from tests.cli.conftest import DATA, assert_error, run
 
 CLINIC = str(DATA / "liver_clinic.csv")

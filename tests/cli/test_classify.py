@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade import RuleListClassifier, estimator, search
+from bayescascade import RuleListClassifier
 from bayescascade.cli import classify as classify_module
 from bayescascade.cli.classify import classify
-from bayescascade.report.trace import read_trace
-from bayescascade.rules.encoding import UNKNOWNS
+from bayescascade.methods.rules.encoding import UNKNOWNS
+from bayescascade.model import estimator, search
+from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, interrupted, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1)

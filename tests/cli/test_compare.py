@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayescascade.cli import compare as compare_module
-from bayescascade.compare.contenders import CONTENDERS
+from bayescascade.methods.contenders import CONTENDERS
 from tests.cli.conftest import DATA, TIC_TAC_TOE, TITANIC, assert_error, run
 
 QUICK = ("--models", "histogram,det", "--seed", 0)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bayescascade import LeafPosterior, Table
-from bayescascade.cascades.exact import solve
+from bayescascade.methods.cascades.exact import solve
 from tests.cli.conftest import TITANIC, assert_error, run
 
 
@@ -61,7 +61,7 @@ def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> Non
         solved.append(solve(*args, **options))
         return solved[0]
 
-    monkeypatch.setattr("bayescascade.cascades.evidence_grid.solve", interrupted)
+    monkeypatch.setattr("bayescascade.methods.cascades.evidence_grid.solve", interrupted)
     found = run("evidence", TITANIC, "--drop", "survived")
     assert found.exit_code == 130
     assert found.stdout.splitlines()[-1].startswith("leaf ")

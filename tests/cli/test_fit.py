@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade import estimator, search
-from bayescascade.cascades import base, models
-from bayescascade.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.cli import fit as fit_module
 from bayescascade.cli.fit import fit
-from bayescascade.report.trace import read_trace
-from bayescascade.rules.estimators import DensityRuleList
+from bayescascade.methods.cascades import base, models
+from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.methods.rules.estimators import DensityRuleList
+from bayescascade.model import estimator, search
+from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
 
 SAMPLED = ("--search", "anneal+metropolis")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bayescascade
-from bayescascade.report.tree_picture import tree_dot
+from bayescascade.methods.cascades.tree_picture import tree_dot
 from tests.cli.conftest import Fitted, assert_error, run
 
 

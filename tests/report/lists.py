@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.column import Column
-from bayescascade.rules.antecedents import Antecedent, Condition
-from bayescascade.rules.density_list import DensityList
-from bayescascade.rules.label_list import LabelList
-from bayescascade.schema import Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedent, Condition
+from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.label_list import LabelList
 from tests.report.trees import TITANIC
 
 CREW_MEN = (Condition(0, 3, 4), Condition(1, 1, 2))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import samplers
-from bayescascade.report.inference_data import PosteriorRun
+from bayescascade.model.inference_data import PosteriorRun
 
 SETTINGS = {
     "model": "leaf",

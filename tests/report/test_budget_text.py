@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from bayescascade.budget import FeatureCosts
-from bayescascade.report.acquisition_text import acquisition_text
-from bayescascade.report.budget_text import budgeted_text
+from bayescascade.costs.acquisition_text import acquisition_text
+from bayescascade.methods.forests.page import budgeted_text
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts
-from tests.budget.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
 
 
 @pytest.fixture

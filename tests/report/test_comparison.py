@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from bayescascade import Table
-from bayescascade.compare.contenders import CONTENDERS
-from bayescascade.compare.halvings import Comparison, Outcome
-from bayescascade.report.comparison_picture import plot_comparisons
-from bayescascade.report.comparison_text import comparison_text
-from bayescascade.report.records import comparison_record
+from bayescascade.methods.contenders import CONTENDERS
+from bayescascade.model.comparison import Comparison, Outcome
+from bayescascade.model.comparison_picture import plot_comparisons
+from bayescascade.model.comparison_text import comparison_text
+from bayescascade.model.records import comparison_record
 from tests.cli.conftest import TITANIC
 
 MODELS = ("leaf", "rules", "histogram")

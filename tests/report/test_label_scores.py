@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
+from bayescascade.model.label_scores import LabelScores, area_under_curve
 from bayescascade.report.confusion_table import confusion_table
-from bayescascade.report.label_scores import LabelScores, area_under_curve
 from bayescascade.report.layout import Ink
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from bayescascade.column import Column
-from bayescascade.errors import ParameterError
-from bayescascade.report.records import learned_record
-from bayescascade.report.text import density_list_text, label_list_text, learned_text, tree_text
-from bayescascade.rules.antecedents import Condition
-from bayescascade.rules.density_list import DensityList
-from bayescascade.rules.label_list import LabelList
-from bayescascade.schema import Schema
+from bayescascade.base.errors import ParameterError
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.model.page import density_list_text, label_list_text, learned_text, tree_text
+from bayescascade.model.records import learned_record
 from tests.report.lists import label_list, random_rules, titanic_list, wide_schema
 from tests.report.trees import titanic_tree
 

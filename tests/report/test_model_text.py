@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from bayescascade.cascades.counted_tree import CountedTree
-from bayescascade.cascades.density import DensityTree
-from bayescascade.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.column import Column
-from bayescascade.errors import ParameterError
-from bayescascade.report.inference_data import Diagnostic
-from bayescascade.report.text import model_text
-from bayescascade.schema import Schema
-from bayescascade.summary import FitSummary
+from bayescascade.base.errors import ParameterError
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.counted_tree import CountedTree
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.model.inference_data import Diagnostic
+from bayescascade.model.page import model_text
+from bayescascade.model.summary import FitSummary
 from tests.report.trees import random_density, titanic_tree
 
 SUMMARY = FitSummary(

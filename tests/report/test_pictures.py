@@ -13,19 +13,19 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from bayescascade.cascades.density import DensityTree
-from bayescascade.column import Column
-from bayescascade.errors import DataError
-from bayescascade.files import FileError
-from bayescascade.report.pictures import (
+from bayescascade.base.errors import DataError
+from bayescascade.base.files import FileError
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.model.trace import Trace
+from bayescascade.model.trace_pictures import (
     draw_tree,
     plot_ranks,
     plot_sizes,
     plot_traces,
     tree_dot,
 )
-from bayescascade.report.trace import Trace
-from bayescascade.schema import Schema
 from tests.report.runs import toy_list_run, toy_run
 from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
 

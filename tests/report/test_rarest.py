@@ -4,12 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rich.cells import cell_len
 
+from bayescascade.model.rarest import RarestRows, rare_row_lines
 from bayescascade.report.layout import Ink
-from bayescascade.report.rarest import RarestRows, rare_row_lines
 from tests.report.trees import titanic_tree
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescascade.errors import DataError
-from bayescascade.report.inference_data import PosteriorRun, diagnose_array
-from bayescascade.report.records import json_ready, trace_record
-from bayescascade.report.trace import Trace, read_trace
-from bayescascade.report.trace_text import trace_text
+from bayescascade.base.errors import DataError
+from bayescascade.model.inference_data import PosteriorRun, diagnose_array
+from bayescascade.model.records import json_ready, trace_record
+from bayescascade.model.trace import Trace, read_trace
+from bayescascade.model.trace_text import trace_text
 from tests.report.runs import toy_list_run, toy_run
 
 

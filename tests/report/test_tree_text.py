@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rich.cells import cell_len
 
-from bayescascade.column import Column
-from bayescascade.errors import ParameterError
-from bayescascade.report.text import tree_text
-from bayescascade.schema import Schema
+from bayescascade.base.errors import ParameterError
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.model.page import tree_text
 from tests.report.trees import (
     TITANIC,
     density_tree,

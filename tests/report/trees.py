@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.cascades.density import DensityTree
-from bayescascade.cascades.leaves import leaf_boxes, level_starts, levels_left
-from bayescascade.cascades.tree import Tree
-from bayescascade.column import Column
-from bayescascade.schema import Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.leaves import leaf_boxes, level_starts, levels_left
+from bayescascade.methods.cascades.tree import Tree
 
 TITANIC = Schema(
     (

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.budget import tree_posterior
-from bayescascade.budget.kernels.tree_sweep import MOVES
-from tests.budget.tree_problems import (
+from bayescascade.methods.cost_trees import posterior as tree_posterior
+from bayescascade.methods.cost_trees.kernels.sweep import MOVES
+from tests.methods.budget.tree_problems import (
     CONSTANT,
     GROUPED,
     PROBLEMS,

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.cascades.posterior import BranchPosterior, LeafPosterior
-from bayescascade.schema import Schema
-from bayescascade.table import Table
+from bayescascade.data.schema import Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from tests import reference
-from tests.cascades.problems import Problem
+from tests.methods.cascades.problems import Problem
 from tests.statistical.chi_square import fits
 
 N_TRUTHS = 400

@@ -7,7 +7,7 @@ from tests.statistical.own_process import printed_lines
 SCRIPT = """
 import json
 import numpy as np
-from tests.cascades.problems import (
+from tests.methods.cascades.problems import (
     BINS, FRACTIONAL, MIXED_WAYS, MODELS, ORDINAL, WITH_OPTIONS
 )
 
@@ -23,7 +23,7 @@ for problem, model in (*PLAIN, *WITH_OPTIONS):
             counts.best_state.to_flat(), dict(counts.accepted), int(rng.integers(2**60)),
         ]))
     schema = problem.table.schema
-    from bayescascade.cascades.density import DensityTree
+    from bayescascade.methods.cascades.density import DensityTree
     weights, _ = posterior.node_statistics(state)
     density = DensityTree(
         schema, state, weights, posterior.model.probabilities(state, weights), {}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.budget import pruning_posterior
-from bayescascade.budget.kernels.cutting import MOVES
-from tests.budget.pruning_problems import (
+from bayescascade.methods.prunings import posterior as pruning_posterior
+from bayescascade.methods.prunings.kernels.cutting import MOVES
+from tests.methods.budget.pruning_problems import (
     DEEP,
     FREE,
     PAIR,

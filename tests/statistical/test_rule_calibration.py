@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.rules.posterior import DensityListPosterior, LabelListPosterior
-from bayescascade.schema import Column, Schema
-from bayescascade.table import Table
+from bayescascade.data.schema import Column, Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from tests import rules_reference as reference
-from tests.rules.problems import CONTINUOUS, NOMINAL, TARGET, Problem, cell_of
+from tests.methods.rules.problems import CONTINUOUS, NOMINAL, TARGET, Problem, cell_of
 from tests.statistical.chi_square import fits
 
 N_TRUTHS = 400

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.rules import list_posterior as posteriors
-from bayescascade.rules.rule_list import RuleList
-from tests.rules.problems import (
+from bayescascade.methods.rules import list_posterior as posteriors
+from bayescascade.methods.rules.rule_list import RuleList
+from tests.methods.rules.problems import (
     BINS,
     FEW,
     PAIR,

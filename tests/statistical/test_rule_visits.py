@@ -7,7 +7,7 @@ import pytest
 
 import samplers
 from tests import rules_reference as reference
-from tests.rules.problems import (
+from tests.methods.rules.problems import (
     BINS,
     FRACTIONAL,
     GAPS,

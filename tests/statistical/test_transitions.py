@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import samplers
-from tests.cascades.problems import (
+from tests.methods.cascades.problems import (
     BINARY,
     BINS,
     BRANCH,

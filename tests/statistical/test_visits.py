@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.cascades.posterior import LeafPosterior
+from bayescascade.methods.cascades.posterior import LeafPosterior
 from tests import reference
-from tests.cascades.problems import (
+from tests.methods.cascades.problems import (
     BINARY,
     BINS,
     BRANCH,

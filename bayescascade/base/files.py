@@ -1,0 +1,103 @@
+"""Writing files so that a failure leaves the old one as it was; reading JSON with clear errors."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bayescascade.base.errors import BayesCascadeError, ModelFileError
+
+__all__ = ["FileError", "read_json", "replaced_file", "write_json"]
+
+
+class FileError(BayesCascadeError, OSError):
+    """A file cannot be written."""
+
+
+@contextmanager
+def replaced_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its place when the block ends well.
+
+    Raises
+    ------
+    FileError
+        If the folder does not exist or cannot be written, or the disk is full; `path` is then as
+        it was before.
+    """
+    target = Path(path)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(descriptor)
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+    temporary = Path(name)
+    try:
+        if target.is_dir():
+            raise FileError(f"cannot write {target}: it is a directory")
+        yield temporary
+        with temporary.open("rb+") as written:
+            os.fsync(written.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~mask)
+        temporary.replace(target)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: str | Path, record: Any) -> None:
+    """Write plain data as JSON, atomically; numbers keep every digit, arrays become lists.
+
+    Raises
+    ------
+    FileError
+        As `replaced_file`.
+    """
+    with replaced_file(path) as temporary:
+        text = json.dumps(record, allow_nan=False, default=_plain)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any]:
+    """Return the JSON object in a file of our own making.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is not complete JSON of this format and version.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ModelFileError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise ModelFileError(f"{path} is not a saved model: it is not text") from None
+    try:
+        record = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):  # also an integer of more digits than Python converts
+        raise ModelFileError(f"{path} is not a saved model, or is cut short: not JSON") from None
+    if not isinstance(record, dict) or record.get("format") != format_name:
+        raise ModelFileError(f'{path} is not a saved model: its format must be "{format_name}"')
+    if record.get("version") != version:
+        raise ModelFileError(
+            f"{path} has format version {record.get('version')!r}, this program reads {version}"
+        )
+    return record
+
+
+def _plain(value: Any) -> Any:
+    """Return what NumPy or pandas holds as plain Python; json calls it for other types only."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+    return value.tolist()
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

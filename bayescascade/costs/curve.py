@@ -1,0 +1,222 @@
+"""What classifiers cost and how often they err on rows that nothing was learned or chosen from.
+
+A model is a point; models of one family, such as those of a path of prunings, make a curve. Test
+rows only measure: whoever picks a model by this curve has to measure it again on other rows.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.labels import check_labels
+from bayescascade.model.words import model_words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["CostAccuracyCurve", "CurvePoint", "cost_accuracy_curve"]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A classifier on test rows.
+
+    Parameters
+    ----------
+    label : str
+        Its family; points of one label are drawn as one line.
+    cost, cost_error : float
+        Mean cost of a row, and the standard error of that.
+    error, error_error : float
+        Share of rows that are classified wrongly, in [0, 1], and the standard error of that.
+    n_features : float
+        Features acquired per row on average; NaN if the classifier does not tell.
+    n_trees, n_splits : int or None
+        Of its forest; None if it has none.
+    """
+
+    label: str
+    cost: float
+    cost_error: float
+    error: float
+    error_error: float
+    n_features: float
+    n_trees: int | None
+    n_splits: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CostAccuracyCurve:
+    """Points of some classifiers, from `cost_accuracy_curve`.
+
+    Parameters
+    ----------
+    points : tuple of CurvePoint
+        Family by family, the cheapest of each first.
+    n_rows : int
+        Number of test rows.
+    """
+
+    points: tuple[CurvePoint, ...]
+    n_rows: int
+
+    @property
+    def labels(self) -> list[str]:
+        """The families, in order."""
+        return list(dict.fromkeys(point.label for point in self.points))
+
+    def of(self, label: str) -> list[CurvePoint]:
+        """Return the points of a family, the cheapest first."""
+        return [point for point in self.points if point.label == label]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per classifier, with the fields of `CurvePoint` as columns."""
+        names = CurvePoint.__slots__
+        return pd.DataFrame(
+            [[getattr(point, name) for name in names] for point in self.points], columns=names
+        )
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw error by cost, a line for each family, with standard errors.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a figure of its own, which pyplot does not know: in a
+            notebook, `curve.plot().figure` at the end of a cell shows it.
+        """
+        from bayescascade.costs.curve_picture import plot_curve
+
+        return plot_curve(self, ax)
+
+    def __str__(self) -> str:
+        from bayescascade.costs.curve_text import curve_text
+
+        return curve_text(self)
+
+
+def cost_accuracy_curve(
+    models: Any,  # a classifier, what iterates to classifiers, or a sequence or mapping of both
+    X_test: Any,
+    y_test: ArrayLike,
+    labels: Sequence[str] | None = None,
+) -> CostAccuracyCurve:
+    """Measure the mean cost and the error of fitted classifiers on test rows.
+
+    Parameters
+    ----------
+    models : classifier, path, or a sequence or mapping of these
+        Fitted. A classifier is anything with `predict` and `acquisition_cost`; a path iterates to
+        classifiers, which are one family. A mapping has the name of each family.
+    X_test : DataFrame, array or list of rows
+        Rows that nothing was learned from and nothing chosen by.
+    y_test : (n_rows,) array
+        Their labels.
+    labels : sequence of str, optional
+        Names of the families of a sequence, one for each of its elements. By default, what
+        classifiers are called.
+
+    Returns
+    -------
+    CostAccuracyCurve
+
+    Raises
+    ------
+    ParameterError
+        If there is no classifier, or something else, or not as many labels.
+    DataError
+        If the rows or labels cannot be used, or no label is a class of a classifier.
+    """
+    truth = check_labels(y_test, "y_test", "cost_accuracy_curve")
+    points: dict[str, list[CurvePoint]] = {}
+    for label, model in _labeled(models, labels):
+        point = _measured(label, model, X_test, truth)
+        points.setdefault(label, []).append(point)
+    if not points:
+        raise ParameterError("models must have at least one classifier, got none")
+    ordered = [p for family in points.values() for p in sorted(family, key=lambda p: p.cost)]
+    return CostAccuracyCurve(tuple(ordered), len(truth))
+
+
+def _labeled(models: Any, labels: Sequence[str] | None) -> Iterator[tuple[str, Any]]:
+    """Yield every classifier with the name of its family."""
+    if isinstance(models, Mapping):
+        if labels is not None:
+            raise ParameterError(f"labels must be None with a mapping, got {labels!r}")
+        entries: list[Any] = list(models.values())
+        names: Sequence[str | None] = [str(name) for name in models]
+    else:
+        is_many = isinstance(models, Sequence) and not _is_classifier(models)
+        entries = list(models) if is_many else [models]
+        names = [None] * len(entries) if labels is None else labels
+        if isinstance(names, str) or len(names) != len(entries):
+            raise ParameterError(f"labels must be {len(entries)} names, got {labels!r}")
+    for name, entry in zip(names, entries, strict=True):
+        for model in _classifiers(entry):
+            yield (_family(model) if name is None else name), model
+
+
+def _classifiers(entry: Any) -> Iterator[Any]:
+    if _is_classifier(entry):
+        yield entry
+    elif (
+        isinstance(entry, Iterable)
+        and not isinstance(entry, str | Mapping)
+        and not hasattr(entry, "predict")  # a forest of scikit-learn iterates to its trees
+    ):
+        for one in entry:
+            yield from _classifiers(one)
+    else:
+        raise ParameterError(
+            "models must be fitted classifiers with predict and acquisition_cost, or paths of "
+            f"these, got {entry!r}"
+        )
+
+
+def _is_classifier(entry: Any) -> bool:
+    return hasattr(entry, "predict") and hasattr(entry, "acquisition_cost")
+
+
+def _family(model: Any) -> str:
+    return model_words(getattr(model, "model_name", type(model).__name__))
+
+
+def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> CurvePoint:
+    predicted = np.asarray(model.predict(X_test))
+    if len(predicted) != len(truth):
+        raise DataError(f"y_test must have a label per row, {len(predicted)}, got {len(truth)}")
+    if not np.isin(truth, model.classes_).any():  # text against numbers, say
+        raise DataError(
+            "y_test must have classes of the classifiers, got "
+            f"{truth.tolist()[0]!r} in row 1, not one of "
+            f"{', '.join(repr(label) for label in model.classes_.tolist())}"
+        )
+    cost, cost_error = _mean(np.asarray(model.acquisition_cost(X_test), np.float64))
+    error, error_error = _mean((predicted != truth).astype(np.float64))
+    n_features = math.nan
+    if hasattr(model, "features_used"):
+        n_features = float(np.asarray(model.features_used(X_test)).sum(axis=1).mean())
+    forest = getattr(model, "forest_", None)
+    return CurvePoint(
+        label,
+        cost,
+        cost_error,
+        error,
+        error_error,
+        n_features,
+        None if forest is None else forest.n_trees,
+        None if forest is None else forest.n_splits,
+    )
+
+
+def _mean(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return a mean and its standard error, NaN of a single value."""
+    if values.size < 2:
+        return float(values.mean()), math.nan
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))

@@ -1,0 +1,414 @@
+"""What features cost, alone and in groups, when a row is classified.
+
+A feature is paid for the first time that it is acquired for a row, and free from then on. A group
+is what several features share, such as drawing blood: whichever of its members is acquired first
+pays for the group, then it is paid for all of them. So Turney's discounts are a group of 2.10 and
+the members' remainders, and a descriptor of many dimensions is a group whose members are free.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_real
+from bayescascade.costs.cost_file import read_costs, write_costs
+
+__all__ = ["CostItems", "Costs", "FeatureCosts", "column_text"]
+
+_MOST_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FeatureCosts:
+    """Costs of features and of groups of features.
+
+    Parameters
+    ----------
+    costs : mapping or Series of str or int to float >= 0
+        Cost of features, by the name of their column or, in arrays, by its index; and of groups, by
+        their name.
+    groups : mapping of str to sequence of str or int
+        Members of each group. The group's cost is paid once for a row, by the first member
+        acquired. A member with no cost of its own is then free; a feature may be in several groups.
+    default : float >= 0
+        Cost of features in no group, and of groups, that `costs` does not name.
+
+    Raises
+    ------
+    ParameterError
+        If a cost is negative or no finite number, or a group has no members or one twice.
+
+    Examples
+    --------
+    >>> costs = FeatureCosts({"blood": 2.1, "glucose": 15.5}, groups={"blood": ["glucose", "iron"]})
+    >>> items = costs.resolve(["age", "glucose", "iron"])
+    >>> items.names, items.costs
+    (('age', 'glucose', 'blood'), array([ 1. , 15.5,  2.1]))
+    >>> costs.total(["glucose", "iron"])
+    17.6
+    """
+
+    costs: Mapping[str | int, float] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str | int]] = field(default_factory=dict, kw_only=True)
+    default: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.costs, pd.Series):
+            object.__setattr__(self, "costs", self.costs.to_dict())
+        for name in ("costs", "groups"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping):
+                raise ParameterError(f"{name} must be a mapping, got {type(value).__name__}")
+        costs = {
+            _key("costs", key): check_real(f"costs[{key!r}]", cost, minimum=0.0)
+            for key, cost in self.costs.items()
+        }
+        groups = {name: _members(name, members) for name, members in self.groups.items()}
+        object.__setattr__(self, "costs", costs)
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "default", check_real("default", self.default, minimum=0.0))
+
+    @classmethod
+    def of(cls, costs: "Costs", columns: Sequence[str | int] | None = None) -> "FeatureCosts":
+        """Return what a parameter `costs` stands for.
+
+        Parameters
+        ----------
+        costs : None, FeatureCosts, mapping, Series or sequence of float
+            None is a cost of 1 for every feature; a sequence has one cost per feature, and a Series
+            is a mapping.
+        columns : sequence of str or int, optional
+            The features that a sequence is about; by default, they are numbered.
+
+        Raises
+        ------
+        ParameterError
+            If it is something else, a sequence is not as long as `columns`, or a cost is negative
+            or no finite number.
+        """
+        if costs is None:
+            return cls()
+        if isinstance(costs, FeatureCosts):
+            return costs
+        if isinstance(costs, pd.Series):
+            return cls(costs.to_dict())  # type: ignore[arg-type] # checked there
+        if isinstance(costs, Mapping):
+            return cls(costs)
+        if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
+            hint = "; FeatureCosts.read_csv reads a file" if isinstance(costs, str | Path) else ""
+            shown = type(costs).__name__ if isinstance(costs, pd.DataFrame) else repr(costs)
+            raise ParameterError(
+                "costs must be FeatureCosts, a mapping of features to costs or one cost per "
+                f"feature, got {shown}{hint}"
+            )
+        keys: Sequence[str | int] = range(len(costs)) if columns is None else columns
+        if len(costs) != len(keys):
+            raise ParameterError(
+                f"costs must have one cost per feature, {len(keys)}, got {len(costs)}"
+            )
+        return cls(dict(zip(keys, costs, strict=True)))
+
+    def resolve(self, columns: Sequence[str | int]) -> "CostItems":
+        """Return what each of some columns costs.
+
+        Parameters
+        ----------
+        columns : sequence of str or int
+            Names of the columns in their order, or their indices. A column ``3`` is also found as
+            ``"3"``, which is how a file names it.
+
+        Raises
+        ------
+        ParameterError
+            If a cost or a member of a group is about no column, or a group is named like a column.
+        """
+        places = {str(column): place for place, column in enumerate(columns)}
+        places |= {column: place for place, column in enumerate(columns)}  # type: ignore[misc]
+        for group in self.groups:
+            if group in places:
+                raise ParameterError(f"a group must not be named like a column, got {group!r}")
+        own: dict[int, float] = {}
+        for key, cost in self.costs.items():
+            if key in places:
+                own[places[key]] = cost
+            elif key not in self.groups:
+                raise ParameterError(f"costs must be of {_listed(columns)}, got {key!r}")
+        incurred: list[list[tuple[str, float]]] = [[] for _ in columns]
+        for group, members in self.groups.items():
+            for member in members:
+                if member not in places:
+                    raise ParameterError(
+                        f"groups[{group!r}] must be of {_listed(columns)}, got {member!r}"
+                    )
+                incurred[places[member]].append((group, self.costs.get(group, self.default)))
+        for place, column in enumerate(columns):
+            cost = own.get(place, 0.0 if incurred[place] else self.default)
+            incurred[place].insert(0, (column_text(column), cost))
+        return _items(incurred)
+
+    def total(
+        self, features: Sequence[str | int], columns: Sequence[str | int] | None = None
+    ) -> float:
+        """Return what some features cost together: each of them once, and each of their groups.
+
+        Parameters
+        ----------
+        features : sequence of str or int
+            Names of columns, or their indices.
+        columns : sequence of str or int, optional
+            All columns that there are. Without them, any feature that has no cost and no group is
+            taken to be one that costs `default`.
+
+        Raises
+        ------
+        ParameterError
+            If a feature is none of the columns, or a group; see also `resolve`.
+        """
+        if isinstance(features, str) or not isinstance(features, Iterable):
+            raise ParameterError(f"features must be a list of features, got {features!r}")
+        asked = dict.fromkeys(features)
+        if columns is None:
+            members = [member for group in self.groups.values() for member in group]
+            own = [key for key in self.costs if key not in self.groups]
+            known = [*asked, *members, *own]
+            # an index is also found as text, not the other way round
+            columns = list({str(key): key for key in sorted(known, key=_is_index)}.values())
+        names = {str(column): place for place, column in enumerate(columns)}
+        used = np.zeros((1, len(columns)), np.bool_)
+        for feature in asked:
+            if str(feature) not in names:
+                raise ParameterError(f"features must be of {_listed(columns)}, got {feature!r}")
+            used[0, names[str(feature)]] = True
+        items = self.resolve(columns)
+        return float(items.total(items.paid(used))[0])
+
+    def among(self, columns: Sequence[str | int]) -> "FeatureCosts":
+        """Return the costs of some columns alone, and of groups that one of them is in.
+
+        Parameters
+        ----------
+        columns : sequence of str or int
+            Names of columns, or their indices. That there is no cost of one is no error.
+        """
+        known = {str(column) for column in columns}
+        groups = {
+            group: [member for member in members if str(member) in known]
+            for group, members in self.groups.items()
+        }
+        groups = {group: members for group, members in groups.items() if members}
+        known |= groups.keys()
+        costs = {key: cost for key, cost in self.costs.items() if str(key) in known}
+        return FeatureCosts(costs, groups=groups, default=self.default)
+
+    @classmethod
+    def read_csv(cls, path: str | Path, default: float = 1.0) -> "FeatureCosts":
+        """Read costs from a file with the columns name, cost and group (which may be absent).
+
+        A row is about a feature, and the group it is in, if any; a feature in several groups has
+        several rows. A row named like a group gives that group's cost. A cost may be empty where
+        there is a group.
+
+        Parameters
+        ----------
+        path : str or Path
+            UTF-8 text.
+        default : float >= 0
+            Cost of features in no group, and of groups, that the file gives none.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, lacks a column, or a row has no name, no number >= 0 as its
+            cost or contradicts another row; names the line.
+        """
+        costs, groups = read_costs(path)
+        return cls(costs, groups=groups, default=default)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the costs as `read_csv` reads them; `default` is not in the file.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be written.
+        """
+        write_costs(path, self.costs, self.groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the costs as plain JSON types."""
+        return {
+            "costs": [[key, cost] for key, cost in self.costs.items()],  # JSON's keys are text
+            "groups": {group: list(members) for group, members in self.groups.items()},
+            "default": self.default,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "FeatureCosts":
+        """Return the costs that `to_dict` told.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If the record is none; a ParameterError, which is a ValueError, if a cost is no cost.
+        """
+        costs = {key: cost for key, cost in record["costs"]}
+        return cls(costs, groups=record["groups"], default=record["default"])
+
+    def __repr__(self) -> str:
+        # short, since scikit-learn prints it wherever it names an estimator
+        counts = f"{len(self.costs)} costs, {len(self.groups)} groups"
+        return f"<FeatureCosts: {counts}, default {self.default:.12g}>"
+
+    def __str__(self) -> str:
+        from bayescascade.costs.costs_text import costs_text
+
+        return costs_text(self)
+
+
+Costs: TypeAlias = (
+    FeatureCosts
+    | Mapping[str | int, float]
+    | pd.Series
+    | Sequence[float]
+    | NDArray[np.float64]
+    | None
+)
+"""What estimators take as `costs`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostItems:
+    """What columns cost: things to pay for, features or groups, each once for a row.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Feature or group of each item; features first, in the order of the columns. A column that
+        has an index only is "x3".
+    costs : (n_items,) float64 > 0
+        What is free is no item.
+    starts, items : (n_columns + 1,) int64, (n_incurred,) int64
+        Column ``j`` incurs ``items[starts[j]:starts[j + 1]]``.
+    n_groups : int >= 0
+        The last items are groups, as many as this.
+    """
+
+    names: tuple[str, ...]
+    costs: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    items: NDArray[np.int64]
+    n_groups: int = 0
+
+    @property
+    def n_items(self) -> int:
+        """Number of things that may be paid for."""
+        return len(self.names)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.starts) - 1
+
+    @property
+    def texts(self) -> list[str]:
+        """What the items are called in text: their names, or "blood (group)"."""
+        first_group = self.n_items - self.n_groups
+        groups = [f"{name} (group)" for name in self.names[first_group:]]
+        return [*self.names[:first_group], *groups]
+
+    def of_column(self, column: int) -> NDArray[np.int64]:
+        """Return the items that a column incurs."""
+        return self.items[self.starts[column] : self.starts[column + 1]]
+
+    def of_features(self, source: Sequence[int] | NDArray[np.integer]) -> "CostItems":
+        """Return the same items for other columns, each made of one of these.
+
+        Parameters
+        ----------
+        source : (n_matrix_columns,) int
+            The column that each one is made of.
+        """
+        chosen = [self.of_column(int(column)) for column in source]
+        return CostItems(self.names, self.costs, *_flattened(chosen), self.n_groups)
+
+    def paid(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the items that each row pays for, (n_rows, n_items) bool.
+
+        Parameters
+        ----------
+        used : (n_rows, n_columns) bool
+            The columns acquired.
+        """
+        paid = np.zeros((used.shape[0], self.n_items), np.bool_)
+        for column in range(self.n_columns):
+            for item in self.of_column(column):
+                paid[:, item] |= used[:, column]
+        return paid
+
+    def total(self, paid: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return what each row pays, (n_rows,) float64, given the items of `paid`."""
+        total: NDArray[np.float64] = np.where(paid, self.costs, 0.0).sum(axis=1)
+        return total
+
+
+def _is_index(column: str | int) -> bool:
+    return not isinstance(column, str)
+
+
+def column_text(column: str | int) -> str:
+    """Return what a column is called: its name, or "x3" for an index."""
+    return column if isinstance(column, str) else f"x{column}"
+
+
+def _key(name: str, key: object) -> str | int:
+    """Return a feature's name or index in plain Python."""
+    if isinstance(key, str):
+        return str(key)
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and key >= 0:
+        return int(key)
+    raise ParameterError(f"{name} must be of column names or indices >= 0, got {key!r}")
+
+
+def _members(group: object, members: object) -> tuple[str | int, ...]:
+    if not isinstance(group, str):
+        raise ParameterError(f"a group's name must be a string, got {group!r}")
+    name = f"groups[{group!r}]"
+    if isinstance(members, str) or not isinstance(members, Sequence) or not members:
+        raise ParameterError(f"{name} must be a list of at least one feature, got {members!r}")
+    keys = tuple(_key(name, member) for member in members)
+    if len(set(keys)) < len(keys):
+        raise ParameterError(f"{name} must have each feature once, got {members!r}")
+    return keys
+
+
+def _items(incurred: list[list[tuple[str, float]]]) -> CostItems:
+    """Return the items of columns, given what each incurs, its own cost first."""
+    own = [pairs[0] for pairs in incurred]
+    shared = list(dict.fromkeys(pair for pairs in incurred for pair in pairs[1:]))
+    n_groups = sum(cost > 0 for _, cost in shared)
+    costing = [pair for pair in [*own, *shared] if pair[1] > 0]
+    number = {name: item for item, (name, _) in enumerate(costing)}
+    numbers = [[number[name] for name, cost in pairs if cost > 0] for pairs in incurred]
+    costs = np.array([cost for _, cost in costing], np.float64)
+    return CostItems(tuple(number), costs, *_flattened(numbers), n_groups)
+
+
+def _flattened(
+    rows: Sequence[Sequence[int] | NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each of some lists starts, and the lists one after the other."""
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return starts, np.array([number for row in rows for number in row], np.int64)
+
+
+def _listed(columns: Sequence[str | int]) -> str:
+    """Return columns as a message names them."""
+    shown = ", ".join(repr(column) for column in columns[:_MOST_LISTED])
+    more = f" and {len(columns) - _MOST_LISTED} more" if len(columns) > _MOST_LISTED else ""
+    return f"the columns {shown}{more}"

@@ -1,0 +1,54 @@
+"""What is within a budget, and what to say where nothing is."""
+
+from collections.abc import Iterable
+from math import ceil, log10
+
+from bayescascade.base.errors import BudgetError, ParameterError
+from bayescascade.base.validation import check_real
+
+__all__ = ["check_amounts", "is_within", "too_low"]
+
+_ROUNDING = 1e-9  # relative: 0.1 + 0.2 is within 0.3
+
+
+def is_within(cost: float, budget: float) -> bool:
+    """Return whether a cost >= 0 is at most a budget >= 0, up to rounding."""
+    return bool(cost <= budget * (1 + _ROUNDING))
+
+
+def too_low(budget: float, least: float, what: str) -> BudgetError:
+    """Return the error that a budget is below the least feasible one.
+
+    Parameters
+    ----------
+    budget : float >= 0
+    least : float > 0
+        The least feasible budget.
+    what : str
+        What costs that much, as in "the mean cost of the cheapest first tree".
+    """
+    return BudgetError(f"budget must be >= {_rounded_up(least)}, {what}, got {budget:g}", least)
+
+
+def _rounded_up(cost: float) -> str:
+    """Return the least number of six digits or so that is not below a cost > 0."""
+    scale = 10.0 ** (5 - max(ceil(log10(cost)), -300))
+    return f"{ceil(cost * scale) / scale:.10g}"
+
+
+def check_amounts(name: str, values: object) -> list[float]:
+    """Return the numbers of a list, an array or a Series, which must be finite and >= 0.
+
+    Raises
+    ------
+    ParameterError
+        If it is something else, or there is none.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(f"{name} must be a list of numbers >= 0, got {values!r}")
+    amounts = [
+        check_real(f"{name}[{place}]", value, minimum=0.0) for place, value in enumerate(values)
+    ]
+    if not amounts:
+        raise ParameterError(f"{name} must have at least one value, got {values!r}")
+    return amounts

@@ -1,0 +1,372 @@
+"""One column of a table: its kind, its levels or bins, and the codes that stand for them.
+
+Codes run over 0 .. n_levels - 1: positions in `levels` for a counted column, bins for a continuous
+one, and last of all the missing level where there is one. Bins are half-open, [edge, next edge),
+except the last, which is closed. The missing level of a continuous column is an atom of volume 1
+beside its bins.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeGuard
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.levels import (
+    Cells,
+    Level,
+    factorize,
+    level_text,
+    match_texts,
+    plain_level,
+    quoted,
+    tidy_levels,
+    to_numbers,
+)
+
+__all__ = ["MAX_LEVELS", "MAX_NOMINAL_LEVELS", "MISSING", "Column", "Kind"]
+
+Kind: TypeAlias = Literal["nominal", "ordinal", "continuous"]
+
+MISSING = -1  # the code of a missing cell in a column without a missing level
+MAX_NOMINAL_LEVELS = 64  # a set of levels is one 64-bit word
+MAX_LEVELS = 65_536  # codes are at most uint16
+
+_UNKNOWN = -2
+_FIELDS = {"name", "kind", "levels", "edges", "has_missing_level"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name, kind and domain.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"nominal", "ordinal", "continuous"}
+    levels : tuple of str, int, float or bool
+        All of one type, no two with the same text. Nominal: sorted; ordinal: in their order;
+        continuous: empty.
+    edges : tuple of float
+        Continuous: the strictly increasing, finite edges of the bins; otherwise empty.
+    has_missing_level : bool
+        Whether missing cells are a level of their own, which is then the last code.
+
+    Raises
+    ------
+    DataError
+        If the levels or edges break these rules, or there are none, or too many (64 for a nominal
+        column, 65,536 for any, the missing level included).
+    """
+
+    name: str
+    kind: Kind
+    levels: tuple[Level, ...] = ()
+    edges: tuple[float, ...] = ()
+    has_missing_level: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("nominal", "ordinal", "continuous"):
+            raise DataError(
+                f'column "{self.name}" must be nominal, ordinal or continuous, got {self.kind!r}'
+            )
+        if self.kind == "continuous":
+            self._check_edges()
+        else:
+            self._check_levels()
+        limit = MAX_NOMINAL_LEVELS if self.kind == "nominal" else MAX_LEVELS
+        if not 1 <= self.n_levels <= limit:
+            raise DataError(
+                f'{self.kind} column "{self.name}" must have 1 to {limit:,} levels, '
+                f"got {self.n_levels:,}"
+            )
+
+    @property
+    def n_levels(self) -> int:
+        """Number of codes: levels or bins, and the missing level if there is one."""
+        return max(len(self.levels), len(self.edges) - 1) + self.has_missing_level
+
+    @property
+    def widths(self) -> NDArray[np.float64]:
+        """Volume of each code, (n_levels,) float64: 1 per level, a bin's width, 1 if missing."""
+        widths = np.ones(self.n_levels)
+        if self.kind == "continuous":
+            widths[: len(self.edges) - 1] = np.diff(self.edges)
+        return widths
+
+    def encode(self, cells: Cells, first_row: int = 1) -> NDArray[np.int32]:
+        """Return the code of each cell, (n_rows,) int32; MISSING if it has no level for those.
+
+        Parameters
+        ----------
+        cells : Series
+        first_row : int
+            Number of the first cell's data row, for messages.
+
+        Raises
+        ------
+        DataError
+            If a cell is outside the column's domain; names the column, the value and the row.
+        """
+        missing_code = self.n_levels - 1 if self.has_missing_level else MISSING
+        if self.kind == "continuous":
+            numbers = to_numbers(f'continuous column "{self.name}"', cells, first_row)
+            codes = self._bins(numbers)
+            codes[np.isnan(numbers)] = missing_code
+        else:
+            factor = factorize(self.name, cells)
+            code_of_value = np.append(self._codes_of_levels(factor.values), missing_code)
+            codes = code_of_value[factor.positions]  # position -1 is the appended missing code
+        unknown = codes == _UNKNOWN
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise DataError(self._unknown_message(cells.iloc[row], f" in row {first_row + row}"))
+        return codes
+
+    def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> Cells:
+        """Return the values of `codes`; continuous ones are drawn uniformly within their bins.
+
+        Integer and truth-value columns keep their type (pandas' nullable one if a cell is missing).
+        """
+        positions = codes.astype(np.int64)
+        if codes.size and (codes.min() < 0 or codes.max() >= self.n_levels):
+            raise ParameterError(
+                f'codes of column "{self.name}" must be from 0 to {self.n_levels - 1}, '
+                f"got {codes.min()} to {codes.max()}"
+            )
+        missing = positions == (self.n_levels - 1 if self.has_missing_level else MISSING)
+        if self.kind == "continuous":
+            return pd.Series(self._draw_within_bins(positions, missing, rng), name=self.name)
+        if not self.levels:
+            return pd.Series([None] * len(positions), name=self.name, dtype=object)
+        values: Cells = pd.Series(list(self.levels), name=self.name)
+        values = values.take(np.where(missing, 0, positions)).reset_index(drop=True)
+        if not missing.any():
+            return values
+        # A plain integer or truth-value column cannot hold missing cells.
+        nullable = {"i": pd.Int64Dtype(), "b": pd.BooleanDtype()}.get(values.dtype.kind)
+        return (values if nullable is None else values.astype(nullable)).mask(missing)
+
+    def codes_for(self, evidence: object) -> tuple[int, ...]:
+        """Return the sorted codes that `evidence` allows.
+
+        Parameters
+        ----------
+        evidence : level, list of levels, number or pair (low, high)
+            Counted columns: a level, or a list, tuple or set of them. Continuous: a number selects
+            its bin, a pair the bins between two edges. None selects the missing level.
+
+        Raises
+        ------
+        DataError
+            If it names no level, an unknown one, or a pair that is not two increasing edges.
+        """
+        if pd.api.types.is_scalar(evidence) and pd.Series([evidence], dtype=object).isna()[0]:
+            if not self.has_missing_level:
+                raise DataError(
+                    f'column "{self.name}" has no level for missing cells, got {evidence}'
+                )
+            return (self.n_levels - 1,)
+        if self.kind == "continuous" and _is_many(evidence):
+            return self._bins_between(list(evidence))
+        if self.kind == "continuous":
+            return (int(self.encode(pd.Series([evidence], dtype=object))[0]),)
+        chosen = list(evidence) if _is_many(evidence) else [evidence]
+        if not chosen:
+            raise DataError(f'evidence on column "{self.name}" must name a level, got none')
+        levels = [plain_level(self.name, value) for value in chosen]
+        codes = self._codes_of_levels(levels)
+        for level, code in zip(levels, codes, strict=True):
+            if code == _UNKNOWN:
+                raise DataError(self._unknown_message(level, ""))
+        return tuple(sorted({int(code) for code in codes}))
+
+    def condition_words(self, codes: Iterable[int]) -> str:
+        """Return the condition that a cell is one of some codes, such as "class is crew, 3rd"."""
+        return f"{quoted(self.name)} is {self.describe_codes(codes)}"
+
+    def describe_codes(self, codes: Iterable[int]) -> str:
+        """Return words for a set of codes that fit after "*name* is".
+
+        "crew, 3rd" for a nominal column; "1, 2" or "3 to 7" for an ordinal one; "in [0, 2.5)" for a
+        continuous one; "missing" for the missing level; "anything" for all codes. Levels that would
+        read as several, or as several conditions, are in quotes.
+        """
+        chosen = sorted({int(code) for code in codes})
+        if len(chosen) == self.n_levels:
+            return "anything"
+        words = []
+        if self.has_missing_level and chosen and chosen[-1] == self.n_levels - 1:
+            words.append("missing")
+            chosen.pop()
+        if self.kind == "nominal" and chosen:
+            words.insert(0, ", ".join(quoted(level_text(self.levels[code])) for code in chosen))
+        elif self.kind == "ordinal" and chosen:
+            words.insert(0, ", ".join(self._describe_levels(*run) for run in _runs(chosen)))
+        elif chosen:
+            bins = " or ".join(self._describe_bins(*run) for run in _runs(chosen))
+            words.insert(0, "in " + bins)
+        return " or ".join(words)
+
+    def edge_texts(self) -> list[str]:
+        """Return the edges in words, with as few digits, six or more, as keep them apart."""
+        for digits in range(6, 18):
+            texts = [
+                str(int(edge)) if edge.is_integer() and abs(edge) < 1e15 else f"{edge:.{digits}g}"
+                for edge in self.edges
+            ]
+            if len({float(text) for text in texts}) == len(texts):
+                break
+        return texts
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the column as plain JSON types."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "levels": list(self.levels),
+            "edges": list(self.edges),
+            "has_missing_level": self.has_missing_level,
+        }
+
+    @classmethod
+    def from_dict(cls, record: object) -> "Column":
+        """Rebuild a column from `to_dict`'s record.
+
+        Raises
+        ------
+        ModelFileError
+            If anything in the record is missing, superfluous, of a wrong type or inconsistent.
+        """
+        if not isinstance(record, Mapping) or set(record) != _FIELDS:
+            raise ModelFileError(f"a column must have exactly the fields {sorted(_FIELDS)}")
+        name, levels, edges = record["name"], record["levels"], record["edges"]
+        if not isinstance(name, str):
+            raise ModelFileError(f"a column's name must be text, got {name!r}")
+        if not isinstance(levels, list) or not isinstance(edges, list):
+            raise ModelFileError(f'levels and edges of column "{name}" must be lists')
+        if not all(isinstance(edge, (int, float)) and not isinstance(edge, bool) for edge in edges):
+            raise ModelFileError(f'edges of column "{name}" must be numbers')
+        if not isinstance(record["has_missing_level"], bool):
+            raise ModelFileError(f'has_missing_level of column "{name}" must be true or false')
+        try:
+            return cls(
+                name=name,
+                kind=record["kind"],
+                levels=tuple(plain_level(name, level) for level in levels),
+                edges=tuple(float(edge) for edge in edges),
+                has_missing_level=record["has_missing_level"],
+            )
+        except (DataError, OverflowError) as error:
+            raise ModelFileError(str(error)) from None
+
+    def _check_levels(self) -> None:
+        if self.edges:
+            raise DataError(f'{self.kind} column "{self.name}" must have no edges')
+        if tidy_levels(self.levels) != list(self.levels) or len(
+            {level_text(level) for level in self.levels}
+        ) != len(self.levels):
+            raise DataError(
+                f'levels of column "{self.name}" must be different and of one type, '
+                f"got {_shorten(self.levels)}"
+            )
+        if self.kind == "nominal" and sorted(self.levels) != list(self.levels):
+            raise DataError(
+                f'levels of nominal column "{self.name}" must be sorted, '
+                f"got {_shorten(self.levels)}"
+            )
+
+    def _check_edges(self) -> None:
+        if self.levels:
+            raise DataError(f'continuous column "{self.name}" must have no levels')
+        increasing = all(low < high for low, high in itertools.pairwise(self.edges))
+        finite = all(map(math.isfinite, self.edges))
+        if not (
+            len(self.edges) >= 2
+            and increasing
+            and finite
+            and math.isfinite(self.edges[-1] - self.edges[0])
+        ):
+            raise DataError(
+                f'edges of column "{self.name}" must be at least two finite, strictly increasing '
+                f"numbers, got {_shorten(self.edges)}"
+            )
+
+    def _codes_of_levels(self, values: list[Level]) -> NDArray[np.int32]:
+        """Return the code of each value, (len(values),) int32, _UNKNOWN where there is none."""
+        code_of_text = {level_text(level): code for code, level in enumerate(self.levels)}
+        texts = match_texts(values, self.levels)
+        return np.array([code_of_text.get(text, _UNKNOWN) for text in texts], dtype=np.int32)
+
+    def _bins(self, numbers: NDArray[np.float64]) -> NDArray[np.int32]:
+        bins = np.searchsorted(self.edges, numbers, side="right").astype(np.int32) - np.int32(1)
+        bins[numbers == self.edges[-1]] = len(self.edges) - 2
+        bins[~((numbers >= self.edges[0]) & (numbers <= self.edges[-1]))] = _UNKNOWN
+        return bins
+
+    def _bins_between(self, pair: list[object]) -> tuple[int, ...]:
+        # An edge may also be given as it is printed.
+        position = {edge: i for i, edge in enumerate(self.edges)}
+        position |= {float(text): i for i, text in enumerate(self.edge_texts())} | position
+        ends = [position.get(end, -1) if isinstance(end, (int, float)) else -1 for end in pair]
+        if len(ends) != 2 or min(ends) < 0 or ends[0] >= ends[1]:
+            raise DataError(
+                f'evidence on column "{self.name}" must be a number or a pair of increasing edges '
+                f"out of {', '.join(self.edge_texts())}, got {pair}"
+            )
+        return tuple(range(ends[0], ends[1]))
+
+    def _draw_within_bins(
+        self, codes: NDArray[np.int64], missing: NDArray[np.bool_], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        edges = np.array(self.edges)
+        bins = np.where(missing, 0, codes)
+        low, high = edges[bins], edges[bins + 1]
+        # Rounding must not push a value onto the next bin's edge.
+        values = np.minimum(low + rng.random(len(codes)) * (high - low), np.nextafter(high, low))
+        return np.where(missing, np.nan, values)
+
+    def _describe_levels(self, first: int, last: int) -> str:
+        texts = [quoted(level_text(self.levels[code])) for code in (first, last)]
+        if last - first > 1:
+            return " to ".join(texts)
+        return ", ".join(texts[: 1 + last - first])
+
+    def _describe_bins(self, first: int, last: int) -> str:
+        texts = self.edge_texts()
+        closing = "]" if last == len(self.edges) - 2 else ")"
+        return f"[{texts[first]}, {texts[last + 1]}{closing}"
+
+    def _unknown_message(self, value: object, where: str) -> str:
+        if self.kind == "continuous":
+            texts = self.edge_texts()
+            return (
+                f'column "{self.name}" has {value}{where}, outside [{texts[0]}, {texts[-1]}] '
+                "(a bin includes its lower edge, the last bin both)"
+            )
+        shown = value if isinstance(value, str) else level_text(plain_level(self.name, value))
+        return (
+            f'column "{self.name}" has the unknown level "{shown}"{where}; '
+            f"known levels: {_shorten(self.levels)}"
+        )
+
+
+def _is_many(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
+
+
+def _runs(codes: list[int]) -> list[tuple[int, int]]:
+    """Return the first and last of each run of consecutive codes."""
+    starts = [code for code in codes if code - 1 not in set(codes)]
+    ends = [code for code in codes if code + 1 not in set(codes)]
+    return list(zip(starts, ends, strict=True))
+
+
+def _shorten(values: Iterable[Level], limit: int = 8) -> str:
+    texts = [level_text(value) for value in values]
+    return ", ".join(texts[:limit]) + (", ..." if len(texts) > limit else "")

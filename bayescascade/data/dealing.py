@@ -1,0 +1,101 @@
+"""Dealing a table's rows into parts at random: halves to compare models on, folds to choose by.
+
+A row's weight is how many rows it stands for, so a distinct row of weight 5 may go three to one
+part and two to another, exactly as if the rows were shuffled and cut. What a weight has beyond a
+whole number goes to one part, as one piece.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.data.table import Table
+
+__all__ = ["deal", "deal_by_class", "with_weights"]
+
+_MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
+
+
+def deal(
+    weights: NDArray[np.float64], n_parts: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Deal the rows that weights stand for into parts of equal size, to a row.
+
+    Parameters
+    ----------
+    weights : (n_distinct,) float64 >= 0
+    n_parts : int >= 1
+    rng : Generator
+
+    Returns
+    -------
+    (n_parts, n_distinct) float64 >= 0
+        The weights in each part; they sum to `weights`. Of a billion rows or more, each goes to any
+        part with the same probability, and the sizes are equal but for chance.
+    """
+    left = np.floor(weights).astype(np.int64)
+    fractions = weights - left
+    total = int(left.sum())
+    ends = [total * (part + 1) // n_parts for part in range(n_parts)]
+    dealt = np.empty((n_parts, weights.shape[0]))
+    for part in range(n_parts - 1):
+        size = ends[part] - (total - int(left.sum()))
+        taken = _draw(left, size, rng)
+        dealt[part] = taken
+        left -= taken
+    dealt[-1] = left
+    for row in np.flatnonzero(fractions):
+        dealt[rng.integers(n_parts), row] += fractions[row]
+    return dealt
+
+
+def deal_by_class(
+    labels: NDArray[Any], shares: Sequence[float], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Deal rows into parts at random, of each class the same share.
+
+    Parameters
+    ----------
+    labels : (n_rows,) array
+    shares : sequence of float > 0
+        Share of each part; they sum to 1.
+    rng : Generator
+
+    Returns
+    -------
+    (n_rows,) int64
+        The part of each row. A class of few rows is in the first parts before it is in the last.
+    """
+    parts = np.empty(len(labels), np.int64)
+    ends = np.cumsum(shares)[:-1]
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        parts[rows] = np.searchsorted(ends, np.arange(len(rows)) / len(rows), side="right")
+    return parts
+
+
+def with_weights(table: Table, weights: NDArray[np.float64]) -> Table:
+    """Return the table of these weights, (n_distinct,) float64 >= 0, not all 0: a part of it.
+
+    The schema stays that of the whole, so that levels which the part lacks have density.
+    """
+    is_kept = weights > 0
+    codes = table.codes[:, is_kept].copy()
+    kept = weights[is_kept]
+    codes.flags.writeable = kept.flags.writeable = False
+    total = math.fsum(kept)
+    return dataclasses.replace(
+        table, codes=codes, weights=kept, n_rows=math.ceil(total), total_weight=total
+    )
+
+
+def _draw(left: NDArray[np.int64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw `size` rows without replacement; return how many of each, (n_distinct,) int64."""
+    total = int(left.sum())
+    if total < _MOST_EXACT:
+        return rng.multivariate_hypergeometric(left, size, method="marginals")
+    return rng.binomial(left, size / total)

@@ -1,0 +1,84 @@
+"""What is known of a row before it is seen: codes that its columns may have."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.schema import Schema
+
+__all__ = [
+    "Evidence",
+    "agrees",
+    "check_agrees",
+    "check_possible",
+    "evidence_words",
+    "narrow_evidence",
+]
+
+Evidence: TypeAlias = Mapping[int, tuple[int, ...]]
+"""The codes that are left of a column, ascending, by its index."""
+
+
+def evidence_words(schema: Schema, known: Evidence) -> str:
+    """Return evidence in words, such as "sex is male and grade is 1, 2"; empty if there is none."""
+    return " and ".join(schema.columns[j].condition_words(codes) for j, codes in known.items())
+
+
+def narrow_evidence(
+    schema: Schema, known: Evidence, evidence: Mapping[str, object]
+) -> dict[int, tuple[int, ...]]:
+    """Return what is known given more evidence.
+
+    Parameters
+    ----------
+    schema : Schema
+    known : mapping of int to tuple of int
+        What was known before.
+    evidence : mapping of str to level, list of levels or pair of bin edges
+        See `Schema.encode_evidence`.
+
+    Raises
+    ------
+    DataError
+        If a column or level is unknown, nothing is left of a column, or levels of an ordered column
+        are not neighbors.
+    """
+    narrowed = dict(known)
+    for j, codes in schema.encode_evidence(evidence).items():
+        column = schema.columns[j]
+        left = tuple(code for code in known.get(j, range(column.n_levels)) if code in codes)
+        if not left:
+            raise DataError(
+                f'evidence on "{column.name}" must agree with the evidence given before, '
+                f"{evidence_words(schema, known)}"
+            )
+        if column.kind != "nominal" and left[-1] - left[0] >= len(left):
+            raise DataError(
+                f'evidence on {column.kind} column "{column.name}" must be neighboring levels, '
+                f"got {column.describe_codes(left)}"
+            )
+        narrowed[j] = left
+    return narrowed
+
+
+def check_possible(evidence: Mapping[str, object], probability: float) -> None:
+    """Raise DataError if evidence, as a user gave it, does not have a positive probability."""
+    if not probability > 0:
+        raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
+
+
+def agrees(known: Evidence, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return whether each row of codes (n_columns, n_rows), -1 for missing, may be true."""
+    may_be_true = np.ones(codes.shape[1], np.bool_)
+    for j, allowed in known.items():
+        may_be_true &= (codes[j] < 0) | np.isin(codes[j], allowed)
+    return may_be_true
+
+
+def check_agrees(schema: Schema, known: Evidence, codes: NDArray[np.int32]) -> None:
+    """Raise DataError if one row's codes (n_columns,) contradict what is known."""
+    if not agrees(known, codes[:, np.newaxis])[0]:
+        raise DataError(f"the row contradicts the evidence: {evidence_words(schema, known)}")

@@ -1,0 +1,206 @@
+"""From the cells of a column to its kind and its levels.
+
+A collector reads a column block by block, in bounded memory, and then names its `Column`: what was
+declared, else what the cells show, else an error that says what to declare.
+"""
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.bins import RowSample
+from bayescascade.data.column import MAX_LEVELS, MAX_NOMINAL_LEVELS, Column
+from bayescascade.data.declarations import ColumnDeclaration
+from bayescascade.data.levels import (
+    Cells,
+    Level,
+    factorize,
+    level_text,
+    parse_texts,
+    tidy_levels,
+    to_numbers,
+)
+
+__all__ = ["Collector", "make_collector"]
+
+# In fewer rows the values of a column that identifies nothing may all differ by chance.
+_MIN_IDENTIFIED_ROWS = 5
+
+
+def make_collector(name: str, declared: ColumnDeclaration, is_text: bool) -> "Collector":
+    """Return an empty collector for a column; `is_text` if numbers come as text, as in CSV."""
+    if declared.kind == "continuous":
+        return BinCollector(name, declared, is_text)
+    return LevelCollector(name, declared, is_text)
+
+
+class Collector(ABC):
+    """What has been seen of one column so far."""
+
+    def __init__(self, name: str, declared: ColumnDeclaration, is_text: bool) -> None:
+        self.name = name
+        self.declared = declared
+        self.is_text = is_text
+        self.n_rows = 0
+        self.n_missing = 0
+        self.first_missing_row = 0
+
+    @abstractmethod
+    def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
+        """Read the next block of cells and the rows' weights, (n,) or None for ones."""
+
+    @abstractmethod
+    def column(self, missing: str, is_weighted: bool) -> Column:
+        """Return the column that fits the cells; `missing` is "error" or "level".
+
+        Raises
+        ------
+        DataError
+            If the cells break a rule of the column's kind, or the kind must be declared.
+        """
+
+    def _count_missing(self, is_missing: NDArray[np.bool_]) -> None:
+        if is_missing.any() and not self.n_missing:
+            self.first_missing_row = self.n_rows + 1 + int(np.argmax(is_missing))
+        self.n_missing += int(is_missing.sum())
+        self.n_rows += len(is_missing)
+
+    def _has_missing_level(self, missing: str) -> bool:
+        if self.n_missing and missing == "error":
+            cells = "1 missing cell" if self.n_missing == 1 else f"{self.n_missing:,} missing cells"
+            raise DataError(
+                f'column "{self.name}" has {cells}, the first in row {self.first_missing_row}: '
+                'fill them, drop the column, or make them a level with missing="level" '
+                "(--missing level)"
+            )
+        if self.n_missing == self.n_rows:
+            raise DataError(f'column "{self.name}" has only missing cells: drop it')
+        return self.n_missing > 0
+
+
+class LevelCollector(Collector):
+    """Collects the distinct values of a counted column."""
+
+    def __init__(self, name: str, declared: ColumnDeclaration, is_text: bool) -> None:
+        super().__init__(name, declared, is_text)
+        self._is_categorical = False
+        self._is_ordered = False
+        # Keyed by type as well: True and 1 are equal.
+        self._values: dict[tuple[type, Level], None] = {}
+
+    def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
+        """Read the next block of cells; weights do not matter."""
+        if self.declared.levels is not None:  # encoding will find what is outside
+            self._count_missing(cells.isna().to_numpy())
+            return
+        factor = factorize(self.name, cells)
+        self._count_missing(factor.positions < 0)
+        self._is_categorical |= factor.is_categorical
+        self._is_ordered |= factor.is_ordered
+        self._values.update(dict.fromkeys((type(value), value) for value in factor.values))
+        if len(self._values) > MAX_LEVELS:
+            # Too many for any kind (unless they are spellings of fewer): raise before the end.
+            self.column("level", is_weighted=weights is not None)
+
+    def column(self, missing: str, is_weighted: bool) -> Column:
+        """Return the column that fits the cells; see `Collector.column`."""
+        has_missing_level = self._has_missing_level(missing)
+        kind = self.declared.kind or ("ordinal" if self._is_ordered else "nominal")
+        if self.declared.levels is not None:
+            return Column(self.name, kind, self.declared.levels, (), has_missing_level)
+        values = [value for _, value in self._values]
+        levels = tidy_levels(parse_texts(values) if self.is_text else values)
+        if self.declared.kind is None and not self._is_categorical:
+            self._check_undeclared(levels, is_weighted)
+        if kind == "nominal" and len(levels) + has_missing_level > MAX_NOMINAL_LEVELS:
+            raise DataError(self._too_many_message(levels, has_missing_level))
+        is_in_order = kind == "ordinal" and self._is_ordered
+        if kind == "ordinal" and not is_in_order and isinstance(levels[0], str):
+            some = [level_text(level) for level in sorted(levels)[:3]]
+            raise DataError(
+                f'ordinal column "{self.name}" holds text: give its levels in order, as in '
+                f'ordinal={{"{self.name}": {some}}} (--ordinal {self.name}:{",".join(some)})'
+            )
+        return Column(
+            self.name, kind, tuple(levels if is_in_order else sorted(levels)), (), has_missing_level
+        )
+
+    def _check_undeclared(self, levels: list[Level], is_weighted: bool) -> None:
+        """Raise DataError if the values should not be taken for levels unless declared so."""
+        drop = f"drop it (--drop {self.name})"
+        continuous = f'continuous={{"{self.name}": 10}} (--continuous {self.name}:10)'
+        if isinstance(levels[0], float):
+            broken = next(level for level in levels if not float(level).is_integer())
+            raise DataError(
+                f'column "{self.name}" holds numbers such as {broken}: declare it {continuous} '
+                f"or ordinal (--ordinal {self.name}), or {drop}"
+            )
+        if len(levels) == self.n_rows >= _MIN_IDENTIFIED_ROWS and not is_weighted:
+            raise DataError(
+                f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
+                f"{drop} or declare its kind"
+            )
+        if len(levels) > MAX_NOMINAL_LEVELS and isinstance(levels[0], int):
+            raise DataError(
+                f'column "{self.name}" has {len(levels):,} different whole numbers, more than '
+                f"the {MAX_NOMINAL_LEVELS} levels of a nominal column: declare it {continuous} "
+                f"or ordinal (--ordinal {self.name}), or {drop}"
+            )
+
+    def _too_many_message(self, levels: list[Level], has_missing_level: bool) -> str:
+        counted = f"{len(levels) + has_missing_level:,} levels"
+        if has_missing_level:
+            counted += " (one of them for missing cells)"
+        return (
+            f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '
+            "group rare levels, declare it ordinal with its levels in order, "
+            f"or drop it (--drop {self.name})"
+        )
+
+
+class BinCollector(Collector):
+    """Collects the range and a sample of a continuous column."""
+
+    def __init__(self, name: str, declared: ColumnDeclaration, is_text: bool) -> None:
+        super().__init__(name, declared, is_text)
+        self._lowest = math.inf
+        self._highest = -math.inf
+        self._sample = RowSample()
+
+    def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
+        """Read the next block of cells and the rows' weights."""
+        first_row = self.n_rows + 1
+        numbers = to_numbers(f'continuous column "{self.name}"', cells, first_row)
+        present = ~np.isnan(numbers)
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            raise DataError(
+                f'continuous column "{self.name}" must hold finite numbers, '
+                f"got {numbers[row]} in row {first_row + row}"
+            )
+        self._count_missing(~present)
+        if self.declared.n_bins is not None and present.any():
+            values = numbers[present]
+            self._lowest = min(self._lowest, float(values.min()))
+            self._highest = max(self._highest, float(values.max()))
+            weights = np.ones(len(numbers)) if weights is None else weights
+            self._sample.add(values, weights[present], first_row + np.flatnonzero(present))
+
+    def column(self, missing: str, is_weighted: bool) -> Column:  # noqa: ARG002
+        """Return the column that fits the cells; see `Collector.column`."""
+        has_missing_level = self._has_missing_level(missing)
+        if self.declared.n_bins is None:
+            assert self.declared.edges is not None
+            edges = self.declared.edges
+        elif self._lowest == self._highest:
+            raise DataError(
+                f'continuous column "{self.name}" must vary, got {self._lowest:g} in every row: '
+                f"drop it (--drop {self.name}) or give its bin edges"
+            )
+        else:
+            edges = self._sample.edges(self.declared.n_bins, self._lowest, self._highest)
+        return Column(self.name, "continuous", (), edges, has_missing_level)

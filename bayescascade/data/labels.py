@@ -1,0 +1,116 @@
+"""Labels of rows: what they may be, their classes, and how files tell those."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.levels import level_text
+
+__all__ = ["check_labels", "classes_record", "find_classes", "read_classes"]
+
+_KINDS = "biufUO"  # NumPy's letters for the truth values, numbers and text that labels may be
+
+
+def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
+    """Return labels as a (n_rows,) array of text, whole numbers or truth values.
+
+    Parameters
+    ----------
+    y : (n_rows,) array, Series or sequence
+    name, owner : str
+        What messages call the labels, and the estimator that needs them.
+
+    Raises
+    ------
+    ParameterError
+        If `y` is None.
+    DataError
+        If a label is missing or infinite, labels are of several types, or are no classes.
+    """
+    if y is None:
+        raise ParameterError(f"{owner} requires y to be passed, but the target y is None")
+    # scikit-learn would turn nullable integers and truth values into floats
+    y = y.to_numpy() if isinstance(y, pd.Series) else y
+    if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # text of any length
+        y = y.astype(object)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    is_missing = pd.isna(labels)
+    if is_missing.any():
+        row = 1 + int(np.argmax(is_missing))
+        raise DataError(f"{name} must not have missing labels, got NaN in row {row}")
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        row = 1 + int(np.argmax(np.isinf(labels)))
+        raise DataError(f"{name} must hold labels, got {labels[row - 1]} in row {row}")
+    if labels.dtype == object:
+        labels = pd.Series(labels).infer_objects().to_numpy()
+    if labels.dtype == object and len({type(label) for label in labels}) > 1:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise DataError(f"{name} must hold labels of one type, got {', '.join(kinds)}")
+    if labels.dtype.kind not in _KINDS:
+        raise DataError(
+            f"{name} must hold text, whole numbers or truth values: Unknown label type: "
+            f"{labels.dtype}"
+        )
+    if labels.dtype == np.longdouble:  # which no file of ours holds
+        labels = labels.astype(np.float64)
+    try:
+        check_classification_targets(labels)
+    except ValueError:
+        raise DataError(
+            f"{name} must hold text, whole numbers or truth values: Unknown label type: "
+            f"{type_of_target(labels)}"
+        ) from None
+    return labels
+
+
+def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the sorted classes of checked labels, and the position of each label among them.
+
+    Raises
+    ------
+    DataError
+        If there is only one class; calls the labels `name`.
+    """
+    classes, codes = np.unique(labels, return_inverse=True)
+    if classes.dtype.kind == "U":
+        classes = np.array(classes.tolist())  # no wider than the longest
+    if len(classes) < 2:
+        only = level_text(classes.tolist()[0])
+        raise DataError(f'{name} must have at least two classes, got one class, "{only}"')
+    return classes, codes
+
+
+def classes_record(classes: NDArray[Any]) -> dict[str, Any]:
+    """Return classes as plain JSON types."""
+    return {"values": classes.tolist(), "dtype": classes.dtype.str}
+
+
+def read_classes(record: Any) -> NDArray[Any]:
+    """Return the classes that `classes_record` told.
+
+    Raises
+    ------
+    ModelFileError, KeyError or TypeError
+        If the record is none, or its values are not two or more different ones of its type.
+    """
+    values, dtype = record["values"], np.dtype(str(record["dtype"]))
+    if dtype.kind not in _KINDS or not isinstance(values, list):
+        raise ModelFileError("a saved classifier's classes must be text, numbers or truth values")
+    if len({type(value) for value in values}) != 1 or len(set(values)) != len(values) >= 2:
+        raise ModelFileError(
+            f"a saved classifier's classes must be different and of one type, got {values}"
+        )
+    longest = max(len(str(value)) for value in values)
+    if dtype.kind == "U" and dtype.itemsize > longest * np.dtype("U1").itemsize:
+        raise ModelFileError(
+            f"a saved classifier's classes must be as wide as the longest, {longest}, got {dtype}"
+        )
+    classes = np.array(values, dtype)
+    if classes.tolist() != values:
+        raise ModelFileError(f"a saved classifier's classes must be of type {dtype}")
+    return classes

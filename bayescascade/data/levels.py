@@ -1,0 +1,222 @@
+"""Levels: the plain values that a counted column may take, and how cells are matched to them.
+
+A level is a str, bool, int or float. Two values are the same level if their *canonical text*
+agrees: 1, 1.0 and NumPy's int64(1) are all "1", True is "True". A column's levels are of one type
+(text, truth values or numbers), so that a model fitted on numbers can score the same table read as
+text: for such a column, text is parsed before it is compared.
+"""
+
+import csv
+import datetime
+import io
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+
+__all__ = [
+    "Cells",
+    "Factor",
+    "Level",
+    "check_numbers",
+    "factorize",
+    "holds_numbers",
+    "level_text",
+    "match_texts",
+    "parse_texts",
+    "plain_level",
+    "quoted",
+    "tidy_levels",
+    "to_numbers",
+]
+
+_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # of columns of objects
+
+_JOINTS = (", ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
+
+Level: TypeAlias = str | int | float | bool
+if TYPE_CHECKING:  # at run time pandas' class takes no parameter; cells may be of any type
+    Cells: TypeAlias = pd.Series[Any]
+else:
+    Cells = pd.Series
+
+
+class Factor(NamedTuple):
+    """A column as its distinct values and the position of each cell among them."""
+
+    values: list[Level]  # distinct
+    positions: NDArray[np.int64]  # (n_rows,), -1 is a missing cell
+    is_categorical: bool  # values are declared categories, perhaps unused, in their order
+    is_ordered: bool
+
+
+def level_text(level: Level) -> str:
+    """Return the canonical text of a level: integral numbers without a decimal point."""
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return level if isinstance(level, str) else repr(level)
+
+
+def quoted(text: str) -> str:
+    """Return a name or level for a sentence, in quotes if it holds a word that joins others."""
+    return f'"{text}"' if any(joint in text for joint in _JOINTS) else text
+
+
+def plain_level(name: str, value: object) -> Level:
+    """Return `value` as a plain Python str, bool, int or finite float.
+
+    Raises
+    ------
+    DataError
+        If it is of another type (the message names column `name`), NaN or infinite.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pd.Period)):
+        raise DataError(
+            f'column "{name}" holds dates or times such as {value}: '
+            "convert it to text or numbers, or drop it"
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DataError(f'column "{name}" must hold finite numbers, got {value}')
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    raise DataError(
+        f'column "{name}" must hold text, numbers or truth values, '
+        f"got {value!r} of type {type(value).__name__}"
+    )
+
+
+def tidy_levels(levels: Iterable[Level]) -> list[Level]:
+    """Return distinct levels of one type, in order of first appearance.
+
+    Numbers become ints if all are integral, else floats; a mixture of types becomes text.
+    """
+    listed = list(levels)
+    tidy: Sequence[Level] = listed
+    if not all(isinstance(level, bool) for level in listed):
+        numbers = [x for x in listed if isinstance(x, (int, float)) and not isinstance(x, bool)]
+        if len(numbers) < len(listed):
+            tidy = [level_text(level) for level in listed]
+        elif all(isinstance(number, int) or number.is_integer() for number in numbers):
+            tidy = [int(number) for number in numbers]
+        else:
+            tidy = [float(number) for number in numbers]
+    return list(dict.fromkeys(tidy))
+
+
+def parse_texts(texts: Iterable[Level]) -> list[Level]:
+    """Return a CSV column's distinct texts as pandas.read_csv would type the column."""
+    lines = io.StringIO()
+    csv.writer(lines, quoting=csv.QUOTE_ALL).writerows([text] for text in texts)
+    lines.seek(0)
+    if not lines.getvalue():
+        return []
+    column = pd.read_csv(lines, header=None, keep_default_na=False, low_memory=False)[0]
+    return list(column.tolist())
+
+
+def factorize(name: str, cells: Cells) -> Factor:
+    """Split a column into its distinct values and each cell's position among them.
+
+    Raises
+    ------
+    DataError
+        If a cell cannot be a level (see `plain_level`).
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        categories = [
+            # pandas.cut makes intervals: their text is their level
+            str(value) if isinstance(value, pd.Interval) else plain_level(name, value)
+            for value in cells.cat.categories
+        ]
+        positions = cells.cat.codes.to_numpy().astype(np.int64)
+        return Factor(categories, positions, True, bool(cells.cat.ordered))
+    if cells.dtype == object and pd.api.types.infer_dtype(cells) in ("mixed", "mixed-integer"):
+        # Hashing would take True for 1; text keeps them apart.
+        present = cells.notna()
+        cells = cells.where(
+            ~present, cells[present].map(lambda v: level_text(plain_level(name, v)))
+        )
+    positions, values = pd.factorize(cells)
+    return Factor([plain_level(name, v) for v in values], positions.astype(np.int64), False, False)
+
+
+def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float64]:
+    """Return a column as (n_rows,) float64, NaN where a cell is missing; text is parsed.
+
+    Raises
+    ------
+    DataError
+        If a cell is neither a number nor missing; names `label` and the row.
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        cells = cells.astype(cells.cat.categories.dtype)
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return np.ascontiguousarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    if cells.dtype == object or pd.api.types.is_string_dtype(cells.dtype):
+        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        wrong = np.isnan(numbers) & cells.notna().to_numpy()
+    else:  # dates and the like, which pandas would turn into nanoseconds
+        wrong = cells.notna().to_numpy()
+        numbers = np.full(len(cells), np.nan)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{label} must hold numbers, got {str(cells.iloc[row])!r} in row {first_row + row}"
+        )
+    return numbers
+
+
+def check_numbers(name: str, numbers: NDArray[np.float64], first_row: int = 1) -> None:
+    """Raise DataError if a number is infinite; names the column and the row."""
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(np.argmax(infinite))
+        raise DataError(
+            f'column "{name}" must hold finite numbers, got {numbers[row]} in row {first_row + row}'
+        )
+
+
+def holds_numbers(cells: Cells) -> bool:
+    """Return whether a column is of real numbers, perhaps as objects, and maybe missing cells."""
+    if cells.dtype == object:
+        return pd.api.types.infer_dtype(cells, skipna=True) in _NUMBERS
+    types = pd.api.types
+    return types.is_numeric_dtype(cells.dtype) and not (
+        types.is_bool_dtype(cells.dtype) or types.is_complex_dtype(cells.dtype)
+    )
+
+
+def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
+    """Return the canonical text of each value, as one of `levels` would be written.
+
+    Text is parsed first if the levels are numbers or truth values: "1.0" becomes "1".
+    """
+    texts = [level_text(value) for value in values]
+    if not levels or isinstance(levels[0], str):
+        return texts
+    is_text = [isinstance(value, str) for value in values]
+    if isinstance(levels[0], bool):
+        return [
+            text.strip().capitalize() if parse else text
+            for text, parse in zip(texts, is_text, strict=True)
+        ]
+    known = {level_text(level) for level in levels}
+    # Known texts are left alone: parsing would round integers beyond 2**53.
+    to_parse = [i for i, parse in enumerate(is_text) if parse and texts[i] not in known]
+    numbers = pd.to_numeric(pd.Series([texts[i] for i in to_parse], dtype=str), errors="coerce")
+    for i, number in zip(to_parse, numbers.tolist(), strict=True):
+        if math.isfinite(number):
+            texts[i] = level_text(number)
+    return texts

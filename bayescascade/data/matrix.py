@@ -1,0 +1,285 @@
+"""Columns of any type as the float32 matrix that trees divide, and which column each part is of.
+
+Numbers and truth values stay as they are. Of text and categories, two levels become 0 and 1,
+ordered ones their rank, and others one column of 0 and 1 per level. A missing cell is NaN
+throughout.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.costs.items import column_text
+from bayescascade.data.column import MISSING, Column
+from bayescascade.data.levels import (
+    Cells,
+    check_numbers,
+    factorize,
+    holds_numbers,
+    tidy_levels,
+    to_numbers,
+)
+from bayescascade.data.rows import rows_frame
+from bayescascade.data.schema import check_present
+
+__all__ = ["Encoding"]
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """How the columns of data become those of a matrix; made by `learn`.
+
+    Parameters
+    ----------
+    columns : tuple of str, or of int
+        Names of the columns, or their indices if they have none.
+    levels : tuple of Column or None
+        For each, its levels, or None if it holds numbers.
+    """
+
+    columns: tuple[str | int, ...]
+    levels: tuple[Column | None, ...]
+
+    @classmethod
+    def learn(cls, X: Any) -> "Encoding":
+        """Return the encoding of some rows' columns.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array or list of rows
+            Columns of a DataFrame have names if all of these are text, as in scikit-learn.
+            Categories are levels even if no cell has them.
+
+        Raises
+        ------
+        DataError
+            If some names are text and others not, one stands twice, or a column cannot be used.
+        ValueError
+            In scikit-learn's words if an array is sparse, complex, empty or not two-dimensional.
+        """
+        array = _as_numbers(X)
+        if array is not None:
+            return cls(tuple(range(array.shape[1])), (None,) * array.shape[1])
+        columns = _column_names(X)
+        frame = rows_frame(X)
+        if columns is None:
+            columns = tuple(range(frame.shape[1]))
+        return cls(
+            columns,
+            tuple(
+                _learned_levels(column_text(column), frame.iloc[:, place])
+                for place, column in enumerate(columns)
+            ),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """What messages call the columns."""
+        return [column_text(column) for column in self.columns]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the columns have names."""
+        return isinstance(self.columns[0], str)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all columns hold numbers, so that the matrix has the same columns."""
+        return all(levels is None for levels in self.levels)
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of columns of the matrix that each column becomes."""
+        return [_width(levels) for levels in self.levels]
+
+    @property
+    def source(self) -> NDArray[np.int64]:
+        """The column that each column of the matrix is of, (n_matrix_columns,) int64."""
+        return np.repeat(np.arange(len(self.columns)), self.widths)
+
+    def transform(self, X: Any, owner: str) -> Matrix:
+        """Return rows as a matrix, (n_rows, n_matrix_columns) float32, C-contiguous.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array, list of rows, mapping or Series
+            A DataFrame is matched by name, in any order, and may have more columns, if the encoding
+            has names; else by position. A Series or a mapping of single values is one row.
+        owner : str
+            The estimator that has this encoding, for messages.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, or a cell is infinite, no number or an unknown level; names
+            column, value and row.
+        ValueError
+            As in `learn`, and if the width is another.
+        """
+        array = _as_numbers(X) if self.is_numeric else None
+        if array is not None:
+            self._check_width(array.shape[1], owner)
+            with np.errstate(over="ignore"):  # an infinity is refused
+                matrix: Matrix = check_array(
+                    array, dtype=np.float32, order="C", ensure_all_finite="allow-nan"
+                )
+            return matrix
+        frame = rows_frame(X, self.names, owner)
+        if self.is_named and isinstance(X, pd.DataFrame | pd.Series | Mapping):
+            check_present(self.names, list(frame.columns))
+            frame = frame[self.names]
+        self._check_width(frame.shape[1], owner)
+        parts = [self._encode(place, frame.iloc[:, place]) for place in range(frame.shape[1])]
+        joined: Matrix = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        return joined
+
+    def read_cell(self, column: int, value: object) -> Matrix:
+        """Return the part of a row that one value becomes, (width of the column,) float32.
+
+        Parameters
+        ----------
+        column : int
+            Position of the column.
+        value : number, truth value, text or None
+            None and NaN are missing.
+
+        Raises
+        ------
+        DataError
+            If it is no value of this column.
+        """
+        name, levels = self.names[column], self.levels[column]
+        if not pd.api.types.is_scalar(value):
+            raise DataError(f'column "{name}" must have a single value, got {value!r}')
+        if pd.isna(value):  # type: ignore[call-overload] # a scalar
+            return np.full(self.widths[column], np.nan, np.float32)
+        if levels is not None:
+            return _matrix_part(levels, np.array(levels.codes_for(value))).ravel()
+        try:
+            number = float(value)  # type: ignore[arg-type] # what is no number is refused here
+        except (TypeError, ValueError):
+            number = np.nan
+        if not np.isfinite(number):
+            raise DataError(f'column "{name}" must have a finite number, got {value!r}')
+        return _as_float32(np.array([number]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the encoding as plain JSON types."""
+        levels = [None if levels is None else levels.to_dict() for levels in self.levels]
+        return {"columns": list(self.columns), "levels": levels}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Encoding":
+        """Return the encoding that `to_dict` told.
+
+        Raises
+        ------
+        ModelFileError
+            If the record is none, or its columns have no or repeated names.
+        """
+        columns, levels = record.get("columns"), record.get("levels")
+        if not isinstance(columns, list) or not isinstance(levels, list):
+            raise ModelFileError("an encoding's columns and levels must be lists")
+        is_named = all(type(column) is str for column in columns)
+        if (
+            len(columns) != len(levels)
+            or not (is_named or columns == list(range(len(columns))))
+            or any(type(column) is bool for column in columns)
+            or not 0 < len(columns) == len(set(columns))
+        ):
+            raise ModelFileError("an encoding's columns must be different names, or all indices")
+        read = tuple(None if one is None else Column.from_dict(one) for one in levels)
+        for column, one in zip(columns, read, strict=True):
+            if one is not None and (one.name != column_text(column) or one.kind == "continuous"):
+                raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
+        return cls(tuple(columns), read)
+
+    def _encode(self, column: int, cells: Cells) -> Matrix:
+        name, levels = self.names[column], self.levels[column]
+        if levels is None:
+            numbers = to_numbers(f'column "{name}"', cells)
+            check_numbers(name, numbers)
+            return _as_float32(numbers).reshape(-1, 1)
+        try:
+            return _matrix_part(levels, levels.encode(cells))
+        except DataError as error:
+            if "unknown level" not in str(error):
+                raise
+            raise DataError(
+                f"{error}; levels that are rare can be given when fitting, as a Categorical column"
+            ) from None
+
+    def _check_width(self, width: int, owner: str) -> None:
+        if width != len(self.columns):
+            raise DataError(
+                f"X has {width} features, but {owner} is expecting {len(self.columns)} features "
+                "as input"
+            )
+
+
+def _as_numbers(X: Any) -> NDArray[Any] | None:
+    """Return an array of numbers, checked by scikit-learn; None if it is none, or a frame or list.
+
+    An array needs no detour through a frame, which takes longer than to predict.
+    """
+    if isinstance(X, pd.DataFrame | pd.Series | Mapping | Sequence):
+        return None
+    array: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False)
+    return array if array.dtype.kind in "biuf" else None
+
+
+def _column_names(X: Any) -> tuple[str | int, ...] | None:
+    """Return the names of a frame's columns; None if it has none."""
+    if not isinstance(X, pd.DataFrame):
+        return None
+    are_text = [isinstance(name, str) for name in X.columns]
+    if any(are_text) and not all(are_text):
+        raise DataError(
+            f"names of columns must be all text or none, got {X.columns[are_text.index(False)]!r}"
+        )
+    return tuple(map(str, X.columns)) if all(are_text) else None
+
+
+def _learned_levels(name: str, cells: Cells) -> Column | None:
+    """Return a column's levels, None if it holds numbers, truth values or nothing."""
+    if holds_numbers(cells) or pd.api.types.is_bool_dtype(cells.dtype):
+        return None
+    factor = factorize(name, cells)
+    levels = tidy_levels(factor.values)
+    if not levels:
+        return None
+    if factor.is_ordered:
+        return Column(name, "ordinal", tuple(levels))
+    return Column(name, "nominal", tuple(sorted(levels)))
+
+
+def _as_float32(numbers: NDArray[np.float64]) -> Matrix:
+    """Return finite numbers or NaN as float32, the largest where they are larger."""
+    rounded: Matrix = numbers.clip(-_LARGEST, _LARGEST).astype(np.float32)
+    return rounded
+
+
+def _width(levels: Column | None) -> int:
+    """Return the number of columns of the matrix: one per level of more than two without order."""
+    if levels is None or levels.kind == "ordinal" or levels.n_levels <= 2:
+        return 1
+    return levels.n_levels
+
+
+def _matrix_part(levels: Column, codes: NDArray[np.integer]) -> Matrix:
+    """Return the columns of the matrix that codes become, NaN where a cell is missing."""
+    part: Matrix = codes[:, np.newaxis].astype(np.float32)
+    if _width(levels) > 1:
+        part = (part == np.arange(levels.n_levels)).astype(np.float32)
+    part[codes == MISSING] = np.nan
+    return part

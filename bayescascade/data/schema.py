@@ -1,0 +1,289 @@
+"""The columns of a table, and the way from rows to codes and back.
+
+A schema is what a model remembers of the table it was fitted on: it turns any later table, row or
+piece of evidence into the same codes, or says which column, value and row does not fit.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.column import MISSING, Column
+from bayescascade.data.levels import Cells
+
+__all__ = [
+    "CodedTable",
+    "Column",
+    "Rows",
+    "Schema",
+    "check_distinct_names",
+    "check_present",
+    "frame_from_array",
+]
+
+
+@runtime_checkable
+class CodedTable(Protocol):
+    """A table that is already coded (`bayescascade.data.table.Table`)."""
+
+    @property
+    def schema(self) -> "Schema":
+        """Its columns."""
+
+    @property
+    def codes(self) -> NDArray[np.unsignedinteger]:
+        """(n_columns, n_distinct) codes."""
+
+
+# Mappings are one row (name to value) or several (name to a column of values).
+Rows: TypeAlias = (
+    pd.DataFrame
+    | Cells
+    | Mapping[str, object]
+    | NDArray[np.generic]
+    | Sequence[object]
+    | CodedTable
+)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in order.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        At least one; names differ.
+
+    Raises
+    ------
+    DataError
+        If there is no column or a name occurs twice.
+    """
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise DataError("a table must have at least one column, got none")
+        check_distinct_names(self.names)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    @cached_property
+    def n_levels(self) -> NDArray[np.int64]:
+        """Number of codes of each column, (n_columns,) int64, not writeable."""
+        n_levels = np.array([column.n_levels for column in self.columns], dtype=np.int64)
+        n_levels.flags.writeable = False
+        return n_levels
+
+    @cached_property
+    def log_cells(self) -> float:
+        """Logarithm (nats) of the volume of the whole domain: cells times bin widths."""
+        return math.fsum(math.log(column.widths.sum()) for column in self.columns)
+
+    @property
+    def n_cells(self) -> int | None:
+        """Number of cells of the domain; None if a column is continuous."""
+        if any(column.kind == "continuous" for column in self.columns):
+            return None
+        return math.prod(column.n_levels for column in self.columns)
+
+    def encode(
+        self, data: Rows, *, allow_missing: bool = True, first_row: int = 1
+    ) -> NDArray[np.int32]:
+        """Return the codes of rows.
+
+        Parameters
+        ----------
+        data : DataFrame, mapping, Series, array, list of rows or Table
+            A DataFrame or a mapping of columns is matched by name, in any order, and may have more
+            columns; an array or list of lists by position; a Series or a mapping of single values
+            is one row. A Table with this schema gives its distinct rows.
+        allow_missing : bool
+            Whether missing cells may stay: they get code -1, unless their column has a missing
+            level. If False they are an error.
+        first_row : int
+            Number of the first data row, for messages.
+
+        Returns
+        -------
+        (n_columns, n_rows) int32, C-contiguous
+
+        Raises
+        ------
+        DataError
+            If a column is missing, the width is wrong, or a cell is outside its column's domain:
+            the message names the column, the value and the data row, counted from 1.
+        """
+        if isinstance(data, CodedTable):
+            if data.schema != self:
+                raise DataError("the table must have the model's columns and levels, got others")
+            return data.codes.astype(np.int32)
+        columns = self._select(data)
+        codes = np.empty((self.n_columns, len(columns[0])), dtype=np.int32)
+        for column, cells, column_codes in zip(self.columns, columns, codes, strict=True):
+            column_codes[:] = column.encode(cells, first_row)
+            missing = column_codes == MISSING
+            if not allow_missing and missing.any():
+                raise DataError(
+                    f'column "{column.name}" has a missing cell in row '
+                    f"{first_row + int(np.argmax(missing))} but no level for it"
+                )
+        return codes
+
+    def encode_row(self, row: Mapping[str, object] | Cells) -> NDArray[np.int32]:
+        """Return the codes of one row, (n_columns,) int32; see `encode`."""
+        codes = self.encode({str(name): value for name, value in row.items()})
+        if codes.shape[1] != 1:
+            raise DataError(f"a row must have one value per column, got {codes.shape[1]}")
+        return codes[:, 0]
+
+    def encode_evidence(self, evidence: Mapping[str, object]) -> dict[int, tuple[int, ...]]:
+        """Return the sorted codes that evidence allows, by column index.
+
+        `evidence` maps a column's name to a level, a list of levels, a number or a pair of bin
+        edges: {"sex": "male"}, {"class": ["1st", "2nd"]}, {"income": (10, 20)}.
+
+        Raises
+        ------
+        DataError
+            If a column or level is unknown, or a pair is not two increasing edges.
+        """
+        codes = {}
+        for name, value in evidence.items():
+            if name not in self.names:
+                raise DataError(
+                    f'evidence names the unknown column "{name}"; columns: {", ".join(self.names)}'
+                )
+            index = self.names.index(name)
+            codes[index] = self.columns[index].codes_for(value)
+        return codes
+
+    def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pd.DataFrame:
+        """Return (n_columns, n_rows) codes as rows, the reverse of `encode`.
+
+        Levels have their original types; continuous values are drawn uniformly within their bins;
+        a missing level becomes NaN, None or pandas.NA, as the column's type has it.
+
+        Raises
+        ------
+        ParameterError
+            If a code is out of range or the shape is wrong.
+        """
+        if codes.ndim != 2 or codes.shape[0] != self.n_columns:
+            raise ParameterError(
+                f"codes must have shape ({self.n_columns}, n_rows), got {codes.shape}"
+            )
+        return pd.DataFrame(
+            {
+                column.name: column.decode(column_codes, rng)
+                for column, column_codes in zip(self.columns, codes, strict=True)
+            }
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the schema as plain JSON types."""
+        return {"columns": [column.to_dict() for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, record: object) -> "Schema":
+        """Rebuild a schema from `to_dict`'s record.
+
+        Raises
+        ------
+        ModelFileError
+            If anything in the record is missing, superfluous, of a wrong type or inconsistent.
+        """
+        if not isinstance(record, Mapping) or set(record) != {"columns"}:
+            raise ModelFileError('a schema must have exactly the field "columns"')
+        if not isinstance(record["columns"], list):
+            raise ModelFileError("a schema's columns must be a list")
+        columns = tuple(Column.from_dict(column) for column in record["columns"])
+        try:
+            return cls(columns)
+        except DataError as error:
+            raise ModelFileError(str(error)) from None
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the canonical JSON, as hexadecimal digits."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _select(self, data: Rows) -> list[Cells]:
+        """Return the cells of each column of the schema."""
+        if isinstance(data, pd.Series):
+            data = {str(name): value for name, value in data.items()}
+        if isinstance(data, Mapping):
+            frame = _frame_from_mapping({name: data[name] for name in self.names if name in data})
+        elif isinstance(data, pd.DataFrame):
+            frame = data
+        else:
+            frame = frame_from_array(data, self.names)
+        names = [str(name) for name in frame.columns]
+        wanted = [name for name in names if name in set(self.names)]
+        check_distinct_names(wanted)
+        check_present(self.names, names)
+        return [frame.iloc[:, names.index(name)] for name in self.names]
+
+
+def check_distinct_names(names: Sequence[str]) -> None:
+    """Raise DataError if a column name occurs twice, naming it."""
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        listed = ", ".join(f'"{name}"' for name in repeated)
+        raise DataError(f"column names must be different, got {listed} more than once")
+
+
+def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
+    """Raise DataError if a needed column is not among the names."""
+    for name in needed:
+        if name not in names:
+            raise DataError(f'column "{name}" is missing; columns: {", ".join(names)}')
+
+
+def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
+    """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ...
+
+    Raises
+    ------
+    DataError
+        If it is not two-dimensional or its width is not the number of names.
+    """
+    # Object cells keep their types: np.array([[1, "a"]]) would turn 1 into text.
+    array = data if isinstance(data, np.ndarray) else np.array(data, dtype=object)
+    if array.ndim != 2:
+        raise DataError(f"an array of rows must have 2 dimensions, got {array.ndim}")
+    if names is None:
+        names = [f"x{index}" for index in range(array.shape[1])]
+    if array.shape[1] != len(names):
+        raise DataError(f"rows must have {len(names)} columns, got {array.shape[1]}")
+    columns = (pd.Series(array[:, index]) for index in range(array.shape[1]))
+    return pd.concat(columns, axis=1, keys=list(names)) if len(names) else pd.DataFrame()
+
+
+def _frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
+    is_single = all(pd.api.types.is_scalar(value) for value in data.values())
+    if is_single:
+        return pd.DataFrame({name: pd.Series([v], dtype=object) for name, v in data.items()})
+    try:
+        return pd.DataFrame(dict(data))
+    except ValueError as error:
+        raise DataError(f"columns must have the same length: {error}") from None

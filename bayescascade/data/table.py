@@ -1,0 +1,378 @@
+"""Table: the one way in for data, as distinct rows of codes with their summed weights.
+
+The likelihoods of all models need only the distinct rows, so a long file over a small domain costs
+what its distinct rows cost. A table does not depend on the order of the rows or on how a file is
+cut into chunks.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_integer, check_weight_values, check_weights
+from bayescascade.data.declarations import (
+    ContinuousSpec,
+    Declarations,
+    Names,
+    NominalSpec,
+    OrdinalSpec,
+)
+from bayescascade.data.distinct_rows import DistinctRows
+from bayescascade.data.inference import Collector, make_collector
+from bayescascade.data.levels import Level, level_text, to_numbers
+from bayescascade.data.schema import (
+    Column,
+    Schema,
+    check_distinct_names,
+    check_present,
+    frame_from_array,
+)
+from bayescascade.data.sources import CsvSource, FrameSource, ParquetSource, Source
+
+__all__ = ["Table"]
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Distinct rows of a table, coded, with their summed weights.
+
+    Build one with `from_frame`, `from_arrays`, `from_csv` or `from_parquet`; they share these
+    declarations:
+
+    columns, drop : list of str
+        The columns to use, in this order (default: all), and those to leave out.
+    nominal : list of str, or mapping of str to levels
+        Columns whose levels have no order; integers with at most 64 values, text, truth values and
+        pandas categories are so by default. At most 64 levels.
+    ordinal : list of str, or mapping of str to levels in order
+        Columns of which only contiguous groups of levels make sense. Levels that are not given (or
+        None) are the numbers in the data, ascending. An ordered pandas categorical is ordinal.
+    continuous : mapping of str to int or list of float
+        Columns of real numbers: the number of equal-frequency bins, or increasing bin edges.
+    missing : {"error", "level"}
+        What a missing cell is: an error, or a level of its own in the columns that have some.
+    schema : Schema, optional
+        Code by an earlier table's schema and infer nothing; excludes the declarations above.
+
+    Declared levels, edges and categories are the domain even if the data do not use all of them; a
+    value outside is an error.
+
+    Attributes
+    ----------
+    schema : Schema
+    codes : (n_columns, n_distinct) uint8, or uint16 if a column has more than 256 codes
+        The distinct rows, C-contiguous, in lexicographic order; not writeable.
+    weights : (n_distinct,) float64 > 0
+        Their summed weights; not writeable.
+    n_rows : int
+        Number of rows read, those of weight zero included.
+    total_weight : float
+    source : str
+        The file's name; empty if there is none.
+    notes : tuple of str
+        What a user should know, such as a constant column.
+    """
+
+    schema: Schema
+    codes: NDArray[np.uint8] | NDArray[np.uint16]
+    weights: NDArray[np.float64]
+    n_rows: int
+    total_weight: float
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        columns: Names | None = None,
+        drop: Names | None = None,
+        weights: str | ArrayLike | None = None,
+        nominal: NominalSpec | None = None,
+        ordinal: OrdinalSpec | None = None,
+        continuous: ContinuousSpec | None = None,
+        missing: str = "error",
+        schema: Schema | None = None,
+        source: str = "",
+    ) -> "Table":
+        """Read a DataFrame; `weights` is a column's name or (n_rows,) numbers >= 0.
+
+        Other parameters: see the class.
+
+        Raises
+        ------
+        DataError
+            If the data break a rule; the message names the column, the rule and the value.
+        ParameterError
+            If a declaration is malformed or contradicts another.
+
+        Examples
+        --------
+        >>> frame = pd.DataFrame({"sex": ["male", "female", "male"], "age": [1, 2, 1]})
+        >>> Table.from_frame(frame)
+        <Table: 3 rows, 2 distinct, 2 columns, 4 cells>
+        """
+        if not isinstance(frame, pd.DataFrame):
+            raise ParameterError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
+        declarations = Declarations(columns, drop, nominal, ordinal, continuous, missing)
+        if weights is not None and not isinstance(weights, str):
+            weights = check_weights("weights", weights, len(frame))
+        return _read(FrameSource(frame, source), declarations, weights, schema)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: ArrayLike | pd.DataFrame,
+        *,
+        names: Sequence[str] | None = None,
+        sample_weight: ArrayLike | None = None,
+        columns: Sequence[str | int] | None = None,
+        drop: Sequence[str | int] | None = None,
+        nominal: Sequence[str | int] | Mapping[str | int, Sequence[Level] | None] | None = None,
+        ordinal: Sequence[str | int] | Mapping[str | int, Sequence[Level] | None] | None = None,
+        continuous: Mapping[str | int, int | Sequence[float]] | None = None,
+        missing: str = "error",
+        schema: Schema | None = None,
+        source: str = "",
+    ) -> "Table":
+        """Read a 2-D array or a list of rows, (n_rows, n_columns).
+
+        `names` default to the schema's or to x0, x1, ...; declarations may use names or column
+        numbers. A DataFrame is read as by `from_frame`. Other parameters: see the class.
+
+        Raises
+        ------
+        DataError, ParameterError
+            As `from_frame`; also if the array's width is not the number of names.
+        """
+        if isinstance(X, pd.DataFrame):
+            frame = X
+        else:
+            frame = frame_from_array(X, schema.names if names is None and schema else names)
+        known = [str(name) for name in frame.columns]
+        # names and numbers alike: checks the shapes, before numbers are replaced
+        Declarations(columns, drop, nominal, ordinal, continuous, missing)  # type: ignore[arg-type]
+        return cls.from_frame(
+            frame,
+            columns=None if columns is None else _to_names(columns, known),
+            drop=None if drop is None else _to_names(drop, known),
+            weights=sample_weight,
+            nominal=None if nominal is None else _rename(nominal, known),
+            ordinal=None if ordinal is None else _rename(ordinal, known),
+            continuous=None if continuous is None else _rename_keys(continuous, known),
+            missing=missing,
+            schema=schema,
+            source=source,
+        )
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | PathLike[str],
+        *,
+        chunk_rows: int = 100_000,
+        columns: Names | None = None,
+        drop: Names | None = None,
+        weights: str | None = None,
+        nominal: NominalSpec | None = None,
+        ordinal: OrdinalSpec | None = None,
+        continuous: ContinuousSpec | None = None,
+        missing: str = "error",
+        schema: Schema | None = None,
+    ) -> "Table":
+        """Read a comma-separated UTF-8 file with a header, twice, in chunks.
+
+        The file may be compressed (.gz). Cells mean what pandas.read_csv takes them for, and the
+        table is the one that `from_frame` makes of its DataFrame. But rows of another width than
+        the header, and equal column names, are errors; and integers beyond 2**53 stay exact beside
+        missing cells. Memory: a chunk and the distinct rows.
+
+        Parameters
+        ----------
+        path : path
+        chunk_rows : int >= 1
+            Most rows held at a time; does not change the result.
+        weights : str, optional
+            The column that holds the rows' weights.
+        columns, drop, nominal, ordinal, continuous, missing, schema
+            See the class.
+
+        Raises
+        ------
+        DataError, ParameterError
+            As `from_frame`; also if the file cannot be read.
+        """
+        declarations = Declarations(columns, drop, nominal, ordinal, continuous, missing)
+        return _read(CsvSource(path, chunk_rows), declarations, weights, schema)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | PathLike[str],
+        *,
+        chunk_rows: int = 100_000,
+        columns: Names | None = None,
+        drop: Names | None = None,
+        weights: str | None = None,
+        nominal: NominalSpec | None = None,
+        ordinal: OrdinalSpec | None = None,
+        continuous: ContinuousSpec | None = None,
+        missing: str = "error",
+        schema: Schema | None = None,
+    ) -> "Table":
+        """Read a Parquet file, twice, in chunks. Parameters and errors: see `from_csv`."""
+        declarations = Declarations(columns, drop, nominal, ordinal, continuous, missing)
+        return _read(ParquetSource(path, chunk_rows), declarations, weights, schema)
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of distinct rows."""
+        return int(self.codes.shape[1])
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of schema, codes and weights, as hexadecimal digits."""
+        digest = hashlib.sha256(self.schema.fingerprint().encode())
+        digest.update(self.codes.astype("<u2").tobytes())
+        digest.update(self.weights.astype("<f8").tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        n_cells = self.schema.n_cells
+        words = [
+            f"{self.source}: {self.n_rows:,} rows" if self.source else f"{self.n_rows:,} rows",
+            f"{self.n_distinct:,} distinct",
+            f"{self.schema.n_columns} columns",
+            *([] if n_cells is None else [f"{n_cells:,} cells"]),
+        ]
+        return f"<Table: {', '.join(words)}>"
+
+
+class _Block(NamedTuple):
+    frame: pd.DataFrame
+    weights: NDArray[np.float64] | None
+
+
+def _read(
+    source: Source,
+    declarations: Declarations,
+    weights: str | NDArray[np.float64] | None,
+    schema: Schema | None,
+) -> Table:
+    """Read a source: once for its levels and largest weight, once for its rows."""
+    check_distinct_names(source.names)
+    is_inferred = schema is None
+    if schema is None:
+        weights_column = weights if isinstance(weights, str) else None
+        declared = declarations.resolve(source.names, weights_column)
+        collectors = [make_collector(*item, source.is_text) for item in declared.items()]
+        largest_weight = _scan(source, collectors, weights)
+        is_weighted = weights is not None
+        schema = Schema(tuple(c.column(declarations.missing, is_weighted) for c in collectors))
+    else:
+        if not declarations.is_empty:
+            raise ParameterError("schema excludes columns, drop, nominal, ordinal and continuous")
+        needed = [*schema.names, weights] if isinstance(weights, str) else schema.names
+        check_present(needed, source.names)
+        largest_weight = None if weights is None else _scan(source, [], weights)
+    rows = DistinctRows(schema.n_levels, largest_weight)
+    n_rows = 0
+    for block in _blocks(source, schema.names, weights):
+        codes = schema.encode(block.frame, allow_missing=False, first_row=n_rows + 1)
+        rows.add(codes, block.weights)
+        n_rows += len(block.frame)
+    if is_inferred and (schema.n_levels == 1).all():
+        counted = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
+        raise DataError(
+            f"at least one column must vary, got {counted} with the same values: "
+            "there is nothing to split"
+        )
+    codes, row_weights = rows.result()
+    is_small = schema.n_levels.max() <= 256
+    compact = codes.astype(np.uint8) if is_small else codes.astype(np.uint16)
+    compact.flags.writeable = False
+    row_weights.flags.writeable = False
+    return Table(
+        schema=schema,
+        codes=compact,
+        weights=row_weights,
+        n_rows=n_rows,
+        total_weight=math.fsum(row_weights),
+        source=source.label,
+        notes=tuple(_constant_note(column) for column in schema.columns if column.n_levels == 1),
+    )
+
+
+def _scan(
+    source: Source, collectors: Sequence[Collector], weights: str | NDArray[np.float64] | None
+) -> float | None:
+    """Show every row to the collectors; return the largest weight, None without weights."""
+    largest = 0.0
+    for block in _blocks(source, [collector.name for collector in collectors], weights):
+        for collector in collectors:
+            collector.add(block.frame[collector.name], block.weights)
+        if block.weights is not None:
+            largest = max(largest, float(block.weights.max()))
+    if weights is None:
+        return None
+    if largest == 0:
+        raise DataError("weights must not be all zero, got only zeros")
+    return largest
+
+
+def _blocks(
+    source: Source, names: Sequence[str], weights: str | NDArray[np.float64] | None
+) -> Iterator[_Block]:
+    """Yield the rows with their weights, checked; raise DataError if there is none."""
+    wanted = [*names, weights] if isinstance(weights, str) else list(names)
+    n_rows = 0
+    for frame in source.blocks(wanted):
+        if isinstance(weights, str):
+            label = f'weights column "{weights}"'
+            numbers = to_numbers(label, frame[weights], n_rows + 1)
+            yield _Block(frame, check_weight_values(label, numbers, n_rows + 1))
+        elif weights is None:
+            yield _Block(frame, None)
+        else:
+            yield _Block(frame, weights[n_rows : n_rows + len(frame)])
+        n_rows += len(frame)
+    if n_rows == 0:
+        raise DataError(f"{source.label or 'the table'} must have at least one row, got none")
+
+
+def _constant_note(column: Column) -> str:
+    value = f'"{level_text(column.levels[0])}"' if column.levels else "one bin"
+    return f'column "{column.name}" is constant ({value}): no split or rule can use it'
+
+
+def _to_names(keys: Iterable[str | int], known: Sequence[str]) -> list[str]:
+    """Replace column numbers by names."""
+    names = []
+    for key in keys:
+        if isinstance(key, str):
+            names.append(key)
+        else:
+            names.append(known[check_integer("a column number", key, 0, len(known) - 1)])
+    return names
+
+
+def _rename_keys(declared: Mapping[str | int, Value], known: Sequence[str]) -> dict[str, Value]:
+    return dict(zip(_to_names(declared, known), declared.values(), strict=True))
+
+
+def _rename(
+    declared: Sequence[str | int] | Mapping[str | int, Value], known: Sequence[str]
+) -> list[str] | dict[str, Value]:
+    if isinstance(declared, Mapping):
+        return _rename_keys(declared, known)
+    return _to_names(declared, known)

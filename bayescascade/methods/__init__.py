@@ -1,0 +1,1 @@
+"""One folder for each family of methods, with the same rooms in each."""

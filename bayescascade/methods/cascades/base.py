@@ -1,0 +1,231 @@
+"""What both cascades do beside any density estimator: trees, their leaves and their columns."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.data.schema import Rows
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.counted_tree import CountedTree
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.leaves import (
+    independent_log_inside,
+    independent_probabilities,
+    leaf_boxes,
+)
+from bayescascade.methods.cascades.models import PARTITIONS, CascadeModel, empirical_probabilities
+from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
+from bayescascade.model.inference_data import PosteriorRun
+from bayescascade.model.search import Search
+from bayescascade.model.solution import Solution
+
+__all__ = ["STARTS", "Cascade"]
+
+STARTS = ("random", "greedy")
+
+
+class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
+    """What both cascades do; the subclasses document the parameters."""
+
+    learned_name: ClassVar[str] = "tree"
+    size_name: ClassVar[str] = "n_leaves"
+
+    max_branches: int | None
+    partitions: str
+    leaf: str
+    leaf_concentration: float
+    memory_limit: float
+    start: str
+
+    posterior_: CascadePosterior
+
+    @property
+    def tree_(self) -> DensityTree:
+        """The most probable tree found, with counts, volumes and probabilities."""
+        return self.learned_
+
+    @abstractmethod
+    def _model(self) -> CascadeModel:
+        """Return the model that the parameters describe; raises ParameterError if they are bad."""
+
+    @abstractmethod
+    def _make_posterior(self, table: Table) -> CascadePosterior:
+        """Return the model's posterior given a table."""
+
+    def _check_model(self) -> None:
+        self._model()
+        if self.max_branches is not None:
+            check_integer("max_branches", self.max_branches, minimum=2)
+        check_choice("partitions", self.partitions, PARTITIONS)
+        check_real("memory_limit", self.memory_limit, above=0.0)
+        check_choice("start", self.start, STARTS)
+        if self.start == "greedy" and self.partitions == "levels":
+            raise ParameterError(
+                'start must be "random" with partitions "levels": the greedy tree groups levels, '
+                'got "greedy"'
+            )
+
+    def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
+        from bayescascade.methods.cascades.exact_fit import solve_cascade
+
+        return solve_cascade(posterior, search, self.memory_limit)
+
+    def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
+        if self.start == "random":
+            return None
+        from bayescascade.methods.cascades.det import det_tree
+
+        tree = det_tree(posterior.table, random_state=0)
+        if posterior.log_density(tree) == -np.inf:
+            raise ParameterError(
+                f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
+                f'than max_leaves, {posterior.parameters()["max_leaves"]}, got "greedy"'
+            )
+        return [tree] * self.n_chains
+
+    def _canonical(self, state: Tree) -> Tree:
+        return self.posterior_.canonical(state)
+
+    def _describe_run(
+        self, run: samplers.Run[Tree], settings: Mapping[str, Any]
+    ) -> PosteriorRun[Tree]:
+        columns = self.posterior_.schema.names
+        return PosteriorRun.of(
+            run,
+            size=self.size_name,
+            columns=columns,
+            columns_of=_columns_of,
+            labels={"first_feature": columns.__getitem__},
+            settings=settings,
+        )
+
+    def density_tree(self, tree: Tree) -> DensityTree:
+        """Return a state as what a user reads, such as a draw in ``run_.draws``.
+
+        Parameters
+        ----------
+        tree : Tree
+            Over the columns that the model was fitted to.
+
+        Returns
+        -------
+        DensityTree
+            With counts of the rows that the model was fitted to, which a loaded model lacks.
+
+        Raises
+        ------
+        ParameterError
+            If it is no tree, or not one over the model's columns.
+        """
+        check_is_fitted(self, "_best")
+        if not isinstance(tree, Tree):
+            raise ParameterError(f"tree must be a Tree, got {tree!r}")
+        is_nominal = [column.kind == "nominal" for column in self.schema_.columns]
+        problem = next(tree.problems(is_nominal, self.schema_.n_levels.tolist()), None)
+        if problem is not None:
+            raise ParameterError(f"tree must be one over the model's columns: {problem}")
+        return self._readable(self._count(tree))
+
+    def _count(self, state: Tree) -> CountedTree:
+        counts, _ = self.posterior_.node_statistics(state)
+        if self.posterior_.model.leaf == "uniform":
+            return CountedTree(state, counts)
+        return CountedTree(state, counts, self.posterior_.level_counts(state)[state.leaves])
+
+    def _readable(self, counted: CountedTree) -> DensityTree:
+        check_choice("density", self.density, DENSITIES)
+        tree, counts, model = counted.tree, counted.counts, self._model()
+        if self.density == "empirical":
+            probabilities, a = empirical_probabilities(tree, counts), 0.0
+        else:
+            probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
+        levels = None
+        if counted.level_counts is not None:
+            boxes = leaf_boxes(self.schema_, tree)
+            levels = independent_probabilities(self.schema_, boxes, counted.level_counts, a)
+        return DensityTree(
+            self.schema_, tree, counts, probabilities, {}, level_probabilities=levels
+        )
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.
+
+        With ``predictive="average"`` after an exact search that is the average over all trees, else
+        over the draws, of which a saved model keeps up to 1,000.
+        """
+        is_average = self.predictive == "average" and self.density == "posterior_mean"
+        if is_average and "exact_" in self.__dict__:
+            averaged: NDArray[np.float64] = self.exact_.log_predictive(codes)
+            return averaged
+        return super().score_codes(codes)
+
+    def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
+        """Return how sure the density at each row is: (n_rows, 2) float64, low and high.
+
+        Of the density itself, not its logarithm. It is found from draws of the probabilities with a
+        seed of its own, so that equal calls return equal intervals; see
+        `bayescascade.methods.cascades.intervals` for how exact it is.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series or Table
+            See `score_samples`; missing cells are integrated out.
+        level : float in (0, 1)
+            Posterior probability that the density at a row is inside, for each row by itself. With
+            ``predictive="average"`` over trees as well, else given the most probable tree. That
+            `density` is "empirical" is of no effect: the posterior is what says how sure one is.
+
+        Raises
+        ------
+        ParameterError
+            If `level` is out of its range, or there are no draws to average over.
+        DataError
+            If a column is missing or a value is outside its column's domain; the message names
+            column, value and row.
+        """
+        check_is_fitted(self, "_best")
+        return self.credible_interval_codes(self.schema_.encode(X), level)
+
+    def credible_interval_codes(
+        self, codes: NDArray[np.int32], level: float = 0.95
+    ) -> NDArray[np.float64]:
+        """Return what `credible_interval` does, of coded rows; see `Schema.encode`."""
+        from bayescascade.methods.cascades.intervals import density_intervals
+
+        if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
+            trees, shares = [self._best], np.ones(1)
+        else:
+            trees, shares = self._drawn_counted()
+        return density_intervals(self.schema_, self._model(), trees, shares, codes, level)
+
+    def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
+        is_independent = self._model().leaf == "independent"
+        return CountedTree.from_record(record, self.schema_, has_level_counts=is_independent)
+
+    def _log_density(self, counted: CountedTree) -> float:
+        tree, counts, model = counted.tree, counted.counts, self._model()
+        if counted.level_counts is None:
+            density = DensityTree(self.schema_, tree, counts, np.ones(tree.n_nodes), {})
+            log_inside = -counts * density.log_volumes
+        else:
+            log_inside = np.zeros(tree.n_nodes)
+            boxes = leaf_boxes(self.schema_, tree)
+            log_inside[tree.leaves] = independent_log_inside(
+                self.schema_, boxes, counted.level_counts, model.leaf_concentration
+            )
+        log_prior = model.log_prior(tree, self.schema_.n_columns)
+        return log_prior + model.log_likelihood(tree, counts, log_inside)
+
+
+def _columns_of(tree: Tree) -> Sequence[int]:
+    columns: list[int] = tree.features_used.tolist()
+    return columns

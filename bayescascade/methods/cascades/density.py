@@ -1,0 +1,416 @@
+"""A density tree: a cascade with what its leaves hold, and everything a user asks of it.
+
+`DensityTree` needs no data: counts of its nodes, probabilities and the schema are all there is to
+print it, score rows (missing cells integrated out), draw rows, condition on evidence and save it.
+Inside a uniform leaf of probability ``p`` and volume ``v`` the density is ``p / v``: per cell of
+nominal and ordinal columns, per unit of continuous ones. Inside an independent leaf each column has
+its own probabilities ``q`` of the levels that are left, of widths ``w``; the density of a row is
+``p`` times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.data.column import Column
+from bayescascade.data.evidence import (
+    Evidence,
+    agrees,
+    check_agrees,
+    check_possible,
+    evidence_words,
+    narrow_evidence,
+)
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.blocks import block_codes, pack_block
+from bayescascade.methods.cascades.conditioning import restricted
+from bayescascade.methods.cascades.leaves import level_starts, root_box
+from bayescascade.methods.cascades.standouts import Standout, frequent_levels, rare_levels
+from bayescascade.methods.cascades.tree import Tree
+from bayescascade.report.numbers import density_text
+
+__all__ = ["DensityTree"]
+
+_MOST_TOLD = 3  # levels that stand out, in an explanation
+
+
+@dataclass(frozen=True, eq=False)
+class DensityTree:
+    """A density that is uniform, or a product over columns, inside each leaf of a tree.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    tree : Tree
+        The structure.
+    counts : (n_nodes,) float64
+        Weight of the rows at each node; of a conditional density, the weight expected.
+    probabilities : (n_nodes,) float64
+        Probability of each node; 1 at the root, sums over branches.
+    evidence : mapping of int to tuple of int
+        Codes that the density was conditioned on, by column; its domain is what is left.
+    evidence_probability : float in (0, 1]
+        Probability of that evidence; 1 without any.
+    level_probabilities : (n_leaves, L) float64 or None
+        Of independent leaves, left to right: the probability, inside the leaf, of every level; the
+        L levels of all columns one column after the other. They sum up to 1 over each column, and
+        levels that the leaf's box lacks have 0. None: leaves are uniform.
+    """
+
+    schema: Schema
+    tree: Tree
+    counts: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    evidence: Evidence
+    evidence_probability: float = 1.0
+    level_probabilities: NDArray[np.float64] | None = None
+
+    # -- what is where -----------------------------------------------------------------------------
+
+    @cached_property
+    def is_nominal(self) -> tuple[bool, ...]:
+        """Whether each column is nominal."""
+        return tuple(column.kind == "nominal" for column in self.schema.columns)
+
+    @cached_property
+    def boxes(self) -> list[list[tuple[int, ...]]]:
+        """The codes of every column that are left at every node."""
+        return [
+            [block_codes(nominal, int(w)) for nominal, w in zip(self.is_nominal, box, strict=True)]
+            for box in self._blocks
+        ]
+
+    @cached_property
+    def _blocks(self) -> NDArray[np.uint64]:
+        """`boxes` as words, (n_nodes, p) uint64."""
+        root = root_box(self.schema)
+        for j, codes in self.evidence.items():
+            root[j] = pack_block(self.is_nominal[j], codes)
+        return self.tree.boxes(root)
+
+    @cached_property
+    def box_widths(self) -> NDArray[np.float64]:
+        """Total width of every column's codes at every node, (n_nodes, p) float64."""
+        box_widths = np.empty(self._blocks.shape)
+        for j, (column, nominal) in enumerate(
+            zip(self.schema.columns, self.is_nominal, strict=True)
+        ):
+            widths = column.widths
+            words, position = np.unique(self._blocks[:, j], return_inverse=True)
+            sums = [widths[list(block_codes(nominal, int(word)))].sum() for word in words]
+            box_widths[:, j] = np.array(sums)[position]
+        return box_widths
+
+    @cached_property
+    def log_volumes(self) -> NDArray[np.float64]:
+        """Log volume of every node, nats, (n_nodes,) float64."""
+        volumes: NDArray[np.float64] = np.log(self.box_widths).sum(axis=1)
+        return volumes
+
+    @cached_property
+    def log_densities(self) -> NDArray[np.float64]:
+        """Log of probability over volume at every node, nats; -inf where the probability is 0.
+
+        That is the average density over the node: everywhere in a uniform leaf, but not elsewhere.
+        """
+        with np.errstate(divide="ignore"):
+            log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
+        return log_densities
+
+    @property
+    def relative_densities(self) -> NDArray[np.float64]:
+        """Average density of every node as a multiple of the uniform density on the domain."""
+        relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_volumes[0])
+        return relative
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return self.tree.n_leaves
+
+    @property
+    def depth(self) -> int:
+        """Splits on the longest path."""
+        return self.tree.depth
+
+    @cached_property
+    def leaf_rows(self) -> NDArray[np.int64]:
+        """Which of the leaves each node is, from the left; -1 for inner nodes."""
+        rows = np.full(self.tree.n_nodes, -1, np.int64)
+        rows[self.tree.leaves] = np.arange(self.n_leaves)
+        return rows
+
+    def level_shares(self, leaf: int, column: int) -> NDArray[np.float64]:
+        """Return the probability, inside a leaf, of each of a column's codes in `boxes`."""
+        codes = list(self.boxes[leaf][column])
+        if self.level_probabilities is None:
+            widths = self.schema.columns[column].widths[codes]
+            by_width: NDArray[np.float64] = widths / widths.sum()
+            return by_width
+        levels = self._level_starts[column] + np.array(codes)
+        shares: NDArray[np.float64] = self.level_probabilities[self.leaf_rows[leaf], levels]
+        return shares
+
+    @cached_property
+    def _level_starts(self) -> NDArray[np.int64]:
+        return level_starts(self.schema)
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def branch_words(self, node: int) -> str:
+        """Return what leads to a node from its parent, such as "class is crew, 3rd"."""
+        column = int(self.tree.feature[self.tree.parent[node]])
+        return self.schema.columns[column].condition_words(self._branch_codes(node))
+
+    def rule_words(self, node: int) -> str:
+        """Return all conditions on a node, such as "sex is male and class is crew, 3rd"."""
+        conditions = []
+        for j, (column, codes) in enumerate(
+            zip(self.schema.columns, self.boxes[node], strict=True)
+        ):
+            if codes != self.boxes[0][j]:
+                conditions.append(column.condition_words(codes))
+        return " and ".join(conditions) if conditions else "any row"
+
+    def evidence_words(self) -> str:
+        """Return what the density was conditioned on; empty if on nothing."""
+        return evidence_words(self.schema, self.evidence)
+
+    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
+        """Return the rule of the leaf that holds a row and what is known of that leaf, in words.
+
+        A row with missing cells that could be in several leaves gets one line for each. Of an
+        independent leaf the density is the average over it, followed by levels that rows there
+        mostly have (see `standouts`) and those of this row that they rarely have.
+        """
+        codes = self.schema.encode_row(row)
+        check_agrees(self.schema, self.evidence, codes)
+        return "\n".join(self._leaf_words(leaf, codes) for leaf in self._leaves_for(codes))
+
+    def standouts(self, leaf: int) -> list[Standout]:
+        """Return the levels that stand out inside a leaf, the most telling first.
+
+        Nothing for a uniform leaf; see `bayescascade.methods.cascades.standouts` for the rule.
+        """
+        return [] if self.level_probabilities is None else frequent_levels(self, leaf)
+
+    def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
+        is_uniform = self.level_probabilities is None
+        told = density_text(
+            self.counts[leaf],
+            self.counts[0],
+            self.probabilities[leaf],
+            self.log_densities[leaf],
+            self.relative_densities[leaf],
+            is_average=not is_uniform,
+        )
+        words = f"{self.rule_words(leaf)}: {told}"
+        if is_uniform:
+            return words
+        for how, standouts in (
+            ("mostly", self.standouts(leaf)),
+            ("rarely", rare_levels(self, leaf, codes)),
+        ):
+            told = " and ".join(one.words(self.schema) for one in standouts[:_MOST_TOLD])
+            words += f"; {how} {told}" if told else ""
+        return words
+
+    # -- densities and draws -----------------------------------------------------------------------
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
+
+        Cells coded -1 are missing and integrated out, so the result is then the density of the
+        cells that are there. Rows outside the domain get -inf.
+        """
+        with np.errstate(divide="ignore"):
+            log_probabilities = np.log(self.probabilities)
+            log_levels = (
+                None if self.level_probabilities is None else np.log(self.level_probabilities)
+            )
+        return self.score_codes_given(codes, log_probabilities, log_levels)
+
+    def score_codes_given(
+        self,
+        codes: NDArray[np.int32],
+        log_probabilities: NDArray[np.float64],
+        log_level_probabilities: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64]:
+        """Return what `score_codes` does, for other probabilities of the same leaves.
+
+        Parameters
+        ----------
+        codes : (p, n_rows) int32
+        log_probabilities : (n_nodes,) float64
+            Of the leaves; those of inner nodes are of no effect.
+        log_level_probabilities : (n_leaves, L) float64 or None
+            As `level_probabilities`, None exactly if those are.
+        """
+        from bayescascade.methods.cascades import kernels
+
+        first, following = self._links
+        if log_level_probabilities is None:
+            log_weights = log_probabilities - self.log_volumes
+            log_levels = np.empty((0, 0))
+        else:
+            log_weights = log_probabilities
+            log_levels = log_level_probabilities - self._log_level_widths
+        out = np.empty(codes.shape[1])
+        kernels.score_rows(
+            np.ascontiguousarray(codes, np.int32),
+            np.array(self.is_nominal, np.bool_),
+            self.tree.feature.astype(np.int64),
+            first,
+            following,
+            self.tree.block.copy(),
+            self.box_widths,
+            log_weights,
+            self.leaf_rows,
+            self._level_starts,
+            log_levels,
+            np.empty(self.tree.n_nodes + 1, np.int64),
+            out,
+        )
+        out[~agrees(self.evidence, codes)] = -np.inf
+        return out
+
+    @cached_property
+    def _links(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First child and next sibling of every node, -1 for none, each (n_nodes,) int64."""
+        first = np.full(self.tree.n_nodes, -1, np.int64)
+        following = np.full(self.tree.n_nodes, -1, np.int64)
+        for node in range(self.tree.n_nodes):
+            children = self.tree.children(node)
+            first[node] = children[0] if children else -1
+            following[children[:-1]] = children[1:]
+        return first, following
+
+    @cached_property
+    def _log_level_widths(self) -> NDArray[np.float64]:
+        widths = np.concatenate([column.widths for column in self.schema.columns])
+        log_widths: NDArray[np.float64] = np.log(widths)
+        return log_widths
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (p, n) codes: a leaf by its probability, then every column within the leaf."""
+        leaves = self.tree.leaves
+        shares = self.probabilities[leaves]
+        chosen = rng.choice(leaves, size=n, p=shares / shares.sum())
+        codes = np.empty((self.schema.n_columns, n), np.int32)
+        for leaf in np.unique(chosen):
+            inside = np.flatnonzero(chosen == leaf)
+            for j, left in enumerate(self.boxes[leaf]):
+                shares = self.level_shares(leaf, j)
+                codes[j, inside] = rng.choice(left, size=inside.size, p=shares)
+        return codes
+
+    def condition(self, evidence: Mapping[str, object]) -> "DensityTree":
+        """Return the density given evidence, as a tree over what the evidence leaves open.
+
+        Parameters
+        ----------
+        evidence : mapping of str to level, list of levels or pair of bin edges
+            Such as ``{"sex": "male", "class": ["1st", "2nd"]}``.
+
+        Returns
+        -------
+        DensityTree
+            Splits that the evidence decides are gone. A leaf that the evidence cuts keeps the share
+            of its volume, or of its level probabilities, that is left; `counts` are then expected.
+
+        Raises
+        ------
+        DataError
+            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
+            if levels of an ordered column are not neighbors.
+        """
+        known = narrow_evidence(self.schema, self.evidence, evidence)
+        left = restricted(self, known)
+        probability = float(left.probabilities[0])
+        check_possible(evidence, probability)
+        return DensityTree(
+            self.schema,
+            left.tree,
+            left.counts,
+            left.probabilities / probability,
+            known,
+            self.evidence_probability * probability,
+            left.level_probabilities,
+        )
+
+    # -- as plain data -----------------------------------------------------------------------------
+
+    def to_dict(self, node: int = 0) -> dict[str, Any]:
+        """Return the tree as nested plain data.
+
+        Inner nodes are ``{"feature": name, "branches": [{"levels": [...], "child": {...}}, ...]}``
+        (continuous: ``"interval": [low, high]`` for ``levels``; a missing level is None, or
+        ``"missing": True`` beside an interval), leaves
+        ``{"count": n, "volume": v, "probability": p, "density": p / v}``. A volume beyond the
+        largest float, 1.8e308, is infinite. Independent leaves also have every level left of every
+        column: ``"levels": {name: [{"levels": [level], "probability": q}, ...], ...}``.
+        """
+        children = self.tree.children(node)
+        if not children:
+            with np.errstate(over="ignore"):  # over a thousand binary columns
+                volume = float(np.exp(self.log_volumes[node]))
+            leaf: dict[str, Any] = {
+                "count": float(self.counts[node]),
+                "volume": volume,
+                "probability": float(self.probabilities[node]),
+                "density": float(np.exp(self.log_densities[node])),
+            }
+            if self.level_probabilities is not None:
+                leaf["levels"] = self._levels_dict(node)
+            return leaf
+        name = self.schema.columns[self.tree.feature[node]].name
+        branches = [{**self._branch_dict(c), "child": self.to_dict(c)} for c in children]
+        return {"feature": name, "branches": branches}
+
+    def __str__(self) -> str:
+        from bayescascade.model.page import tree_text
+
+        return tree_text(self)
+
+    def _branch_codes(self, node: int) -> tuple[int, ...]:
+        column = int(self.tree.feature[self.tree.parent[node]])
+        return block_codes(self.is_nominal[column], int(self.tree.block[node]))
+
+    def _branch_dict(self, node: int) -> dict[str, Any]:
+        column = self.schema.columns[self.tree.feature[self.tree.parent[node]]]
+        return _codes_dict(column, list(self._branch_codes(node)))
+
+    def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:
+        return {
+            column.name: [
+                {**_codes_dict(column, [code]), "probability": share}
+                for code, share in zip(
+                    self.boxes[leaf][j], self.level_shares(leaf, j).tolist(), strict=True
+                )
+            ]
+            for j, column in enumerate(self.schema.columns)
+        }
+
+    def _leaves_for(self, codes: NDArray[np.int32]) -> Iterator[int]:
+        """Yield the leaves that a coded row may be in, left to right."""
+        for leaf in self.tree.leaves:
+            box = self.boxes[leaf]
+            if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
+                yield int(leaf)
+
+
+def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
+    """Return codes of a column, ascending, as plain data; see `DensityTree.to_dict`."""
+    missing = column.has_missing_level and codes[-1] == column.n_levels - 1
+    if column.kind != "continuous":
+        levels = [column.levels[code] for code in codes[: len(codes) - missing]]
+        return {"levels": [*levels, None] if missing else levels}
+    bins = codes[: len(codes) - missing]
+    interval = [column.edges[bins[0]], column.edges[bins[-1] + 1]] if bins else None
+    return {"interval": interval, "missing": True} if missing else {"interval": interval}

@@ -1,0 +1,254 @@
+"""The estimators: `LeafCascade`, the thesis's Model I, and `BranchCascade`, its Model II.
+
+Goh (2018), section 3.2; `models` has the formulas. Where that is cheap, fitting goes through all
+trees at once; else it anneals for the most probable tree and runs Metropolis-Hastings chains from
+where the annealing chains ended, for how sure one can be. What they share is in `base`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import samplers
+from bayescascade.base.constructor import store_parameters
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.base import Cascade
+from bayescascade.methods.cascades.models import BranchModel, CascadeModel, LeafModel
+from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.model.estimator import Continuous, Names, Ordinal
+from bayescascade.model.search import Seed
+
+__all__ = ["BranchCascade", "LeafCascade"]
+
+
+class LeafCascade(Cascade):
+    """Density tree with a Poisson prior on its number of leaves (Goh 2018, Model I).
+
+    Parameters
+    ----------
+    expected_leaves : float > 0
+        Mean of the Poisson.
+    concentration : float > 0
+        Dirichlet parameter of every leaf: as if that many rows had been seen in each.
+    max_branches : int >= 2 or None
+        Most branches of a split; None for as many as there are levels.
+    max_leaves : int >= 1 or None
+        Most leaves of a tree. None: any number; an exact search then goes on to trees of so many
+        leaves that more are most improbable.
+    partitions : {"subsets", "levels"}
+        A split shares out a column's remaining levels in any groups (ordered columns: of
+        neighbors), or sends each its own way, whatever `max_branches` says. The latter makes far
+        fewer trees, so that far larger tables are searched exactly.
+    leaf : {"uniform", "independent"}
+        Inside a leaf all rows are equally probable, or each column follows a distribution of its
+        own, independent of the others.
+    leaf_concentration : float > 0
+        Dirichlet parameter of every level of a column inside an independent leaf.
+    density : {"posterior_mean", "empirical"}
+        Probability of a leaf: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
+        an empty leaf.
+    predictive : {"map", "average"}
+        Score and draw from the most probable tree, or from the average over the posterior: after an
+        exact search rows are scored by the average over all trees, else over the draws.
+    search : {"auto", "exact", "anneal+metropolis", "anneal", "metropolis", "tempering"}
+        "exact" goes through all trees at once, by dynamic programming over the boxes that splits
+        can make: the tree is then provably the most probable, and draws are independent.
+        "anneal+metropolis" anneals for the best tree and samples from there; the others only
+        anneal, or only sample, by plain chains or by replica exchange. "auto" is exact where that
+        takes seconds and fits `memory_limit`, else "anneal+metropolis"; the summary says which.
+    n_steps : int >= 1 or None
+        Proposals per chain in each of annealing and sampling; a quarter of the sampling is
+        discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
+        and for more than 40,000 rows fewer again, so that the work stays about the same.
+    n_chains : int >= 1
+        Independent chains; of an exact search's draws, as many parts.
+    memory_limit : float > 0
+        Gigabytes that an exact search may take.
+    start : {"random", "greedy"}
+        Each chain starts from a small random tree of its own, or all from the density estimation
+        tree (`bayescascade.DensityEstimationTree`).
+    n_jobs : int or None
+        Chains run in parallel, as joblib counts workers; the result does not depend on it.
+    random_state : int, SeedSequence, Generator or None
+        Seed of everything random.
+    columns, drop, nominal, ordinal, continuous, missing
+        Which columns to use and how to read them; see `bayescascade.data.table.Table`.
+    checkpoint : path, optional
+        File to save the run to every few seconds, so that it can go on after a crash.
+    resume : bool
+        Go on with the run in `checkpoint`; the result is that of a run never interrupted.
+    progress : callable, optional
+        Called with a `samplers.Progress` about twice a second.
+
+    Attributes
+    ----------
+    tree_ : DensityTree
+        The most probable tree found.
+    log_posterior_ : float
+        Its log posterior density, nats, unnormalized.
+    posterior_ : LeafPosterior
+        The posterior; not there in a model read from a file, which holds no data.
+    run_ : PosteriorRun
+        Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
+    exact_ : ExactPosterior
+        After an exact search: evidence, probabilities of leaf counts and splits, independent draws,
+        densities averaged over all trees; see `methods.cascades.exact`. Not in a loaded model.
+    summary_ : FitSummary
+        What is printed and saved: data, convergence, posterior of the leaf count and columns.
+    schema_ : Schema
+        Columns and levels.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array of str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayescascade import LeafCascade
+    >>> frame = pd.DataFrame({"sky": ["grey"] * 30 + ["blue"] * 10, "wind": ["yes", "no"] * 20})
+    >>> model = LeafCascade(expected_leaves=2, n_steps=2000, random_state=0).fit(frame)
+    >>> model.tree_.n_leaves
+    2
+    >>> model.explain({"sky": "grey", "wind": "no"})
+    'sky is grey: 30 of 40 rows, probability 0.7273, density 0.3636, 1.45 x uniform'
+    """
+
+    model_name: ClassVar[str] = "leaf"
+
+    expected_leaves: float
+    max_leaves: int | None
+
+    def __init__(
+        self,
+        expected_leaves: float = 8.0,
+        concentration: float = 2.0,
+        max_branches: int | None = 2,
+        *,
+        max_leaves: int | None = None,
+        partitions: str = "subsets",
+        leaf: str = "uniform",
+        leaf_concentration: float = 1.0,
+        density: str = "posterior_mean",
+        predictive: str = "map",
+        search: str = "auto",
+        n_steps: int | None = None,
+        n_chains: int = 4,
+        n_jobs: int | None = 1,
+        random_state: Seed = None,
+        columns: Names = None,
+        drop: Names = None,
+        nominal: Names = None,
+        ordinal: Ordinal = None,
+        continuous: Continuous = None,
+        missing: str = "error",
+        memory_limit: float = 2.0,
+        start: str = "random",
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Callable[[samplers.Progress], object] | None = None,
+    ) -> None:
+        store_parameters(self, locals())
+
+    def _make_posterior(self, table: Table) -> CascadePosterior:
+        return LeafPosterior(
+            table,
+            self.expected_leaves,
+            self.concentration,
+            self.max_branches,
+            max_leaves=self.max_leaves,
+            partitions=self.partitions,
+            leaf=self.leaf,
+            leaf_concentration=self.leaf_concentration,
+        )
+
+    def _model(self) -> CascadeModel:
+        return LeafModel(
+            self.expected_leaves,
+            self.concentration,
+            self.max_leaves,
+            self.leaf,
+            self.leaf_concentration,
+        )
+
+
+class BranchCascade(Cascade):
+    """Density tree with a Poisson prior on the branches of every node (Goh 2018, Model II).
+
+    Parameters
+    ----------
+    expected_branches : float > 0
+        Mean of the Poisson.
+    feature_inclusion : float in (0, 1) or None
+        Probability that a column is used at all, the thesis's optional upper level; None for none.
+    concentration : float > 0
+        Dirichlet parameter of every branch.
+    max_branches : int >= 2 or None
+        Most branches of a split; None for as many as there are levels.
+    partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
+random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, start, \
+checkpoint, resume, progress
+        As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
+        `feature_inclusion` only tables of few columns are searched exactly.
+
+    Attributes
+    ----------
+    tree_, log_posterior_, posterior_, run_, exact_, summary_, schema_, n_features_in_, \
+feature_names_in_
+        As in `LeafCascade`.
+    """
+
+    model_name: ClassVar[str] = "branch"
+
+    expected_branches: float
+    feature_inclusion: float | None
+
+    def __init__(
+        self,
+        expected_branches: float = 2.0,
+        concentration: float = 2.0,
+        max_branches: int | None = None,
+        *,
+        feature_inclusion: float | None = None,
+        partitions: str = "subsets",
+        leaf: str = "uniform",
+        leaf_concentration: float = 1.0,
+        density: str = "posterior_mean",
+        predictive: str = "map",
+        search: str = "auto",
+        n_steps: int | None = None,
+        n_chains: int = 4,
+        n_jobs: int | None = 1,
+        random_state: Seed = None,
+        columns: Names = None,
+        drop: Names = None,
+        nominal: Names = None,
+        ordinal: Ordinal = None,
+        continuous: Continuous = None,
+        missing: str = "error",
+        memory_limit: float = 2.0,
+        start: str = "random",
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Callable[[samplers.Progress], object] | None = None,
+    ) -> None:
+        store_parameters(self, locals())
+
+    def _make_posterior(self, table: Table) -> CascadePosterior:
+        return BranchPosterior(
+            table,
+            self.expected_branches,
+            self.concentration,
+            self.max_branches,
+            self.feature_inclusion,
+            partitions=self.partitions,
+            leaf=self.leaf,
+            leaf_concentration=self.leaf_concentration,
+        )
+
+    def _model(self) -> CascadeModel:
+        return BranchModel(
+            self.expected_branches,
+            self.concentration,
+            self.feature_inclusion,
+            self.leaf,
+            self.leaf_concentration,
+        )

@@ -1,0 +1,12 @@
+"""Exact posteriors of cascades: one recursion over boxes sums over every tree there is.
+
+A box is what splits leave of every column. The sum over all trees below a box is its worth as a
+leaf, plus, for every split, what the split is worth times the sums of its branches' boxes; boxes
+that several orders of splitting lead to are evaluated once. The sum over the whole table's trees
+is the evidence; its maximum the most probable tree; walking down in proportion draws trees.
+"""
+
+from bayescascade.methods.cascades.exact.cost import ExactCost
+from bayescascade.methods.cascades.exact.posterior import ExactPosterior, SplitProbabilities, solve
+
+__all__ = ["ExactCost", "ExactPosterior", "SplitProbabilities", "solve"]

@@ -1,0 +1,182 @@
+"""What an exact solution takes, told before it starts, and what would fit if it does not."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import log10
+from typing import TYPE_CHECKING
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact.kernels import UNION
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.models import LeafModel
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["ExactCost", "check_fits", "first_cap", "number_of_cells"]
+
+_FEWEST_LEAVES = 12
+_LARGEST_CAP = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCost:
+    """The size of an exact solution, known without starting it.
+
+    Parameters
+    ----------
+    n_boxes : int
+        Boxes to be evaluated.
+    n_terms : int
+        Work of one pass over the boxes, at most: a term is a pair of parts that a split makes, or
+        as much time, about 25 ns of one core. Solving takes two passes.
+    memory_bytes : int
+        Bytes of all arrays.
+    max_leaves : int or None
+        Most leaves of a tree; None without a bound.
+    """
+
+    n_boxes: int
+    n_terms: int
+    memory_bytes: int
+    max_leaves: int | None
+
+    @classmethod
+    def of(cls, posterior: "CascadePosterior", max_leaves: int | None = None) -> "ExactCost":
+        """Return what solving takes, in milliseconds for any table.
+
+        Parameters
+        ----------
+        posterior : CascadePosterior
+        max_leaves : int >= 1 or None
+            As of `solve`; where that would choose a bound, the first it would try.
+        """
+        return cls.of_plan(Plan.of(posterior, first_cap(posterior, max_leaves)))
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> "ExactCost":
+        """Return what carrying out a plan takes."""
+        return cls(
+            n_boxes=plan.count_index().n_entries,
+            n_terms=plan.n_terms,
+            memory_bytes=plan.memory_bytes,
+            max_leaves=plan.max_leaves if plan.shift == 1 else None,
+        )
+
+    def fits(self, memory_limit: float, work_limit: float) -> bool:
+        """Whether it takes no more than `memory_limit` bytes and `work_limit` terms."""
+        return self.memory_bytes <= memory_limit and self.n_terms <= work_limit
+
+    def words(self) -> str:
+        """Return such as "4,782,969 boxes, 77 MB, about 1.2e8 terms"."""
+        return (
+            f"{_count_words(self.n_boxes)} boxes, {_byte_words(self.memory_bytes)}, "
+            f"about {_power_words(self.n_terms)} terms"
+        )
+
+
+def first_cap(posterior: "CascadePosterior", max_leaves: int | None) -> int | None:
+    """Return the bound on leaves that solving starts with; None for the branch model."""
+    model = posterior.model
+    if not isinstance(model, LeafModel):
+        return None
+    cap = model.max_leaves or max_leaves
+    if cap is None:
+        cap = max(_FEWEST_LEAVES, int(2 * model.expected_leaves))
+    return min(cap, number_of_cells(posterior))
+
+
+def number_of_cells(posterior: "CascadePosterior") -> int:
+    """Return the number of cells of a table: no tree has more leaves."""
+    cells = 1
+    for q in posterior.schema.n_levels:
+        cells *= int(q)
+    return cells
+
+
+def check_fits(
+    posterior: "CascadePosterior", plan: Plan, memory_limit: float, work_limit: float
+) -> ExactCost:
+    """Return what a plan takes.
+
+    Raises
+    ------
+    TooLargeError
+        If it does not fit; the message says what would.
+    """
+    cost = ExactCost.of_plan(plan)
+    if cost.fits(memory_limit, work_limit):
+        return cost
+
+    def fits(smaller: Plan) -> bool:
+        return ExactCost.of_plan(smaller).fits(memory_limit, work_limit)
+
+    limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
+    would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing"
+    why = ""
+    if plan.shift == UNION:
+        why = " (feature_inclusion ties all splits together: a sum for every set of columns)"
+    raise TooLargeError(
+        f"an exact solution must fit {limits}, got {cost.words()}{why}; what fits: {would}",
+        cost.words(),
+    )
+
+
+def _what_fits(
+    posterior: "CascadePosterior", plan: Plan, fits: Callable[[Plan], bool]
+) -> Iterator[str]:
+    """Yield, in words, smaller problems that fit."""
+    if plan.shift == 1:
+        k = _largest(lambda k: fits(replace(plan, max_leaves=k)), plan.max_leaves - 1)
+        if k > 1:
+            yield f"max_leaves={k}"
+    if plan.shift == UNION and fits(replace(plan, shift=0)):
+        yield "feature_inclusion=None"
+    by_levels = replace(plan, partitions="levels").with_columns(
+        plan.columns, plan.n_levels, plan.is_nominal
+    )
+    if plan.partitions != "levels" and max(plan.n_levels) > 2 and fits(by_levels):
+        yield 'partitions="levels"'
+    widest = sorted(range(len(plan.columns)), key=lambda i: -plan.n_levels[i])
+
+    def with_narrowest(n_kept: int) -> Plan:
+        kept = sorted(widest[len(widest) - n_kept :])
+        return plan.with_columns(
+            [plan.columns[i] for i in kept],
+            [plan.n_levels[i] for i in kept],
+            [plan.is_nominal[i] for i in kept],
+        )
+
+    n_kept = _largest(lambda n: fits(with_narrowest(n)), len(widest) - 1)
+    if n_kept > 0:
+        names = posterior.schema.names
+        dropped = [names[plan.columns[i]] for i in widest[: len(widest) - n_kept]]
+        listed = ", ".join(dropped[:5]) + (", ..." if len(dropped) > 5 else "")
+        yield f"{n_kept} of {len(widest)} columns, without {listed}"
+
+
+def _largest(fits: Callable[[int], bool], highest: int) -> int:
+    """Return the largest number up to `highest` that fits, 0 if none; larger ones never do."""
+    low, high = 0, highest
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def _count_words(n: int) -> str:
+    return f"{n:,}" if n < 10**15 else _power_words(n)
+
+
+def _power_words(n: int) -> str:
+    """Return such as "1.2e8", of integers of any size."""
+    power = int(log10(max(n, 1)))
+    return f"{10 ** (log10(max(n, 1)) - power):.1f}e{power}" if n >= 10_000 else f"{n:,}"
+
+
+def _byte_words(n: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n = n / 1000 if n < 1e15 else int(n) // 1000  # integers may be beyond any float
+    return f"{_power_words(int(n))} TB"

@@ -1,0 +1,290 @@
+"""The recursion over boxes: rows in each, then the sum over all trees of each."""
+
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.cascades.exact.kernels.layout import (
+    UNION,
+    Array,
+    IndexArrays,
+    LatticeArrays,
+    Scaled,
+    TermArrays,
+    Work,
+)
+from bayescascade.methods.cascades.exact.kernels.lines import (
+    find_children,
+    find_line,
+    find_shape,
+    first_line,
+    next_line,
+)
+from bayescascade.methods.cascades.exact.kernels.scaled import ZERO, added, from_log, normalized
+from bayescascade.methods.cascades.exact.kernels.sums import (
+    add_scaled,
+    all_sums,
+    block_sums,
+    level_products,
+    pair_sum,
+    row_of,
+)
+from bayescascade.methods.cascades.exact.kernels.terms import log_leaf, write_factors
+
+__all__ = ["add_column", "can_split", "count_boxes", "count_rows", "evaluate_boxes", "is_grouped"]
+
+
+@kernel
+def count_rows(
+    lattice: LatticeArrays,
+    index: IndexArrays,
+    row_codes: Array,
+    weights: Array,
+    subsets: Array,
+    counts: Array,
+) -> None:
+    """Add every row to the boxes that keep one level of some columns, and all of the others.
+
+    row_codes (N, p) integers, columns in the lattice's order; weights (N,) float64; subsets
+    (S, p) bool: the columns narrowed; counts: of all boxes.
+    """
+    for s in range(subsets.shape[0]):
+        for row in range(row_codes.shape[0]):
+            at = 0
+            cost = 0
+            for j in range(row_codes.shape[1]):
+                block = lattice.starts[j + 1] - lattice.starts[j] - 1
+                step = index.step[j, cost]
+                if subsets[s, j]:
+                    block = lattice.single[lattice.level_start[j] + row_codes[row, j]]
+                    cost += lattice.costs[j]
+                at += (block - index.lowest[j]) * step
+            counts[at] += weights[row]
+
+
+@kernel
+def count_boxes(
+    lattice: LatticeArrays,
+    index: IndexArrays,
+    is_open: Array,
+    counts: Array,
+    work: Work,
+    is_first: bool,
+    n_lines: int,
+) -> bool:
+    """Count the rows of the boxes of some lines; whether lines are left.
+
+    A box holds what two boxes hold that share out one column of it; only where those have no
+    entries must it be counted already, by `count_rows`.
+    """
+    if is_first:
+        first_line(lattice, index, is_open, work)
+    last = work.digits.shape[0] - 1
+    for _ in range(n_lines):
+        find_children(lattice, index, work, work.count_base, work.count_stride, work.count_step)
+        digit = index.lowest[last]
+        if index.step[last, work.cost[last]] == 0:
+            digit = lattice.starts[last + 1] - lattice.starts[last] - 1
+        for block in range(digit, lattice.starts[last + 1] - lattice.starts[last]):
+            own = work.count_base[last] + block * work.count_stride[last]
+            for back in range(last + 1):
+                j = last - back
+                kept = block if j == last else work.digits[j]
+                if _has_children(lattice, index, work, j, kept, block):
+                    base = work.count_base[j] + block * work.count_step[j]
+                    counts[own] = _shared_out(lattice, counts, j, kept, base, work.count_stride[j])
+                    break
+        if not next_line(lattice, index, is_open, work):
+            return False
+    return True
+
+
+@inner_kernel
+def _has_children(lattice, index, work, j, kept, block):
+    """Whether the boxes that keep less of column j have entries."""
+    last = work.digits.shape[0] - 1
+    if lattice.sizes[lattice.starts[j] + kept] < 2:
+        return False
+    cost = work.cost[last]
+    if j == last or block < lattice.starts[last + 1] - lattice.starts[last] - 1:
+        cost += lattice.costs[last]
+    if j < last and kept == lattice.starts[j + 1] - lattice.starts[j] - 1:
+        cost += lattice.costs[j]
+    return cost < index.size.shape[0] and index.size[cost] > 0
+
+
+@inner_kernel
+def _shared_out(lattice, counts, j, kept, base, stride):
+    """Sum the counts of boxes that share out a block of column j."""
+    if lattice.by_levels:
+        total = 0.0
+        for level in range(lattice.level_start[j], lattice.level_start[j + 1]):
+            total += counts[base + lattice.single[level] * stride]
+        return total
+    pair = lattice.pair_start[lattice.starts[j] + kept]
+    return counts[base + lattice.first[pair] * stride] + counts[base + lattice.rest[pair] * stride]
+
+
+@kernel
+def evaluate_boxes(
+    lattice: LatticeArrays,
+    index: IndexArrays,
+    is_open: Array,
+    terms: TermArrays,
+    counts_index: IndexArrays,
+    counts: Array,
+    values: Scaled,
+    shapes_index: IndexArrays,
+    shapes: Scaled,
+    work: Work,
+    maximize: bool,
+    is_first: bool,
+    n_lines: int,
+) -> bool:
+    """Evaluate the open boxes of some lines, in order; whether lines are left.
+
+    A box's entries: the sum (or largest) over all trees below it of what they are worth, one entry
+    for each number of leaves, set of columns used, or one in all; see `TermArrays.shift`. Boxes
+    without rows are copied from those of their shape if `shapes` has any.
+    """
+    if is_first:
+        first_line(lattice, index, is_open, work)
+    last = work.digits.shape[0] - 1
+    start, stop = lattice.starts[last], lattice.starts[last + 1]
+    grouped = is_grouped(lattice, terms, last)
+    has_shapes = shapes.mantissa.shape[0] > 0
+    for _ in range(n_lines):
+        find_children(lattice, index, work, work.base, work.stride, work.step)
+        if terms.independent:
+            find_children(
+                lattice, counts_index, work, work.count_base, work.count_stride, work.count_step
+            )
+        else:
+            find_line(counts_index, work, work.count_base, work.count_stride)
+        log_volume = 0.0
+        shape, shape_step = 0, 0
+        for j in range(last):
+            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j]]
+        if has_shapes:
+            shape, shape_step = find_shape(lattice, shapes_index, work)
+        lowest = index.lowest[last] if work.stride[last] > 0 else stop - start - 1
+        for block in range(lowest, stop - start):
+            cost = work.cost[last] + (lattice.costs[last] if block < stop - start - 1 else 0)
+            limit = index.size[min(cost, index.size.shape[0] - 1)]
+            if grouped:
+                block_sums(
+                    lattice, terms, values, work, last, block, work.base[last],
+                    work.stride[last], limit, maximize, 0,
+                )  # fmt: skip
+            if not is_open[start + block]:
+                continue
+            own = work.base[last] + block * work.stride[last]
+            count = counts[work.count_base[last] + block * work.count_stride[last]]
+            if count == 0.0 and has_shapes:
+                source = shape + lattice.shape[start + block] * shape_step
+                for k in range(limit):
+                    values.mantissa[own + k] = shapes.mantissa[source + k]
+                    values.exponent[own + k] = shapes.exponent[source + k]
+                continue
+            work.digits[last] = block
+            leaf = log_leaf(
+                lattice, terms, counts, work, count, log_volume + lattice.log_width[start + block]
+            )
+            if terms.shift == 0:
+                _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize)
+            else:
+                _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximize)
+        if not next_line(lattice, index, is_open, work):
+            return False
+    return True
+
+
+@inner_kernel
+def is_grouped(lattice, terms, j):
+    """Whether a column's levels can be split into more than two blocks of several levels."""
+    n_levels = lattice.level_start[j + 1] - lattice.level_start[j]
+    return terms.most > 2 and n_levels > 2 and lattice.splits[j] and not lattice.by_levels
+
+
+@inner_kernel
+def _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize):
+    """Write the one entry of the box of `work.digits` to values[own]."""
+    last = work.digits.shape[0] - 1
+    digit = work.digits[last]
+    widest = 0
+    for j in range(last + 1):
+        if lattice.splits[j]:
+            widest = max(widest, lattice.sizes[lattice.starts[j] + work.digits[j]])
+    work.total[0], work.total_exponent[0] = from_log(leaf)
+    write_factors(terms, work, count, widest)
+    mantissa, exponent = 0.0, ZERO
+    for j in range(last + 1):
+        block = lattice.starts[j] + work.digits[j]
+        size = lattice.sizes[block]
+        if size < 2 or not lattice.splits[j]:
+            continue
+        base = work.base[j] + digit * work.step[j]
+        if size == 2 or terms.most == 2:
+            mantissa, exponent = pair_sum(
+                lattice, values, block, base, work.stride[j], maximize, mantissa, exponent
+            )
+        else:
+            add_column(lattice, terms, values, work, j, base, 1, maximize)
+    if mantissa > 0.0:
+        mantissa, exponent = normalized(mantissa, exponent)
+        mantissa, exponent = added(
+            work.total[0], work.total_exponent[0],
+            mantissa * work.factor[2], exponent + work.factor_exponent[2], maximize,
+        )  # fmt: skip
+    else:
+        mantissa, exponent = work.total[0], work.total_exponent[0]
+    values.mantissa[own], values.exponent[own] = normalized(mantissa, exponent)
+
+
+@inner_kernel
+def _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximize):
+    """Write the entries of the box of `work.digits` to values[own : own + limit]."""
+    last = work.digits.shape[0] - 1
+    digit = work.digits[last]
+    for k in range(limit):
+        work.total[k] = 0.0
+        work.total_exponent[k] = ZERO
+    work.total[0], work.total_exponent[0] = from_log(leaf)
+    if terms.is_branch:
+        write_factors(terms, work, count, work.factor.shape[0] - 1)
+    for j in range(last + 1):
+        if lattice.splits[j] and can_split(lattice, terms, j, work.digits[j], limit):
+            base = work.base[j] + digit * work.step[j]
+            add_column(lattice, terms, values, work, j, base, limit, maximize)
+    for k in range(limit):
+        values.mantissa[own + k], values.exponent[own + k] = normalized(
+            work.total[k], work.total_exponent[k]
+        )
+
+
+@inner_kernel
+def add_column(lattice, terms, values, work, j, base, limit, maximize):
+    """Add the splits of one column to the box's entries."""
+    block = work.digits[j]
+    size = lattice.sizes[lattice.starts[j] + block]
+    bit = 1 << j if terms.shift == UNION else 0
+    fewest, most, region = 2, min(terms.most, size), work.side[0]
+    if lattice.by_levels:
+        level_products(lattice, terms, values, work, j, base, work.stride[j], limit, maximize)
+        fewest, most, block = size, size, 0
+    elif j == work.digits.shape[0] - 1 and is_grouped(lattice, terms, j):
+        region = 0  # where they are since the line came to this block
+    else:
+        all_sums(
+            lattice, terms, values, work, j, block, base, work.stride[j], limit, maximize, region
+        )
+    for b in range(fewest, most + 1):
+        at = row_of(terms, work, region, block, b)
+        add_scaled(terms, work, at, b, limit, bit, maximize)
+
+
+@inner_kernel
+def can_split(lattice, terms, j, kept, limit):
+    """Whether a tree below a box of at most `limit` entries can split column j."""
+    whole = lattice.starts[j + 1] - lattice.starts[j] - 1
+    n_levels = lattice.level_start[j + 1] - lattice.level_start[j]
+    if lattice.by_levels:
+        return kept == whole and n_levels > 1 and (terms.shift != 1 or limit >= n_levels)
+    return lattice.sizes[lattice.starts[j] + kept] > 1 and (terms.shift != 1 or limit > 1)

@@ -1,0 +1,305 @@
+"""What an exact solution would do: its boxes, entries and work, by arithmetic alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescascade.methods.cascades.exact.index import Index
+from bayescascade.methods.cascades.exact.kernels import UNION
+from bayescascade.methods.cascades.models import BranchModel
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["Plan"]
+
+_WORK = (4, 8)  # pairs that a box takes as long as, and products of entries as long as a pair
+_LARGEST_TABLE = 1 << 22  # entries of a table of log gamma functions, 32 MB
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The boxes of a problem and how their entries join.
+
+    Parameters
+    ----------
+    columns : (p,) tuple of int
+        The posterior's columns, in the lattice's order: the one whose partitions are dearest last.
+    n_levels : (p,) tuple of int
+        Levels of those columns.
+    is_nominal : (p,) tuple of bool
+    partitions : {"subsets", "levels"}
+    max_branches : int >= 2
+        Most branches of a split.
+    shift : {1, 0, UNION}
+        Entries of a box: numbers of leaves, one alone, or sets of columns used.
+    max_leaves : int >= 1
+        Most leaves of a tree, if entries are numbers of leaves.
+    is_independent : bool
+        Whether columns vary independently inside a leaf.
+    n_distinct : int
+        Distinct rows.
+    n_whole : int
+        Whole weights to be tabulated, 0 if weights are not whole.
+    """
+
+    columns: tuple[int, ...]
+    n_levels: tuple[int, ...]
+    is_nominal: tuple[bool, ...]
+    partitions: str
+    max_branches: int
+    shift: int
+    max_leaves: int
+    is_independent: bool
+    n_distinct: int
+    n_whole: int
+
+    @classmethod
+    def of(cls, posterior: "CascadePosterior", max_leaves: int | None) -> "Plan":
+        """Plan the solution of a posterior; `max_leaves` None: entries are not by leaves."""
+        model, table = posterior.model, posterior.table
+        n_levels = [int(q) for q in posterior.schema.n_levels]
+        plan = cls(
+            columns=(),
+            n_levels=(),
+            is_nominal=(),
+            partitions=posterior.partitions,
+            max_branches=posterior.max_branches,
+            shift=0 if max_leaves is None else 1,
+            max_leaves=1 if max_leaves is None else max_leaves,
+            is_independent=model.leaf == "independent",
+            n_distinct=table.n_distinct,
+            n_whole=_n_whole_weights(table.weights),
+        )
+        if max_leaves is None and isinstance(model, BranchModel) and model.feature_inclusion:
+            plan = replace(plan, shift=UNION)
+        return plan.with_columns(range(len(n_levels)), n_levels, posterior.is_nominal)
+
+    def with_columns(
+        self, columns: Sequence[int], n_levels: Sequence[int], is_nominal: Sequence[bool]
+    ) -> "Plan":
+        """Return the same plan for other columns, put into order."""
+
+        def dearness(i: int) -> tuple[bool, int]:
+            is_grouped = self.partitions == "subsets" and self._most(n_levels[i]) > 2
+            return is_grouped, _n_blocks(n_levels[i], is_nominal[i], self.partitions)
+
+        dearest = max(range(len(columns)), key=dearness)
+        order = [i for i in range(len(columns)) if i != dearest] + [dearest]
+        return replace(
+            self,
+            columns=tuple(columns[i] for i in order),
+            n_levels=tuple(n_levels[i] for i in order),
+            is_nominal=tuple(is_nominal[i] for i in order),
+        )
+
+    def _most(self, n_levels: int) -> int:
+        return n_levels if self.partitions == "levels" else min(self.max_branches, n_levels)
+
+    # -- boxes and entries -------------------------------------------------------------------------
+
+    @property
+    def most(self) -> int:
+        """Most branches of any split."""
+        return max(2, *(self._most(q) for q in self.n_levels))
+
+    @cached_property
+    def branches(self) -> tuple[int, ...]:
+        """The numbers of branches that there can be, ascending."""
+        if self.partitions == "levels":
+            return tuple(sorted({q for q in self.n_levels if q > 1}))
+        return tuple(range(2, self.most + 1))
+
+    @cached_property
+    def costs(self) -> tuple[int, ...]:
+        """Leaves that any tree needs outside a box that narrows the column."""
+        if self.shift != 1:
+            return (0,) * len(self.n_levels)
+        return tuple(q - 1 if self.partitions == "levels" else min(q - 1, 1) for q in self.n_levels)
+
+    @cached_property
+    def _largest_cost(self) -> int:
+        bound = self.max_leaves - 1
+        if self.is_independent:  # the rows of every level alone are wanted of every box
+            bound += max(self.costs)
+        return min(bound, sum(self.costs))
+
+    def n_entries(self, cost: int) -> int:
+        """Return the entries of a box of some cost."""
+        if self.shift == 1:
+            return max(0, self.max_leaves - cost)
+        return 1 if self.shift == 0 else 1 << len(self.columns)
+
+    def index(self, closed: frozenset[int] = frozenset()) -> Index:
+        """Return where the boxes' entries are; `closed`: columns, in order, never split."""
+        return self._index(self._block_numbers(False), closed)
+
+    def shape_index(self, closed: frozenset[int] = frozenset()) -> Index:
+        """Return where the shapes' entries are."""
+        return self._index(self._block_numbers(True), closed)
+
+    def count_index(self) -> Index:
+        """Return where the boxes' counts are."""
+        sizes = (*(1 for _ in range(self._largest_cost + 1)), 0)
+        return Index(self._block_numbers(False), self.costs, sizes)
+
+    def _index(self, n_blocks: tuple[int, ...], closed: frozenset[int]) -> Index:
+        sizes = (*(self.n_entries(cost) for cost in range(self._largest_cost + 1)), 0)
+        return Index(n_blocks, self.costs, sizes, closed)
+
+    def _block_numbers(self, are_shapes: bool) -> tuple[int, ...]:
+        return tuple(
+            _n_blocks(q, nominal, self.partitions, are_shapes)
+            for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
+        )
+
+    # -- work and memory ---------------------------------------------------------------------------
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """Two-way partitions of all columns' blocks."""
+        if self.partitions == "levels":
+            return self.n_levels.count(2)
+        return sum(
+            _n_of_size(q, m, nominal) * _n_rests(m, r, nominal)
+            for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
+            for m in range(2, q + 1)
+            for r in range(1, m)
+        )
+
+    @cached_property
+    def n_terms(self) -> int:
+        """Work of one pass over the boxes, in pairs of parts that are joined; see `_WORK`.
+
+        An upper bound: boxes without rows take next to none.
+        """
+        pairs, products = self._joins
+        of_box, per_pair = _WORK
+        boxes = self.count_index().n_entries
+        return of_box * boxes + pairs + products // per_pair + self._scattered
+
+    @cached_property
+    def _joins(self) -> tuple[int, int]:
+        """Pairs of parts that are joined, and products of their entries."""
+        blocks = self._block_numbers(False)
+        boxes = self._by_cost([n - 1 for n in blocks])
+        pairs = products = 0
+        for j, (cost, n_blocks) in enumerate(zip(self.costs, blocks, strict=True)):
+            narrow, whole = self._column_pairs(j)
+            if whole == 0:
+                continue
+            for c, n_boxes in enumerate(_without(boxes, cost, n_blocks - 1)):
+                for n_pairs, spent in ((whole, c), (narrow, c + cost)):
+                    each = self._join_products(spent, j)
+                    pairs += n_boxes * n_pairs * (each > 0)
+                    products += n_boxes * n_pairs * each
+        return pairs, products
+
+    def _by_cost(self, narrowed: Sequence[int]) -> list[int]:
+        """Return numbers of boxes by cost, given in how many ways each column can be narrowed."""
+        boxes = [1] + [0] * self._largest_cost
+        for cost, n in zip(self.costs, narrowed, strict=True):
+            boxes = [b + n * boxes[c - cost] if c >= cost else b for c, b in enumerate(boxes)]
+        return boxes
+
+    def _column_pairs(self, j: int) -> tuple[int, int]:
+        """Pairs of parts joined for all narrower blocks of a column, and for the whole."""
+        q, nominal = self.n_levels[j], self.is_nominal[j]
+        if self.partitions == "levels":
+            return 0, q - 1
+
+        def own(m: int) -> int:
+            most = self._most(q)
+            return sum(_n_rests(m, r, nominal) * (min(most, r + 1) - 1) for r in range(1, m))
+
+        def all_of(m: int) -> int:
+            if self._most(q) == 2 or j == len(self.columns) - 1:
+                return own(m)
+            return own(m) + sum(_n_rests(m, r, nominal) * own(r) for r in range(2, m))
+
+        return sum(_n_of_size(q, m, nominal) * all_of(m) for m in range(2, q)), all_of(q)
+
+    def _join_products(self, cost: int, j: int) -> int:
+        if self.shift == 1:
+            n = self.max_leaves - cost
+            if self.partitions == "levels":  # the other levels have a leaf each
+                n -= self.n_levels[j] - 2
+            return n * (n - 1) // 2 if n > 1 else 0
+        return 1 if self.shift == 0 else 1 << 2 * len(self.columns)
+
+    @cached_property
+    def _scattered(self) -> int:
+        """Rows counted in boxes that keep single levels of as many columns as have counts."""
+        if self.shift != 1:
+            return self.n_distinct
+        sets = self._by_cost([min(1, q - 1) for q in self.n_levels])
+        return self.n_distinct * sum(sets[self._largest_cost + 1 - max(1, *self.costs) :])
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """Bytes of all arrays, one column's closed boxes included."""
+        values = self.index().n_entries
+        closed = 0
+        if self.shift != UNION:
+            unlike = dict(
+                zip(zip(self.n_levels, self.is_nominal, strict=True), count(), strict=False)
+            )
+            closed = max(self.index(frozenset({j})).n_entries for j in unlike.values())
+        blocks = self._block_numbers(False)
+        row = (self.most + 1) * self.n_entries(0)
+        sums = (max(blocks) + blocks[-1] if self.keeps else 2) * row
+        tables = (self.most + max(self.n_levels)) * self.n_whole
+        shapes = self.shape_index().n_entries
+        return (
+            12 * (values + closed + shapes + sums)
+            + 8 * (self.count_index().n_entries + tables)
+            + 16 * self.n_pairs
+            + sum(_block_bytes(q, n) for q, n in zip(self.n_levels, blocks, strict=True))
+        )
+
+    @property
+    def keeps(self) -> bool:
+        """Whether sums over partitions of every block of a column are kept."""
+        return self.partitions == "subsets" and self.most > 2
+
+
+def _n_whole_weights(weights: np.ndarray) -> int:
+    whole = bool(np.all(weights == np.rint(weights)))
+    return int(min(weights.sum() + 2, _LARGEST_TABLE)) if whole else 0
+
+
+def _n_blocks(n_levels: int, is_nominal: bool, partitions: str, are_shapes: bool = False) -> int:
+    if partitions == "levels":
+        return 1 if n_levels == 1 else 2 if are_shapes else n_levels + 1
+    if are_shapes:
+        return n_levels
+    return (1 << n_levels) - 1 if is_nominal else n_levels * (n_levels + 1) // 2
+
+
+def _n_of_size(n_levels: int, size: int, is_nominal: bool) -> int:
+    return comb(n_levels, size) if is_nominal else n_levels - size + 1
+
+
+def _n_rests(size: int, rest: int, is_nominal: bool) -> int:
+    """Return how many rests of some size a block has: all levels but those with the lowest."""
+    return comb(size - 1, rest) if is_nominal else 1
+
+
+def _block_bytes(n_levels: int, n_blocks: int) -> int:
+    """Bytes of a column's blocks: a few words each, and their levels, half of all on average."""
+    return n_blocks * (200 + 4 * n_levels)
+
+
+def _without(boxes: list[int], cost: int, narrowed: int) -> list[int]:
+    """Return numbers of boxes by cost with one column less."""
+    if cost == 0:
+        return [n // (1 + narrowed) for n in boxes]
+    others: list[int] = []
+    for c, n in enumerate(boxes):
+        others.append(n - narrowed * others[c - cost] if c >= cost else n)
+    return others

@@ -1,0 +1,228 @@
+"""Running the recursion: allocates what the plan announced, in pieces that can be interrupted."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.methods.cascades.exact import kernels
+from bayescascade.methods.cascades.exact.kernels import UNIT, Scaled
+from bayescascade.methods.cascades.exact.lattice import Lattice
+
+if TYPE_CHECKING:
+    from bayescascade.data.table import Table
+
+__all__ = ["Progress", "Recursion", "count_all"]
+
+Flags = NDArray[np.bool_]
+Progress = Callable[[float], None]
+
+_PIECE = 0.2  # seconds between looks for an interrupt
+_FIRST_LINES = 64  # of the first piece, before it is known how long lines take
+_SUBSETS = 256  # sets of columns counted at once
+
+
+class Recursion:
+    """The values of all boxes of a lattice.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    terms : TermArrays
+    counts : float64
+        Of all boxes, at the places of ``lattice.plan.count_index()``; one zero for shapes.
+    shapes : Recursion or None
+        The values of the boxes' shapes; None if this lattice is one of shapes.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        terms: kernels.TermArrays,
+        counts: NDArray[np.float64],
+        shapes: "Recursion | None",
+    ) -> None:
+        plan = lattice.plan
+        self.lattice = lattice
+        self.terms = terms
+        self.counts = counts
+        self.shapes = shapes
+        self.count_index = plan.count_index()
+        is_shape = shapes is None
+        self.index = plan.shape_index(lattice.closed) if is_shape else plan.index(lattice.closed)
+        self.values = _no_values(self.index.n_entries)
+        self.work = new_work(lattice)
+        self.maximize = False
+
+    def run(
+        self,
+        maximize: bool = False,
+        is_open: Sequence[Flags] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Evaluate all boxes, or those of open blocks; progress is told shares done in [0, 1]."""
+        self.maximize = maximize
+        lattice, index, count_index = self.lattice, self.index.arrays, self.count_index.arrays
+        shapes_index, shapes = index, _no_values(0)
+        if self.shapes is None:  # all counts are the one zero
+            count_index = count_index._replace(step=np.zeros_like(count_index.step))
+        else:
+            shapes_index, shapes = self.shapes.index.arrays, self.shapes.values
+            if self.shapes.maximize != maximize:
+                self.shapes.run(maximize)
+        flags = _open_blocks(lattice, is_open)
+
+        def piece(is_first: bool, n_lines: int) -> bool:
+            return kernels.evaluate_boxes(
+                lattice.arrays, index, flags, self.terms, count_index, self.counts, self.values,
+                shapes_index, shapes, self.work, maximize, is_first, n_lines,
+            )  # fmt: skip
+
+        _in_pieces(piece, _n_lines(lattice), progress)
+
+    def log_values(self, digits: Sequence[int]) -> NDArray[np.float64]:
+        """Return the logs of a box's entries, nats; -inf where there is no tree."""
+        at, n = self.index.locate(digits)
+        return log_of(self.values, slice(at, at + n))
+
+    def choose(
+        self, rng: np.random.Generator, digits: Sequence[int], entries: Sequence[int]
+    ) -> list[tuple[int, list[int], list[int]]]:
+        """Choose how to go on in a box, for each of the entries that its subtrees must come to.
+
+        By sums: in proportion to what the trees behind a choice are worth; by maxima: the best.
+
+        Returns
+        -------
+        list of (column, blocks, entries)
+            The column split, -1 for a leaf, with its branches' blocks by lowest level, and entries.
+        """
+        n, most = len(entries), self.lattice.plan.most
+        columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
+        parts = np.empty((n, 2, most), np.int64)
+        self.work.digits[:] = digits
+        kernels.choose_splits(
+            rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
+            self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
+            columns, n_branches, parts,
+        )  # fmt: skip
+        return [
+            (j, blocks[:b], below[:b])
+            for j, b, (blocks, below) in zip(
+                columns.tolist(), n_branches.tolist(), parts.tolist(), strict=True
+            )
+        ]
+
+    def first_splits(self) -> NDArray[np.float64]:
+        """Return logs of what not splitting, and splitting each column first, comes to.
+
+        (p + 1, n_entries) float64, nats; columns in the lattice's order behind "none".
+        """
+        whole = self.lattice.whole
+        _, n = self.index.locate(whole)
+        sums = _no_values((len(whole) + 1) * n)
+        self.work.digits[:] = whole
+        kernels.sum_columns(
+            self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
+            self.counts, self.values, self.work, sums,
+        )  # fmt: skip
+        return log_of(sums, slice(None)).reshape(-1, n)
+
+
+def log_of(numbers: Scaled, where: slice | NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return logs, nats, of some scaled numbers."""
+    with np.errstate(divide="ignore"):
+        logs: NDArray[np.float64] = np.log(numbers.mantissa[where])
+    return logs + numbers.exponent[where] * UNIT
+
+
+def new_work(lattice: Lattice) -> kernels.Work:
+    """Allocate the scratch of a recursion."""
+    plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
+    line = n_blocks[-1] if plan.keeps else 1
+    side = max(n_blocks) if plan.keeps else 1
+    return kernels.new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side)
+
+
+def count_all(lattice: Lattice, table: "Table") -> NDArray[np.float64]:
+    """Return the weight of the rows in every box that has counts."""
+    plan = lattice.plan
+    index = plan.count_index()
+    counts = np.zeros(index.n_entries)
+    row_codes = np.ascontiguousarray(table.codes[list(plan.columns)].T)
+    subsets = _narrowest(plan.costs, plan.n_levels, len(index.sizes) - 2)
+    while subset := list(islice(subsets, _SUBSETS)):
+        kernels.count_rows(
+            lattice.arrays, index.arrays, row_codes, table.weights, np.array(subset), counts
+        )
+    flags, work = _open_blocks(lattice, None), new_work(lattice)
+
+    def piece(is_first: bool, n_lines: int) -> bool:
+        return kernels.count_boxes(
+            lattice.arrays, index.arrays, flags, counts, work, is_first, n_lines
+        )
+
+    _in_pieces(piece, _n_lines(lattice), None)
+    return counts
+
+
+def _narrowest(
+    costs: Sequence[int], n_levels: Sequence[int], largest: int
+) -> Iterator[tuple[bool, ...]]:
+    """Yield the sets of columns that can be narrowed together, to which no column can be added."""
+    behind = [sum(costs[j + 1 :]) for j in range(len(costs))]
+    stack: list[tuple[tuple[bool, ...], int]] = [((), 0)]
+    while stack:
+        chosen, cost = stack.pop()
+        j = len(chosen)
+        if j == len(costs):
+            if all(
+                inside or q == 1 or cost + c > largest
+                for inside, q, c in zip(chosen, n_levels, costs, strict=True)
+            ):
+                yield chosen
+            continue
+        if n_levels[j] == 1 or cost + costs[j] + behind[j] > largest:  # may have to be left out
+            stack.append(((*chosen, False), cost))
+        if n_levels[j] > 1 and cost + costs[j] <= largest:
+            stack.append(((*chosen, True), cost + costs[j]))
+
+
+def _open_blocks(lattice: Lattice, is_open: Sequence[Flags] | None) -> Flags:
+    if is_open is not None:
+        return np.concatenate(is_open)
+    whole = [blocks.n_blocks - 1 for blocks in lattice.blocks]
+    flags = (np.arange(w + 1) >= (w if j in lattice.closed else 0) for j, w in enumerate(whole))
+    return np.fromiter(chain.from_iterable(flags), np.bool_)
+
+
+def _n_lines(lattice: Lattice) -> int:
+    """Return how many lines there are at most."""
+    n = 1
+    for j, blocks in enumerate(lattice.blocks[:-1]):
+        n *= 1 if j in lattice.closed else blocks.n_blocks
+    return n
+
+
+def _in_pieces(piece: Callable[[bool, int], bool], n_lines: int, progress: Progress | None) -> None:
+    """Call a kernel for as many lines at a time as take a fraction of a second."""
+    done, size, is_first, is_left = 0, _FIRST_LINES, True, True
+    while is_left:
+        started = perf_counter()
+        is_left = piece(is_first, size)
+        seconds = perf_counter() - started
+        done += size
+        is_first = False
+        if progress is not None:
+            progress(min(done / n_lines, 1.0) if is_left else 1.0)
+        if seconds < _PIECE / 2:
+            size *= 2
+        elif seconds > 2 * _PIECE:
+            size = max(1, size // 2)
+
+
+def _no_values(n: int) -> Scaled:
+    return Scaled(np.zeros(n), np.zeros(n, np.int32))

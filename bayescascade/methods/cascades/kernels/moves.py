@@ -1,0 +1,260 @@
+"""The moves, as `bayescascade.methods.cascades.moves` defines them.
+
+Each returns the change of log density (nats) if it was accepted, and NaN if it was not.
+"""
+
+from math import log
+
+import numpy as np
+
+from bayescascade.base.chain_kernels import accept
+from bayescascade.base.jit import inner_kernel
+from bayescascade.methods.cascades.kernels.densities import branch_value, leaf_value, shape_value
+from bayescascade.methods.cascades.kernels.insides import inside_gain
+from bayescascade.methods.cascades.kernels.layout import (
+    COUNT,
+    FEATURE,
+    FIRST,
+    GROWABLE,
+    IN_PLACE,
+    LOG_VOLUME,
+    N_CHILDREN,
+    N_LEAVES,
+    N_USED,
+    NEXT,
+    PARENT,
+    POSITION,
+    PROPOSED,
+    TWIGS,
+    WEIGHT,
+    WIDTH,
+)
+from bayescascade.methods.cascades.kernels.levels import block_size, blocks_of, levels_of
+from bayescascade.methods.cascades.kernels.nodes import (
+    count_use,
+    make_inner,
+    make_leaf,
+    sync_lists,
+)
+from bayescascade.methods.cascades.kernels.proposals import (
+    draw_partition,
+    draw_split,
+    draw_uniform_feature,
+    log_q_partition,
+    log_q_split,
+    measure_branches,
+    order_levels,
+    prepare,
+    read_split,
+    same_partition,
+)
+from bayescascade.methods.cascades.kernels.subtrees import (
+    collect,
+    replace_below,
+    restore,
+    save,
+    uses_below,
+)
+
+__all__ = ["change_above", "change_twig", "exchange", "grow", "prune"]
+
+
+@inner_kernel
+def grow(rng, table, model, work, beta):
+    """Split a leaf."""
+    sizes = work.sizes
+    if sizes[GROWABLE] == 0:
+        return np.nan
+    node = work.lists[GROWABLE, np.int64(rng.random() * sizes[GROWABLE])]
+    j, b = draw_split(rng, table, model, work, node)
+    assign = work.assign[PROPOSED]
+    log_q_forward = log_q_split(table, model, work, node, j, b, assign) - log(sizes[GROWABLE])
+    parent = work.nodes[node, PARENT]
+    twigs_after = sizes[TWIGS] + 1
+    if parent >= 0 and work.nodes[parent, POSITION + TWIGS] >= 0:
+        twigs_after -= 1
+    change = gain(table, model, work, node, j, b, assign)
+    if accept(rng, beta * change - log(twigs_after) - log_q_forward):
+        make_inner(table, model, work, node, j, b, assign)
+        return change
+    return np.nan
+
+
+@inner_kernel
+def gain(table, model, work, node, j, b, assign):
+    """Change of log density when a leaf, or an inner node over leaves made a leaf, is split so."""
+    measure_branches(table, work, node, j, b, assign)
+    count, log_volume = work.reals[node, COUNT], work.reals[node, LOG_VOLUME]
+    own_width = 0.0
+    for branch in range(b):
+        own_width += work.branch[WIDTH, branch]
+    change = -leaf_value(model, count, log_volume)
+    change += branch_value(model, work.branch[WEIGHT], b, count)
+    for branch in range(b):
+        change += leaf_value(
+            model,
+            work.branch[WEIGHT, branch],
+            log_volume + log(work.branch[WIDTH, branch] / own_width),
+        )
+    if model.independent:
+        change += inside_gain(table, model, work, node, j, b, assign)
+    n_leaves, n_used = work.sizes[N_LEAVES], work.sizes[N_USED]
+    inner = work.nodes[node, FEATURE]
+    if inner >= 0:  # seen as the leaf that it would be
+        n_leaves -= work.nodes[node, N_CHILDREN] - 1
+        n_used -= work.uses[inner] == 1
+    used_after = n_used + (work.uses[j] - (inner == j) == 0)
+    total = work.reals[0, COUNT]
+    change += shape_value(model, n_leaves + b - 1, used_after, total)
+    return change - shape_value(model, n_leaves, n_used, total)
+
+
+@inner_kernel
+def prune(rng, table, model, work, beta):
+    """Take back a split over leaves."""
+    sizes = work.sizes
+    if sizes[TWIGS] == 0:
+        return np.nan
+    node = work.lists[TWIGS, np.int64(rng.random() * sizes[TWIGS])]
+    growable_after = sizes[GROWABLE] + 1
+    child = work.nodes[node, FIRST]
+    while child >= 0:
+        growable_after -= work.nodes[child, POSITION + GROWABLE] >= 0
+        child = work.nodes[child, NEXT]
+    j, b = work.nodes[node, FEATURE], work.nodes[node, N_CHILDREN]
+    read_split(table, work, node)
+    log_q_back = log_q_split(table, model, work, node, j, b, work.assign[IN_PLACE]) - log(
+        growable_after
+    )
+    change = -gain(table, model, work, node, j, b, work.assign[IN_PLACE])
+    if accept(rng, beta * change + log_q_back + log(sizes[TWIGS])):
+        make_leaf(table, model, work, node)
+        return change
+    return np.nan
+
+
+@inner_kernel
+def change_twig(rng, table, model, work, beta, node):
+    """Put another split in the place of one over leaves."""
+    old_j, old_b = work.nodes[node, FEATURE], work.nodes[node, N_CHILDREN]
+    j, b = draw_split(rng, table, model, work, node)
+    read_split(table, work, node)
+    if j == old_j and same_partition(table, work, node, j):
+        return 0.0
+    log_q_ratio = log_q_split(table, model, work, node, old_j, old_b, work.assign[IN_PLACE])
+    log_q_ratio -= log_q_split(table, model, work, node, j, b, work.assign[PROPOSED])
+    change = gain(table, model, work, node, j, b, work.assign[PROPOSED])
+    change -= gain(table, model, work, node, old_j, old_b, work.assign[IN_PLACE])
+    if accept(rng, beta * change + log_q_ratio):
+        make_leaf(table, model, work, node)
+        make_inner(table, model, work, node, j, b, work.assign[PROPOSED])
+        return change
+    return np.nan
+
+
+@inner_kernel
+def change_above(rng, table, model, work, beta, node):
+    """Put another split in the place of one over inner nodes, which stay, each by its rank."""
+    nodes = work.nodes
+    old_j, b = nodes[node, FEATURE], nodes[node, N_CHILDREN]
+    most = b if model.by_levels else work.order.shape[0]
+    n_open = 0
+    for j in range(table.codes.shape[0]):
+        n_open += b <= block_size(table.nominal[j], work.box[node, j]) <= most
+    prepare(table, model, work, node)
+    j = draw_uniform_feature(rng, table, work, node, b, most, n_open)
+    m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
+    draw_partition(rng, table, model, work, node, j, m, b, work.assign[PROPOSED])
+    read_split(table, work, node)
+    if j == old_j and same_partition(table, work, node, j):
+        return 0.0
+    m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
+    log_q_forward = log_q_partition(table, model, work, node, j, m, b, work.assign[PROPOSED])
+    m = order_levels(table, work.histogram, node, old_j, work.box[node, old_j], work.order)
+    log_q_back = log_q_partition(table, model, work, node, old_j, m, b, work.assign[IN_PLACE])
+
+    m = levels_of(table.nominal[j], work.box[node, j], work.order)
+    blocks_of(table.nominal[j], work.order, m, work.assign[PROPOSED], b, work.words)
+    child = nodes[node, FIRST]
+    branch = 0
+    while child >= 0:  # every split below must still share out exactly the levels that reach it
+        if j == old_j:
+            if work.words[branch] != work.box[child, j] and uses_below(work, child, j):
+                return np.nan
+        elif uses_below(work, child, j) or uses_below(work, child, old_j):
+            return np.nan
+        child = nodes[child, NEXT]
+        branch += 1
+
+    size = collect(work, node)
+    save(work, size)
+    used_before = work.sizes[N_USED]
+    count_use(work, old_j, -1)
+    count_use(work, j, 1)
+    nodes[node, FEATURE] = j
+    child = nodes[node, FIRST]
+    branch = 0
+    while child >= 0:
+        work.box[child, j] = work.words[branch]
+        child = nodes[child, NEXT]
+        branch += 1
+    change = replace_below(table, model, work, node, size)
+    change += model.inclusion[work.sizes[N_USED]] - model.inclusion[used_before]
+    if accept(rng, beta * change + log_q_back - log_q_forward):
+        for i in range(size):
+            sync_lists(work, work.subtree[i])
+        return change
+    count_use(work, j, -1)
+    count_use(work, old_j, 1)
+    restore(work, size)
+    return np.nan
+
+
+@inner_kernel
+def exchange(rng, table, model, work, beta, parent, child):
+    """Exchange the splits of a parent and one child that has as many branches.
+
+    The split in place at both nodes is a set of blocks in order; the child stays the same branch
+    by rank, and so does everything else, so the move is its own inverse.
+    """
+    nodes = work.nodes
+    b = nodes[parent, N_CHILDREN]
+    if nodes[child, N_CHILDREN] != b:
+        return np.nan
+    f, g = nodes[parent, FEATURE], nodes[child, FEATURE]
+    other = nodes[parent, FIRST]
+    rank = 0
+    i = 0
+    while other >= 0:
+        if other == child:
+            rank = i
+        elif uses_below(work, other, f) or uses_below(work, other, g):
+            return np.nan
+        other = nodes[other, NEXT]
+        i += 1
+    grandchild = nodes[child, FIRST]
+    i = 0
+    while grandchild >= 0:
+        if i != rank and (uses_below(work, grandchild, f) or uses_below(work, grandchild, g)):
+            return np.nan
+        grandchild = nodes[grandchild, NEXT]
+        i += 1
+
+    size = collect(work, parent)
+    save(work, size)
+    nodes[parent, FEATURE] = g
+    nodes[child, FEATURE] = f
+    other, grandchild = nodes[parent, FIRST], nodes[child, FIRST]
+    while other >= 0:
+        block = work.box[other, f]
+        work.box[other, g] = work.box[grandchild, g]
+        work.box[grandchild, f] = block
+        other, grandchild = nodes[other, NEXT], nodes[grandchild, NEXT]
+    # the child's own block of f was read above before its box is derived anew from the parent's
+    change = replace_below(table, model, work, parent, size)
+    if accept(rng, beta * change):
+        for i in range(size):
+            sync_lists(work, work.subtree[i])
+        return change
+    restore(work, size)
+    return np.nan

@@ -1,0 +1,303 @@
+"""The two cascade models: prior, likelihood and leaf probabilities, formula by formula.
+
+Goh (2018), section 3.2. ``K`` leaves with weight ``n_l`` and volume ``v_l``, ``n`` the total
+weight, ``alpha`` = `concentration`; all log densities unnormalized, in nats.
+
+* `LeafModel` (Model I), ``lam`` = `expected_leaves`::
+
+      log_prior      = -lam + K ln lam - ln K!              (-inf if K > max_leaves)
+      log_likelihood = lnG(K alpha) - lnG(n + K alpha)
+                       + sum_l [lnG(n_l + alpha) - lnG(alpha) + inside_l]
+
+* `BranchModel` (Model II), ``lam`` = `expected_branches`, inner nodes ``i`` with ``b_i`` branches
+  of weights ``n_c``::
+
+      log_prior      = sum_i [-lam + b_i ln lam - ln b_i!] + sum_l [-lam]
+                       (+ ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma), d of p columns used)
+      log_likelihood = sum_i [lnB(alpha + n_c) - lnB(alpha, .., alpha)] + sum_l inside_l
+
+What a leaf's rows contribute beyond being there, ``inside_l``, is ``-n_l ln v_l`` in the thesis;
+`leaves` has that of leaves whose columns are independent instead of uniform.
+The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
+that many leaves times the Poisson, as in the thesis. The thesis's plug-in density ``n_l / (n v_l)``
+is zero on an empty leaf; the posterior mean is used unless asked otherwise.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.methods.cascades.kernels.layout import BRANCH_MODEL, LEAF_MODEL
+from bayescascade.methods.cascades.tree import LEAF, Tree
+
+__all__ = [
+    "LEAVES",
+    "PARTITIONS",
+    "BranchModel",
+    "CascadeModel",
+    "LeafModel",
+    "empirical_probabilities",
+]
+
+LEAVES = ("uniform", "independent")
+"""What the density is inside a leaf."""
+
+PARTITIONS = ("subsets", "levels")
+"""How a split may share out a column's remaining levels."""
+
+Floats = NDArray[np.float64]
+
+
+class CascadeModel(Protocol):
+    """A prior on trees and a likelihood of their nodes' counts."""
+
+    @property
+    def concentration(self) -> float:
+        """Dirichlet parameter, > 0."""
+        ...
+
+    @property
+    def kind(self) -> int:
+        """Which of the kernels' models it is."""
+        ...
+
+    @property
+    def rate(self) -> float:
+        """Mean of the Poisson, > 0."""
+        ...
+
+    @property
+    def max_leaves(self) -> int | None:
+        """Most leaves of a tree, >= 1; None for no bound."""
+        ...
+
+    @property
+    def leaf(self) -> str:
+        """What the density is inside a leaf, one of LEAVES."""
+        ...
+
+    @property
+    def leaf_concentration(self) -> float:
+        """Dirichlet parameter of every level inside an independent leaf, > 0."""
+        ...
+
+    def log_prior(self, tree: Tree, n_columns: int) -> float:
+        """Return the log prior of a tree over `n_columns` columns, nats."""
+        ...
+
+    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
+        """Return the log likelihood, nats.
+
+        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
+        (n_nodes,) float64.
+        """
+        ...
+
+    def probabilities(self, tree: Tree, counts: Floats) -> Floats:
+        """Return the posterior-mean probability of every node, (n_nodes,) float64."""
+        ...
+
+    def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
+        """Return the groups of nodes whose shares of what is above them follow one Dirichlet.
+
+        Those nearer to the root come first; nodes in no group are certain.
+        """
+        ...
+
+    def log_inclusion(self, n_columns: int) -> Floats:
+        """Return the log prior of using 0 .. n_columns columns, (n_columns + 1,) float64."""
+        ...
+
+    def branch_log_weights(self, b: Floats) -> Floats:
+        """Return log weights for proposing ``b`` branches; any choice is correct."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeafModel:
+    """Model I: a Poisson on the number of leaves, one Dirichlet over all of them.
+
+    Parameters
+    ----------
+    expected_leaves : float > 0
+        Mean of the Poisson.
+    concentration : float > 0
+        Dirichlet parameter of every leaf.
+    max_leaves : int >= 1 or None
+        Trees of more leaves have no density; None for no such bound.
+    leaf : {"uniform", "independent"}
+        What the density is inside a leaf.
+    leaf_concentration : float > 0
+        Dirichlet parameter of every level of a column inside an independent leaf.
+    """
+
+    expected_leaves: float = 8.0
+    concentration: float = 2.0
+    max_leaves: int | None = None
+    leaf: str = "uniform"
+    leaf_concentration: float = 1.0
+    kind = LEAF_MODEL
+
+    def __post_init__(self) -> None:
+        check_real("expected_leaves", self.expected_leaves, above=0.0)
+        check_real("concentration", self.concentration, above=0.0)
+        if self.max_leaves is not None:
+            check_integer("max_leaves", self.max_leaves, minimum=1)
+        _check_leaf(self.leaf, self.leaf_concentration)
+
+    @property
+    def rate(self) -> float:
+        """The number of leaves expected."""
+        return float(self.expected_leaves)
+
+    def log_prior(self, tree: Tree, n_columns: int) -> float:  # noqa: ARG002 - the shared signature
+        """Return ``log Poisson(K; expected_leaves)``, nats; -inf above `max_leaves`."""
+        k, lam = tree.n_leaves, self.expected_leaves
+        if self.max_leaves is not None and k > self.max_leaves:
+            return -np.inf
+        return float(-lam + k * np.log(lam) - gammaln(k + 1))
+
+    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
+        """Return the log likelihood, nats.
+
+        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
+        (n_nodes,) float64.
+        """
+        leaf_counts = counts[tree.leaves]
+        multinomial = _log_beta_ratio(leaf_counts, self.concentration)
+        return multinomial + float(log_inside[tree.leaves].sum())
+
+    def probabilities(self, tree: Tree, counts: Floats) -> Floats:
+        """Return ``(n_l + alpha) / (n + K alpha)`` at the leaves, and sums above."""
+        leaves = tree.leaves
+        probabilities = np.zeros(tree.n_nodes)
+        probabilities[leaves] = counts[leaves] + self.concentration
+        probabilities /= probabilities.sum()
+        for node in range(tree.n_nodes - 1, 0, -1):
+            probabilities[tree.parent[node]] += probabilities[node]
+        return probabilities
+
+    def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
+        """Return the leaves, all of which share one Dirichlet."""
+        return [tree.leaves]
+
+    def log_inclusion(self, n_columns: int) -> Floats:
+        """Return zeros: the model does not weigh how many columns are used."""
+        return np.zeros(n_columns + 1)
+
+    def branch_log_weights(self, b: Floats) -> Floats:
+        """Return ``-b ln 2``: a branch more is a leaf more."""
+        weights: Floats = -b * np.log(2.0)
+        return weights
+
+
+@dataclass(frozen=True, slots=True)
+class BranchModel:
+    """Model II: a Poisson on the branches of every node, a Dirichlet at every split.
+
+    Parameters
+    ----------
+    expected_branches : float > 0
+        Mean of the Poisson.
+    concentration : float > 0
+        Dirichlet parameter of every branch.
+    feature_inclusion : float in (0, 1) or None
+        Probability ``gamma`` that a column is used at all; None leaves the factor out.
+    leaf, leaf_concentration
+        As in `LeafModel`.
+    """
+
+    expected_branches: float = 2.0
+    concentration: float = 2.0
+    feature_inclusion: float | None = None
+    leaf: str = "uniform"
+    leaf_concentration: float = 1.0
+    kind = BRANCH_MODEL
+    max_leaves = None
+
+    def __post_init__(self) -> None:
+        check_real("expected_branches", self.expected_branches, above=0.0)
+        check_real("concentration", self.concentration, above=0.0)
+        if self.feature_inclusion is not None:
+            check_real("feature_inclusion", self.feature_inclusion, above=0.0, below=1.0)
+        _check_leaf(self.leaf, self.leaf_concentration)
+
+    @property
+    def rate(self) -> float:
+        """The number of branches expected."""
+        return float(self.expected_branches)
+
+    def log_prior(self, tree: Tree, n_columns: int) -> float:
+        """Return the Poisson terms of all nodes and that of the columns used, nats."""
+        lam = self.expected_branches
+        branches = _branches(tree)[tree.feature != LEAF]
+        inner = float(np.sum(-lam + branches * np.log(lam) - gammaln(branches + 1)))
+        included = self.log_inclusion(n_columns)[tree.features_used.shape[0]]
+        return inner - lam * tree.n_leaves + float(included)
+
+    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
+        """Return the log likelihood, nats.
+
+        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
+        (n_nodes,) float64.
+        """
+        inner = np.flatnonzero(tree.feature != LEAF)
+        below = (counts[tree.children(int(node))] for node in inner)
+        multinomial = sum(_log_beta_ratio(n, self.concentration) for n in below)
+        return multinomial + float(log_inside[tree.leaves].sum())
+
+    def probabilities(self, tree: Tree, counts: Floats) -> Floats:
+        """Return the product of ``(n_c + alpha) / (n + b alpha)`` down to every node."""
+        alpha, branches = self.concentration, _branches(tree)
+        probabilities = np.ones(tree.n_nodes)
+        for node in range(1, tree.n_nodes):
+            above = tree.parent[node]
+            share = (counts[node] + alpha) / (counts[above] + branches[above] * alpha)
+            probabilities[node] = probabilities[above] * share
+        return probabilities
+
+    def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
+        """Return the branches of every split, the root's first."""
+        return [np.array(tree.children(int(node))) for node in np.flatnonzero(tree.feature != LEAF)]
+
+    def log_inclusion(self, n_columns: int) -> Floats:
+        """Return ``ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma)`` for d = 0 .. p."""
+        if self.feature_inclusion is None:
+            return np.zeros(n_columns + 1)
+        d = np.arange(n_columns + 1)
+        rest = n_columns - d
+        log_choose = gammaln(n_columns + 1) - gammaln(d + 1) - gammaln(rest + 1)
+        gamma = self.feature_inclusion
+        inclusion: Floats = log_choose + d * np.log(gamma) + rest * np.log1p(-gamma)
+        return inclusion
+
+    def branch_log_weights(self, b: Floats) -> Floats:
+        """Return the Poisson's own weights, ``b ln lam - ln b!``."""
+        weights: Floats = b * np.log(self.expected_branches) - gammaln(b + 1)
+        return weights
+
+
+def empirical_probabilities(tree: Tree, counts: Floats) -> Floats:
+    """Return each node's share of the rows, the thesis's plug-in estimate, (n_nodes,) float64."""
+    return counts / counts[0] if counts[0] > 0 else np.zeros(tree.n_nodes)
+
+
+def _check_leaf(leaf: str, leaf_concentration: float) -> None:
+    check_choice("leaf", leaf, LEAVES)
+    check_real("leaf_concentration", leaf_concentration, above=0.0)
+
+
+def _branches(tree: Tree) -> NDArray[np.int64]:
+    """Return the number of branches of every node."""
+    return np.bincount(tree.parent[1:], minlength=tree.n_nodes)
+
+
+def _log_beta_ratio(counts: Floats, alpha: float) -> float:
+    """Log of ``B(alpha + counts) / B(alpha, .., alpha)``, with B the multivariate beta."""
+    k = counts.shape[0]
+    one = gammaln(k * alpha) - gammaln(counts.sum() + k * alpha)
+    return float(one + np.sum(gammaln(counts + alpha) - gammaln(alpha)))

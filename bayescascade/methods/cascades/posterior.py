@@ -1,0 +1,422 @@
+"""The cascades' posteriors: a model and a table, joined for the samplers.
+
+`models` has the formulas. Here they meet the data: statistics of a tree's nodes, the moves, and the
+compiled sweep that samplers call through `advance`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_choice, check_integer
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades import kernels
+from bayescascade.methods.cascades.blocks import block_codes
+from bayescascade.methods.cascades.canonical import strongest_splits_first
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.leaves import independent_log_inside, level_starts, root_box
+from bayescascade.methods.cascades.models import PARTITIONS, BranchModel, CascadeModel, LeafModel
+from bayescascade.methods.cascades.moves import Change, Graft, Grow, Prune, Regroup, Swap
+from bayescascade.methods.cascades.tree import Tree
+from samplers.types import Move, StepCounts
+
+if TYPE_CHECKING:
+    from bayescascade.data.table import Table
+
+__all__ = ["BranchPosterior", "CascadePosterior", "LeafPosterior"]
+
+MOVE_WEIGHTS = {
+    "grow": 0.32,
+    "prune": 0.32,
+    "change": 0.1,
+    "swap": 0.08,
+    "regroup": 0.08,
+    "graft": 0.1,
+}
+"""How often each move is tried; grow and prune are each other's reverse, so they are equal."""
+
+MOST_PROPOSED = 64  # branches of a split proposed at once; more can come of regrouping
+
+MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
+
+_LARGEST_TABLE = 1 << 20  # entries, 8 MB
+_START_LEAVES = 8  # a random start has fewer splits than this
+
+
+class CascadePosterior:
+    """A model's posterior given a table.
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows and their weights.
+    model : LeafModel or BranchModel
+        Prior and likelihood.
+    max_branches : int >= 2 or None
+        Most branches of a split; None for as many as there are levels.
+    move_weights : mapping of str to float, optional
+        Selection weights of the moves by name, grow and prune equal; by default MOVE_WEIGHTS, those
+        of whole subtrees less in tables of many rows.
+    partitions : {"subsets", "levels"}
+        A split shares out a column's remaining levels in any blocks (ordered columns: contiguous
+        ones), or sends each its own way; `max_branches` is then of no effect.
+    """
+
+    def __init__(
+        self,
+        table: "Table",
+        model: CascadeModel,
+        max_branches: int | None = None,
+        move_weights: Mapping[str, float] | None = None,
+        *,
+        partitions: str = "subsets",
+    ) -> None:
+        check_choice("partitions", partitions, PARTITIONS)
+        self.partitions = partitions
+        if max_branches is not None:
+            check_integer("max_branches", max_branches, minimum=2)
+            max_branches = None if partitions == "levels" else int(max_branches)
+        self.table = table
+        self.model = model
+        most = max(2, int(table.schema.n_levels.max()))
+        self.max_branches = most if max_branches is None else min(max_branches, most)
+        most_proposed = most if partitions == "levels" else MOST_PROPOSED
+        self.max_proposed = min(self.max_branches, most_proposed)
+        self._weights = dict(
+            _default_weights(table.n_distinct) if move_weights is None else move_weights
+        )
+        if self.max_branches == 2 or partitions == "levels":  # nothing to group among branches
+            self._weights.pop("regroup", None)
+        self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def log_prior(self, state: Tree | DensityTree) -> float:
+        """Return the log prior of a tree, nats, unnormalized."""
+        return self.model.log_prior(_structure(state), len(self.is_nominal))
+
+    def log_likelihood(self, state: Tree | DensityTree) -> float:
+        """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
+        tree = _structure(state)
+        counts, log_volumes = self.node_statistics(tree)
+        if self.model.leaf == "uniform":
+            return self.model.log_likelihood(tree, counts, -counts * log_volumes)
+        inside = independent_log_inside(
+            self.schema,
+            tree.boxes(root_box(self.schema)),
+            self.level_counts(tree),
+            self.model.leaf_concentration,
+        )
+        return self.model.log_likelihood(tree, counts, inside)
+
+    def log_density(self, state: Tree | DensityTree) -> float:
+        """Return log prior plus log likelihood, nats."""
+        return self.log_prior(state) + self.log_likelihood(state)
+
+    def initial_state(self, rng: np.random.Generator) -> Tree:
+        """Return a random tree of up to seven splits, grown without looking at the data."""
+        tree = Tree.root()
+        grow = Grow(self)
+        for _ in range(int(rng.integers(_START_LEAVES))):
+            grown = grow.random_split(rng, tree)
+            if self.model.max_leaves is None or grown.n_leaves <= self.model.max_leaves:
+                tree = grown
+        return tree
+
+    def moves(self) -> Mapping[str, Move[Tree]]:
+        """Return the moves by name, each with its exact Hastings ratio."""
+        moves = {
+            "grow": Grow(self),
+            "prune": Prune(self),
+            "change": Change(self),
+            "swap": Swap(self),
+            "regroup": Regroup(self),
+            "graft": Graft(self),
+        }
+        return {name: moves[name] for name in self._weights if self._weights[name] > 0}
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return {name: weight for name, weight in self._weights.items() if weight > 0}
+
+    def describe(self, state: Tree) -> Mapping[str, float]:
+        """Return leaves, depth, columns used, the column split first (-1: none), and log prior."""
+        return {
+            "n_leaves": float(state.n_leaves),
+            "depth": float(state.depth),
+            "n_features": float(state.features_used.shape[0]),
+            "first_feature": float(state.feature[0]),
+            "log_prior": self.log_prior(state),
+        }
+
+    def advance(
+        self,
+        rng: np.random.Generator,
+        state: Tree,
+        n_steps: int,
+        inverse_temperature: float,
+    ) -> tuple[Tree, StepCounts[Tree]]:
+        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
+
+        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
+        is proportional to the distinct rows of the node that it touches.
+        """
+        proposed = np.zeros(len(kernels.MOVES), np.int64)
+        accepted = np.zeros(len(kernels.MOVES), np.int64)
+        summary = np.empty(3)
+        best, best_log_density = state, -np.inf
+        done = 0
+        while done < n_steps:  # again only if the tree outgrew the work space
+            capacity = 3 * state.n_nodes + 4 * self.max_proposed + 128
+            work, flat = self._load(state, capacity), kernels.new_flat_tree(capacity)
+            done += kernels.sweep(
+                rng, self.arrays, self.model_arrays, work, n_steps - done,
+                float(inverse_temperature), self._move_cdf, proposed, accepted, summary, flat,
+            )  # fmt: skip
+            if summary[1] > best_log_density:
+                best, best_log_density = _tree_of(flat, int(summary[2])), float(summary[1])
+            state = _tree_of(flat, kernels.export(work, flat))
+        names = [name for name in kernels.MOVES if self._weights.get(name, 0.0) > 0]
+        index = {name: kernels.MOVES.index(name) for name in names}
+        return state, StepCounts(
+            proposed={name: int(proposed[index[name]]) for name in names},
+            accepted={name: int(accepted[index[name]]) for name in names},
+            log_density=float(summary[0]),
+            best_state=best,
+            best_log_density=best_log_density,
+        )
+
+    def encode_state(self, state: Tree) -> object:
+        """Return a tree as JSON-ready lists."""
+        return state.to_flat()
+
+    def decode_state(self, encoded: Any) -> Tree:
+        """Return the tree that `encode_state` encoded; checked, as a file may be forged."""
+        try:
+            tree = Tree.from_flat(encoded)
+            problem = next(self._problems(tree), None)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"a stored tree cannot be read: {error}") from error
+        if problem is not None:
+            raise ModelFileError(f"a stored tree is not valid: {problem}")
+        return tree
+
+    def _problems(self, tree: Tree) -> Iterator[str]:
+        """Yield why a tree is none of this posterior's."""
+        yield from tree.problems(self.is_nominal, self.schema.n_levels.tolist())
+        if self.partitions == "levels" and any(
+            len(block_codes(self.is_nominal[tree.feature[above]], int(block))) > 1
+            for above, block in zip(tree.parent[1:], tree.block[1:], strict=True)
+        ):
+            yield "every branch must hold a single level"
+        if self.log_prior(tree) == -np.inf:
+            yield f"it must have at most {self.model.max_leaves} leaves"
+
+    def fingerprint(self) -> str:
+        """Return a digest of model, parameters and data."""
+        told = json.dumps([type(self).__name__, self.parameters(), self.table.fingerprint()])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    @property
+    def schema(self) -> Schema:
+        """The table's columns."""
+        return self.table.schema
+
+    def parameters(self) -> dict[str, float | int | str | None]:
+        """Return the model's parameters by name."""
+        told = {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
+        return {**told, "partitions": self.partitions}
+
+    # -- what both samplers and estimators read ----------------------------------------------------
+
+    def node_statistics(self, state: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return weight and log volume (nats) of every node, each (n_nodes,) float64."""
+        work = self._load(state, state.n_nodes)
+        return work.reals[:, kernels.COUNT].copy(), work.reals[:, kernels.LOG_VOLUME].copy()
+
+    def level_counts(self, state: Tree) -> NDArray[np.float64]:
+        """Return the weight of every level among each node's rows, (n_nodes, L) float64.
+
+        L levels in all, those of one column after those of the one before.
+        """
+        work = self._load(state, state.n_nodes)
+        kernels.count_levels(self.arrays, work, state.n_nodes)
+        return work.histogram[: state.n_nodes]
+
+    def _load(self, state: Tree, capacity: int) -> kernels.Work:
+        work = kernels.new_work(self.arrays, self.model_arrays, capacity)
+        kernels.load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
+        return work
+
+    @cached_property
+    def _move_cdf(self) -> NDArray[np.float64]:
+        shares = np.array([self._weights.get(name, 0.0) for name in kernels.MOVES])
+        cdf = np.cumsum(shares / shares.sum())
+        cdf[np.flatnonzero(shares)[-1] :] = np.inf  # whatever rounding left of the sum
+        return cdf
+
+    def canonical(self, state: Tree) -> Tree:
+        """Return the tree that stands for all trees of this one's leaves and density."""
+        return state
+
+    @cached_property
+    def arrays(self) -> kernels.TableArrays:
+        """The table as kernels read it."""
+        schema = self.table.schema
+        return kernels.TableArrays(
+            codes=self.table.codes,
+            row_codes=self.table.codes.T.copy(order="C"),
+            weights=self.table.weights,
+            nominal=np.array(self.is_nominal, np.bool_),
+            n_levels=np.asarray(schema.n_levels, np.int64),
+            offsets=level_starts(schema),
+            widths=np.concatenate([column.widths for column in schema.columns]),
+        )
+
+    @cached_property
+    def model_arrays(self) -> kernels.ModelArrays:
+        """The model as kernels read it."""
+        nominal_levels = self.table.schema.n_levels[np.array(self.is_nominal, np.bool_)]
+        largest = max(2, int(nominal_levels.max(initial=2)))
+        weights = self.branch_log_weights
+        max_leaves, leaf_alpha = self.model.max_leaves, self.model.leaf_concentration
+        independent = self.model.leaf == "independent"
+        whole_weights = np.arange(self._n_whole_weights())
+        norms = np.full(weights.shape, -np.inf)
+        norms[2:] = np.logaddexp.accumulate(weights[2:])
+        return kernels.ModelArrays(
+            kind=self.model.kind,
+            rate=self.model.rate,
+            alpha=float(self.model.concentration),
+            max_leaves=np.iinfo(np.int64).max if max_leaves is None else max_leaves,
+            by_levels=self.partitions == "levels",
+            max_branches=self.max_branches,
+            max_proposed=self.max_proposed,
+            branch_log_weights=weights,
+            branch_log_norms=norms,
+            inclusion=self.model.log_inclusion(len(self.is_nominal)),
+            log_stirling=log_stirling_numbers(largest),
+            log_gamma=gammaln(whole_weights + self.model.concentration),
+            log_integers=np.log(np.maximum(np.arange(largest + 1), 1)),
+            independent=independent,
+            leaf_alpha=float(leaf_alpha),
+            leaf_log_gamma=gammaln(whole_weights[: None if independent else 0] + leaf_alpha),
+        )
+
+    def _n_whole_weights(self) -> int:
+        """Entries worth tabulating of functions of a whole weight; 0 if weights are not whole."""
+        weights = self.table.weights
+        whole = bool(np.all(weights == np.rint(weights)))
+        return int(min(weights.sum() + 1, _LARGEST_TABLE)) if whole else 0
+
+    @cached_property
+    def branch_log_weights(self) -> NDArray[np.float64]:
+        """Log weights, unnormalized, of proposing 0 .. max_proposed branches; used from 2 on."""
+        b = np.arange(self.max_proposed + 1)
+        return self.model.branch_log_weights(b.astype(np.float64))
+
+
+class LeafPosterior(CascadePosterior):
+    """The posterior of `LeafModel`.
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows and their weights.
+    expected_leaves, concentration, max_leaves, leaf, leaf_concentration
+        As in `LeafModel`.
+    max_branches, move_weights, partitions
+        As in `CascadePosterior`.
+    """
+
+    def __init__(
+        self,
+        table: "Table",
+        expected_leaves: float = 8.0,
+        concentration: float = 2.0,
+        max_branches: int | None = 2,
+        move_weights: Mapping[str, float] | None = None,
+        *,
+        max_leaves: int | None = None,
+        partitions: str = "subsets",
+        leaf: str = "uniform",
+        leaf_concentration: float = 1.0,
+    ) -> None:
+        model = LeafModel(expected_leaves, concentration, max_leaves, leaf, leaf_concentration)
+        super().__init__(table, model, max_branches, move_weights, partitions=partitions)
+
+    def canonical(self, state: Tree) -> Tree:
+        """Return the tree, among those with the same leaves, whose first splits gain the most.
+
+        Trees with the same leaves have the same posterior under this model, so which of them a
+        search ends in is chance; of two splits that gain the same, the earlier column is taken.
+        """
+        return strongest_splits_first(self, state)
+
+
+class BranchPosterior(CascadePosterior):
+    """The posterior of `BranchModel`.
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows and their weights.
+    expected_branches, concentration, feature_inclusion, leaf, leaf_concentration
+        As in `BranchModel`.
+    max_branches, move_weights, partitions
+        As in `CascadePosterior`.
+    """
+
+    def __init__(
+        self,
+        table: "Table",
+        expected_branches: float = 2.0,
+        concentration: float = 2.0,
+        max_branches: int | None = None,
+        feature_inclusion: float | None = None,
+        move_weights: Mapping[str, float] | None = None,
+        *,
+        partitions: str = "subsets",
+        leaf: str = "uniform",
+        leaf_concentration: float = 1.0,
+    ) -> None:
+        model = BranchModel(
+            expected_branches, concentration, feature_inclusion, leaf, leaf_concentration
+        )
+        super().__init__(table, model, max_branches, move_weights, partitions=partitions)
+
+
+def _default_weights(n_distinct: int) -> dict[str, float]:
+    """Return `MOVE_WEIGHTS`, with fewer of the moves that touch whole subtrees in large tables.
+
+    Those cost as much as hundreds of the others at 200,000 rows, and nearly nothing at 2,000.
+    """
+    share = min(1.0, (MANY_ROWS / max(n_distinct, 1)) ** 0.5)
+    local = ("grow", "prune")
+    return {name: w if name in local else w * share for name, w in MOVE_WEIGHTS.items()}
+
+
+def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
+    """Return the (largest + 1, largest + 1) log Stirling numbers of the second kind, -inf for 0."""
+    table = np.full((largest + 1, largest + 1), -np.inf)
+    table[0, 0] = 0.0
+    for m in range(1, largest + 1):
+        k = np.arange(1, m + 1)
+        table[m, 1 : m + 1] = np.logaddexp(table[m - 1, k] + np.log(k), table[m - 1, k - 1])
+    return table
+
+
+def _tree_of(flat: kernels.FlatTree, n_nodes: int) -> Tree:
+    return Tree(*(array[:n_nodes].copy() for array in flat))
+
+
+def _structure(state: Tree | DensityTree) -> Tree:
+    return state.tree if isinstance(state, DensityTree) else state

@@ -1,0 +1,259 @@
+"""The distribution of split proposals at a node, in plain Python: see `kernels` for its idea.
+
+A split is drawn column first: ``(1 - EPS) * exp(score_j) / sum_k exp(score_k) + EPS / n_open``;
+then its number of branches ``b`` in proportion to ``exp(branch_log_weights[b])``; then, with
+probability ``1 - EPS``, a way to cut the levels in order of falling density (ordered columns:
+their own order), else any partition uniformly. Two-way cuts are weighted by
+``exp(cut score)``, half the log Bayes factor of the split of the node if it was all there is,
+others equally; ``score_j`` is the log of the column's sum of two-way weights.
+
+Where every level goes its own way only the column is drawn, ``score_j`` being half the log Bayes
+factor of its one split.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from bayescascade.methods.cascades.blocks import contiguous, pack_block, set_partitions
+from bayescascade.methods.cascades.kernels import EPS
+from bayescascade.methods.cascades.leaves import independent_log_inside
+from bayescascade.methods.cascades.tree import Split
+
+if TYPE_CHECKING:
+    from bayescascade.data.table import Table
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["SplitProposals"]
+
+Blocks = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProposals:
+    """The splits that may be proposed at a node.
+
+    Parameters
+    ----------
+    posterior : CascadePosterior
+        For the kinds of columns, the concentration and the number of branches.
+    ordered : mapping of int to tuple of int
+        For every column with two or more levels left: their codes in order of falling density,
+        ties by code (ordered columns: ascending).
+    cut_scores : mapping of int to (m - 1,) float64
+        For each such column, the score of the cut after each of the ordered levels; of (1,) the
+        score of its one split if every level goes its own way.
+    """
+
+    posterior: "CascadePosterior"
+    ordered: dict[int, tuple[int, ...]]
+    cut_scores: dict[int, NDArray[np.float64]]
+
+    @classmethod
+    def at(cls, posterior: "CascadePosterior", box: Sequence[tuple[int, ...]]) -> "SplitProposals":
+        """Return the proposals for a node with these codes left of every column."""
+        table, alpha = posterior.table, posterior.model.concentration
+        is_here = np.ones(table.weights.shape[0], np.bool_)
+        for codes, left in zip(table.codes, box, strict=True):
+            is_here &= np.isin(codes, left)
+        rows = np.flatnonzero(is_here)
+        ordered: dict[int, tuple[int, ...]] = {}
+        cut_scores: dict[int, NDArray[np.float64]] = {}
+        for j, left in enumerate(box):
+            if len(left) < 2:
+                continue
+            counts = np.bincount(table.codes[j][rows], table.weights[rows], max(left) + 1)
+            order = tuple(left)
+            if posterior.is_nominal[j]:
+                order = tuple(sorted(left, key=lambda c: (-counts[c], c)))
+            if posterior.partitions == "levels":
+                partitions: list[Blocks] = [tuple((code,) for code in order)]
+            else:
+                partitions = [(order[:i], order[i:]) for i in range(1, len(order))]
+            weights = np.array([[counts[list(b)].sum() for b in blocks] for blocks in partitions])
+            inside = _log_inside(posterior, box, rows, j, partitions, weights)
+            ordered[j] = order
+            cut_scores[j] = 0.5 * _log_bayes_factors(weights, inside, alpha)
+        return cls(posterior, ordered, cut_scores)
+
+    @property
+    def by_levels(self) -> bool:
+        """Whether every level left goes its own way."""
+        return self.posterior.partitions == "levels"
+
+    def column_probability(self, j: int) -> float:
+        """Return the probability that the split is on column `j`."""
+        scores = {k: float(np.logaddexp.reduce(self.cut_scores[k])) for k in self.ordered}
+        informed = np.exp(scores[j] - np.logaddexp.reduce(list(scores.values())))
+        return float((1 - EPS) * informed + EPS / len(self.ordered))
+
+    def branches(self, j: int) -> tuple[range, NDArray[np.float64]]:
+        """Return the numbers of branches open to column `j` and their probabilities."""
+        most = min(len(self.ordered[j]), self.posterior.max_proposed)
+        fewest = most if self.by_levels else 2
+        weights = self.posterior.branch_log_weights[fewest : most + 1]
+        return range(fewest, most + 1), np.exp(weights - np.logaddexp.reduce(weights))
+
+    def partition_probability(self, split: Split) -> float:
+        """Return the probability of the partition, given column and number of branches."""
+        if self.by_levels:
+            return 1.0
+        j, blocks = split
+        order, b = self.ordered[j], len(blocks)
+        branch_of = {code: index for index, block in enumerate(blocks) for code in block}
+        cuts = [i for i in range(len(order) - 1) if branch_of[order[i]] != branch_of[order[i + 1]]]
+        n_cuts = comb(len(order) - 1, b - 1)
+        n_partitions = _stirling(len(order), b) if self.posterior.is_nominal[j] else n_cuts
+        if len(cuts) != b - 1:
+            informed = 0.0
+        elif b == 2:
+            scores = self.cut_scores[j]
+            informed = float(np.exp(scores[cuts[0]] - np.logaddexp.reduce(scores)))
+        else:
+            informed = 1 / n_cuts
+        return (1 - EPS) * informed + EPS / n_partitions
+
+    def probability(self, split: Split) -> float:
+        """Return the probability of a split; 0 if it has more branches than are proposed."""
+        numbers, weights = self.branches(split[0])
+        if len(split[1]) not in numbers:
+            return 0.0
+        of_branches = float(weights[numbers.index(len(split[1]))])
+        return self.column_probability(split[0]) * of_branches * self.partition_probability(split)
+
+    def probability_with_branches(self, split: Split) -> float:
+        """Return the probability of a split when its number of branches is set beforehand.
+
+        The column is then uniform among those with as many levels.
+        """
+        n_open = len(self._open_to(len(split[1])))
+        return self.partition_probability(split) / n_open
+
+    def draw(self, rng: np.random.Generator) -> Split:
+        """Draw a split."""
+        columns = list(self.ordered)
+        chances = np.array([self.column_probability(j) for j in columns])
+        j = columns[int(rng.choice(len(columns), p=chances / chances.sum()))]
+        numbers, weights = self.branches(j)
+        return j, self._draw_partition(rng, j, int(rng.choice(numbers, p=weights)))
+
+    def draw_with_branches(self, rng: np.random.Generator, n_branches: int) -> Split:
+        """Draw a split with this number of branches."""
+        columns = self._open_to(n_branches)
+        j = columns[int(rng.integers(len(columns)))]
+        return j, self._draw_partition(rng, j, n_branches)
+
+    def all(self) -> Iterator[Split]:
+        """Yield every split that has a positive probability."""
+        for j in self.ordered:
+            for b in self.branches(j)[0]:
+                yield from self._all_of(j, b)
+
+    def all_with_branches(self, n_branches: int) -> Iterator[Split]:
+        """Yield every split with this number of branches."""
+        for j in self._open_to(n_branches):
+            yield from self._all_of(j, n_branches)
+
+    def _all_of(self, j: int, n_branches: int) -> Iterator[Split]:
+        codes = tuple(sorted(self.ordered[j]))
+        partitions = set_partitions if self.posterior.is_nominal[j] else contiguous
+        for blocks in partitions(codes, n_branches):
+            yield j, blocks
+
+    def _open_to(self, n_branches: int) -> list[int]:
+        if self.by_levels:
+            return [j for j, codes in self.ordered.items() if len(codes) == n_branches]
+        return [j for j, codes in self.ordered.items() if len(codes) >= n_branches]
+
+    def _draw_partition(
+        self, rng: np.random.Generator, j: int, b: int
+    ) -> tuple[tuple[int, ...], ...]:
+        order = self.ordered[j]
+        if self.by_levels:
+            return tuple((code,) for code in sorted(order))
+        if self.posterior.is_nominal[j] and rng.random() < EPS:
+            return _random_partition(rng, tuple(sorted(order)), b)
+        if b == 2 and (self.posterior.is_nominal[j] or rng.random() >= EPS):
+            scores = self.cut_scores[j]
+            weights = np.exp(scores - np.logaddexp.reduce(scores))
+            cuts = [int(rng.choice(len(scores), p=weights / weights.sum())) + 1]
+        else:
+            cuts = sorted((rng.permutation(len(order) - 1)[: b - 1] + 1).tolist())
+        pieces = [order[i:k] for i, k in zip([0, *cuts], [*cuts, len(order)], strict=True)]
+        return tuple(sorted(tuple(sorted(piece)) for piece in pieces))
+
+
+def _log_bayes_factors(
+    weights: NDArray[np.float64], log_inside: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
+    """Return those of splits with b branches each, given as (n, b), but for the node's constant."""
+    b = weights.shape[1]
+    branches = gammaln(weights + alpha) - gammaln(alpha) + log_inside
+    normalizer = gammaln(b * alpha) - gammaln(weights.sum(axis=1) + b * alpha)
+    bayes_factors: NDArray[np.float64] = branches.sum(axis=1) + normalizer
+    return bayes_factors
+
+
+def _log_inside(
+    posterior: "CascadePosterior",
+    box: Sequence[tuple[int, ...]],
+    rows: NDArray[np.intp],
+    j: int,
+    partitions: Sequence[Blocks],
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what each branch of the splits of column `j` contributes as a leaf, (n, b) float64."""
+    table, is_nominal = posterior.table, posterior.is_nominal
+    blocks = [list(block) for partition in partitions for block in partition]
+    if posterior.model.leaf == "uniform":  # the other columns' widths are the same for all
+        widths = table.schema.columns[j].widths
+        shares = np.array([widths[block].sum() for block in blocks]) / widths[list(box[j])].sum()
+        uniform: NDArray[np.float64] = -weights * np.log(shares.reshape(weights.shape))
+        return uniform
+    joint = np.hstack([_joint_counts(table, rows, j, k) for k in range(len(box))])
+    words = [pack_block(nominal, codes) for nominal, codes in zip(is_nominal, box, strict=True)]
+    boxes = np.tile(np.array(words, np.uint64), (len(blocks), 1))
+    boxes[:, j] = [pack_block(is_nominal[j], block) for block in blocks]
+    level_counts = np.array([joint[block].sum(axis=0) for block in blocks])
+    log_inside = independent_log_inside(
+        posterior.schema, boxes, level_counts, posterior.model.leaf_concentration
+    )
+    return log_inside.reshape(weights.shape)
+
+
+def _joint_counts(table: "Table", rows: NDArray[np.intp], j: int, k: int) -> NDArray[np.float64]:
+    """Return the weight of every pair of levels of two columns among some rows."""
+    n_j, n_k = (table.schema.columns[index].n_levels for index in (j, k))
+    pairs = table.codes[j][rows].astype(np.intp) * n_k + table.codes[k][rows]
+    counts = np.bincount(pairs, table.weights[rows], minlength=n_j * n_k)
+    return counts.reshape(n_j, n_k).astype(np.float64)
+
+
+def _random_partition(
+    rng: np.random.Generator, codes: tuple[int, ...], b: int
+) -> tuple[tuple[int, ...], ...]:
+    """Draw uniformly among the partitions of `codes` into `b` blocks."""
+    if not codes:
+        return ()
+    *head, last = codes
+    alone = _stirling(len(head), b - 1) / _stirling(len(codes), b)
+    if rng.random() < alone:
+        return (*_random_partition(rng, tuple(head), b - 1), (last,))
+    smaller = _random_partition(rng, tuple(head), b)
+    index = int(rng.integers(b))
+    return (*smaller[:index], (*smaller[index], last), *smaller[index + 1 :])
+
+
+def _stirling(m: int, b: int) -> int:
+    """Return the number of partitions of `m` levels into `b` nonempty blocks."""
+    signs = ((-1) ** (b - k) * comb(b, k) * k**m for k in range(b + 1))
+    factorial = 1
+    for k in range(2, b + 1):
+        factorial *= k
+    total: int = sum(signs)
+    return total // factorial

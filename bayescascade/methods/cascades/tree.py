@@ -1,0 +1,254 @@
+"""The state of a cascade: a tree whose inner nodes split one column's remaining levels.
+
+`Tree` is the structure alone: which column each inner node splits and which block of its levels
+each branch keeps. Counts, volumes and probabilities belong to `density.DensityTree`. Nodes stand
+in preorder, siblings in the order of their blocks' lowest codes, so that equal trees are equal
+arrays: two trees differ exactly if some node's column or unordered partition differs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.methods.cascades.blocks import block_codes, full_block, pack_block
+
+__all__ = ["LEAF", "Split", "Tree"]
+
+LEAF = -1
+
+Split = tuple[int, tuple[tuple[int, ...], ...]]
+"""A column's index and the partition of its remaining codes, blocks by lowest code."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """An immutable cascade in flat arrays.
+
+    Parameters
+    ----------
+    feature : (n_nodes,) int32
+        Index of the column that the node splits, -1 at a leaf. Nodes are in preorder.
+    parent : (n_nodes,) int32
+        Index of the parent, -1 at the root.
+    block : (n_nodes,) uint64
+        The block of the parent's column that leads here (see `blocks`); 0 at the root.
+    """
+
+    feature: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    block: NDArray[np.uint64]
+
+    def __post_init__(self) -> None:
+        for array in (self.feature, self.parent, self.block):
+            array.flags.writeable = False
+
+    @classmethod
+    def root(cls) -> "Tree":
+        """Return the tree that is a single leaf."""
+        return cls.from_nodes([LEAF], [-1], [0])
+
+    @classmethod
+    def from_nodes(
+        cls, feature: Sequence[int], parent: Sequence[int], block: Sequence[int]
+    ) -> "Tree":
+        """Build from lists that are in canonical order already."""
+        return cls(
+            np.array(feature, np.int32), np.array(parent, np.int32), np.array(block, np.uint64)
+        )
+
+    @classmethod
+    def from_nested(cls, nested: "Nested", is_nominal: Sequence[bool]) -> "Tree":
+        """Build from ``None`` (a leaf) or ``(feature, [(codes, nested), ...])``, in any order."""
+        feature: list[int] = []
+        parent: list[int] = []
+        block: list[int] = []
+
+        def add(node: "Nested", parent_index: int, word: int) -> None:
+            index = len(feature)
+            feature.append(LEAF if node is None else node[0])
+            parent.append(parent_index)
+            block.append(word)
+            if node is not None:
+                column, branches = node
+                for codes, child in sorted(branches, key=lambda branch: min(branch[0])):
+                    add(child, index, pack_block(is_nominal[column], codes))
+
+        add(nested, -1, 0)
+        return cls.from_nodes(feature, parent, block)
+
+    def to_nested(self, is_nominal: Sequence[bool], node: int = 0) -> "Nested":
+        """Return the subtree at `node` as `from_nested` takes it."""
+        column = int(self.feature[node])
+        if column == LEAF:
+            return None
+        branches = [
+            (block_codes(is_nominal[column], int(self.block[child])), child)
+            for child in self.children(node)
+        ]
+        return column, [(codes, self.to_nested(is_nominal, child)) for codes, child in branches]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def key(self) -> bytes:
+        """Return bytes that are equal exactly for equal trees."""
+        return self.feature.tobytes() + self.parent.tobytes() + self.block.tobytes()
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return int(self.feature.shape[0])
+
+    @property
+    def leaves(self) -> NDArray[np.intp]:
+        """Indices of the leaves, ascending (left to right)."""
+        return np.flatnonzero(self.feature == LEAF)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves, >= 1."""
+        return int(np.count_nonzero(self.feature == LEAF))
+
+    @property
+    def features_used(self) -> NDArray[np.int32]:
+        """Indices of the columns split anywhere in the tree, ascending."""
+        return np.unique(self.feature[self.feature != LEAF])
+
+    @property
+    def depth(self) -> int:
+        """Splits on the longest path from the root to a leaf, >= 0."""
+        depths = np.zeros(self.n_nodes, np.int64)
+        for node in range(1, self.n_nodes):
+            depths[node] = depths[self.parent[node]] + 1
+        return int(depths.max())
+
+    def children(self, node: int) -> list[int]:
+        """Return the indices of a node's children, by lowest code of their blocks."""
+        return self._children[node]
+
+    @cached_property
+    def _children(self) -> list[list[int]]:
+        children: list[list[int]] = [[] for _ in range(self.n_nodes)]
+        for node in range(1, self.n_nodes):
+            children[self.parent[node]].append(node)
+        return children
+
+    def boxes(self, root: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the (n_nodes, p) blocks of every column that remain at each node below `root`."""
+        boxes = np.empty((self.n_nodes, root.shape[0]), np.uint64)
+        boxes[0] = root
+        for node in range(1, self.n_nodes):
+            above = self.parent[node]
+            boxes[node] = boxes[above]
+            boxes[node, self.feature[above]] = self.block[node]
+        return boxes
+
+    def problems(self, is_nominal: Sequence[bool], n_levels: Sequence[int]) -> Iterator[str]:
+        """Yield, in words, each invariant that does not hold; nothing for a valid tree.
+
+        Parameters
+        ----------
+        is_nominal : (p,) sequence of bool
+            Whether each column is nominal.
+        n_levels : (p,) sequence of int
+            Number of codes of each column.
+        """
+        broken = next(self._broken_arrays(len(n_levels)), None)
+        if broken is not None:  # nothing else can be looked at
+            yield broken
+            return
+        full = [full_block(is_nominal[j], int(n_levels[j])) for j in range(len(n_levels))]
+        boxes: list[list[int]] = [full]
+        for node in range(1, self.n_nodes):
+            above = int(self.parent[node])
+            boxes.append(list(boxes[above]))
+            boxes[node][self.feature[above]] = int(self.block[node])
+        for node in range(self.n_nodes):
+            children = self.children(node)
+            column = int(self.feature[node])
+            if (column == LEAF) != (not children):
+                yield f"node {node} must be a leaf exactly if it has no branches"
+            elif children:
+                blocks = [int(self.block[child]) for child in children]
+                yield from _split_problems(
+                    node, blocks, boxes[node][column], is_nominal[column], int(n_levels[column])
+                )
+        if list(self._preorder()) != list(range(self.n_nodes)):
+            yield "nodes must stand in preorder"
+
+    def _broken_arrays(self, n_columns: int) -> Iterator[str]:
+        n_nodes = self.n_nodes
+        if not n_nodes == self.parent.shape[0] == self.block.shape[0]:
+            yield "a tree's arrays must be of one length"
+        elif n_nodes == 0 or self.parent[0] != -1:
+            yield "the first node must be the root"
+        elif not np.all((self.parent[1:] >= 0) & (self.parent[1:] < np.arange(1, n_nodes))):
+            yield "a node's parent must come before it"
+        elif not np.all((self.feature >= LEAF) & (self.feature < n_columns)):
+            yield f"a split's column must be below {n_columns}"
+        elif np.any(self.feature[self.parent[1:]] == LEAF):
+            yield "a node's parent must split a column"
+
+    def _preorder(self) -> Iterator[int]:
+        stack = [0]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(self.children(node)))
+
+    def to_flat(self) -> dict[str, list[int]]:
+        """Return the arrays as JSON-ready lists."""
+        return {
+            "feature": self.feature.tolist(),
+            "parent": self.parent.tolist(),
+            "block": [int(word) for word in self.block],
+        }
+
+    @classmethod
+    def from_flat(cls, flat: Mapping[str, Any]) -> "Tree":
+        """Build from what `to_flat` returned; `problems` says whether it is a valid tree.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If an array is missing, or is not a list of integers of its range.
+        """
+        for name, limit in (("feature", 2**31), ("parent", 2**31), ("block", 2**64)):
+            numbers = flat[name]
+            if not isinstance(numbers, list) or not all(
+                type(number) is int and -1 <= number < limit for number in numbers
+            ):
+                raise ValueError(f"a tree's {name} must be a list of integers from -1 to {limit}")
+        if any(word < 0 for word in flat["block"]):
+            raise ValueError("a tree's block must be a list of integers >= 0")
+        return cls.from_nodes(flat["feature"], flat["parent"], flat["block"])
+
+
+def _split_problems(
+    node: int, blocks: Sequence[int], remaining: int, is_nominal: bool, n_levels: int
+) -> Iterator[str]:
+    """Yield what is wrong with a node's branches, given the block of levels that reach it."""
+    low_bits = (1 << 32) - 1
+    if is_nominal:
+        in_range = all(0 < word < 1 << n_levels for word in blocks)
+    else:  # before any block is unpacked: a forged one may be long
+        in_range = all(word & low_bits < word >> 32 <= n_levels for word in blocks)
+    if len(blocks) < 2 or not in_range:
+        yield f"node {node} must have two or more nonempty branches of its column's levels"
+        return
+    kept = [block_codes(is_nominal, word) for word in blocks]
+    if sorted(code for codes in kept for code in codes) != list(block_codes(is_nominal, remaining)):
+        yield f"the branches of node {node} must share out its remaining levels"
+    elif kept != sorted(kept, key=min):
+        yield f"the branches of node {node} must stand by their lowest level"
+
+
+# None (a leaf), or (feature, [(codes, Nested), ...]); Any, as mypy knows no such recursive tuple
+Nested = Any

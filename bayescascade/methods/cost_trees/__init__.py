@@ -1,0 +1,1 @@
+"""Single trees with a price on what they read, and their posterior."""

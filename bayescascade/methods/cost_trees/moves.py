@@ -1,0 +1,118 @@
+"""Proposals on budgeted trees, in plain Python: each with its Hastings ratio and a full listing.
+
+The compiled sweep makes the same proposals with the same probabilities. A candidate is drawn column
+first, then any of the column's thresholds.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescascade.methods.cost_trees.tree import BudgetTree
+from samplers.types import Proposal
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cost_trees.split_candidates import SplitCandidates
+
+__all__ = ["MOVE_CLASSES", "Change", "Grow", "Prune", "TreeMove"]
+
+
+class TreeMove(ABC):
+    """A way to change a tree; `proposals` lists every outcome with its probability."""
+
+    def __init__(self, candidates: "SplitCandidates") -> None:
+        self._starts = candidates.starts
+        self._open = candidates.open_columns
+        self._log_candidate = candidates.log_probabilities()
+
+    @abstractmethod
+    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
+        """Return a proposal drawn with `rng`."""
+
+    @abstractmethod
+    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+        """Return every proposal with its probability; the probabilities sum to one."""
+
+    def draw_candidate(self, rng: np.random.Generator) -> int:
+        """Draw a column, then one of its thresholds."""
+        column = self._open[rng.integers(self._open.size)]
+        return int(rng.integers(self._starts[column], self._starts[column + 1]))
+
+
+def _invalid(state: BudgetTree) -> Proposal[BudgetTree]:
+    return Proposal(state, -math.inf)
+
+
+class Grow(TreeMove):
+    """Split any leaf by any candidate; the reverse of `Prune`."""
+
+    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
+        """Return a proposal drawn with `rng`."""
+        if not self._open.size:
+            return _invalid(state)
+        leaf = state.leaves[int(rng.integers(state.n_leaves))]
+        return self._at(state, leaf, self.draw_candidate(rng))
+
+    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+        """Return every proposal with its probability."""
+        return [
+            (self._at(state, leaf, candidate), math.exp(log_probability) / state.n_leaves)
+            for leaf in state.leaves
+            for candidate, log_probability in enumerate(self._log_candidate.tolist())
+        ] or [(_invalid(state), 1.0)]
+
+    def _at(self, state: BudgetTree, leaf: int, candidate: int) -> Proposal[BudgetTree]:
+        grown = state.grown(leaf, candidate)
+        log_forward = float(self._log_candidate[candidate]) - math.log(state.n_leaves)
+        return Proposal(grown, -math.log(len(grown.twigs)) - log_forward)
+
+
+class Prune(TreeMove):
+    """Make any split over two leaves a leaf; the reverse of `Grow`."""
+
+    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
+        """Return a proposal drawn with `rng`."""
+        twigs = state.twigs
+        if not twigs:
+            return _invalid(state)
+        return self._at(state, twigs[int(rng.integers(len(twigs)))], len(twigs))
+
+    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+        """Return every proposal with its probability."""
+        twigs = state.twigs
+        listed = [(self._at(state, twig, len(twigs)), 1 / len(twigs)) for twig in twigs]
+        return listed or [(_invalid(state), 1.0)]
+
+    def _at(self, state: BudgetTree, twig: int, n_twigs: int) -> Proposal[BudgetTree]:
+        pruned = state.pruned(twig)
+        log_back = float(self._log_candidate[state.nodes[twig]]) - math.log(pruned.n_leaves)
+        return Proposal(pruned, log_back + math.log(n_twigs))
+
+
+class Change(TreeMove):
+    """Put any candidate in the place of any split, whose subtrees stay."""
+
+    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
+        """Return a proposal drawn with `rng`."""
+        splits = state.splits
+        if not splits:
+            return _invalid(state)
+        return self._at(state, splits[int(rng.integers(len(splits)))], self.draw_candidate(rng))
+
+    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+        """Return every proposal with its probability."""
+        return [
+            (self._at(state, split, candidate), math.exp(log_probability) / state.n_splits)
+            for split in state.splits
+            for candidate, log_probability in enumerate(self._log_candidate.tolist())
+        ] or [(_invalid(state), 1.0)]
+
+    def _at(self, state: BudgetTree, split: int, candidate: int) -> Proposal[BudgetTree]:
+        log_ratio = self._log_candidate[state.nodes[split]] - self._log_candidate[candidate]
+        return Proposal(state.changed(split, candidate), float(log_ratio))
+
+
+MOVE_CLASSES: dict[str, type[TreeMove]] = {"grow": Grow, "prune": Prune, "change": Change}

@@ -1,0 +1,343 @@
+"""The posterior of single trees whose features cost something.
+
+With C columns that can be split, M_j thresholds of column j, s = `split_probability`, K classes,
+a = `concentration` and W the weight of all rows, the density of a tree is, up to a constant::
+
+    prior       (1 - s)^leaves  prod_splits s / (C M_j)  exp(-tradeoff x expected cost)
+    likelihood  prod_leaves  G(K a) / G(K a + n) prod_k G(a + n_k) / G(a)
+
+where n_k is the weight of class k among the rows of a leaf, n their sum, and G the gamma function:
+labels are drawn from each leaf's own distribution, which is drawn from a symmetric Dirichlet and
+integrated out. Without costs, the prior is that every node is split with probability s, by any
+column and then any of its thresholds.
+
+The *expected cost* is the mean over the rows given, 1 / W sum_i w_i c(x_i), where c(x) adds up what
+the splits on the path of x ask for, each cost item once. So `tradeoff` is in nats per unit of mean
+cost, however many rows there are: a tree that costs one more is exp(tradeoff) times less probable a
+priori. The likelihood grows with the rows, and this prior, like any other, is overruled in the end;
+for a fixed price of p nats per row and unit of cost, let tradeoff be p W.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.validation import check_integer, check_probability, check_real, check_weights
+from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.methods.cost_trees.kernels import sweep as tree_sweep
+from bayescascade.methods.cost_trees.moves import MOVE_CLASSES, Grow
+from bayescascade.methods.cost_trees.split_candidates import SplitCandidates
+from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree
+from bayescascade.methods.forests.forest import Forest
+from samplers.types import Move, StepCounts
+
+__all__ = ["BudgetTreePosterior"]
+
+MOVE_WEIGHTS = {"grow": 0.35, "prune": 0.35, "change": 0.3}
+"""How often each move is tried; grow and prune are each other's reverse, so they are equal."""
+
+_MOST_THRESHOLDS = 1 << 16  # codes are uint16
+_START_SPLITS = 6  # a random start has fewer
+_START_TRIES = 50
+
+
+class BudgetTreePosterior:
+    """Trees that predict labels from columns that cost something; the module has the formulas.
+
+    Parameters
+    ----------
+    X : (n_rows, n_columns) array-like of float
+        Finite numbers, taken as float32.
+    y : (n_rows,) array-like
+        Labels, of at least two classes.
+    sample_weight : (n_rows,) array-like of float >= 0, optional
+        Weights of the rows, 1 each by default; a row of weight 0 counts for nothing.
+    costs : FeatureCosts, mapping of int to float, or sequence of float, optional
+        Costs of the columns, which are named by their indices; by default 1 each.
+    tradeoff : float >= 0
+        Nats per unit of mean cost.
+    concentration : float > 0
+        Of each class in the Dirichlet prior of a leaf.
+    split_probability : float in (0, 1)
+        That a node is split, were there no costs.
+    max_leaves : int >= 1
+        Larger trees have no density.
+    min_leaf_weight : float > 0
+        Trees that have a leaf of less weight have no density.
+    n_thresholds : int from 1 to 65,536
+        Most thresholds of a column, evenly among its values.
+
+    Attributes
+    ----------
+    classes : (n_classes,) array
+        The labels, ascending.
+    candidates : SplitCandidates
+    items : CostItems
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import samplers
+    >>> from bayescascade.budget import BudgetTreePosterior
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> posterior = BudgetTreePosterior(X, X[:, 2] > 0.5, costs=[1, 1, 5, 1], tradeoff=2.0)
+    >>> run = samplers.metropolis(posterior, n_steps=20_000, n_draws=50, n_chains=2, seed=0)
+    >>> forest = posterior.forest([tree for chain in run.draws for tree in chain])
+    >>> forest.predict_proba([[0, 0, 2, 0]]).argmax()
+    np.int64(1)
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        costs: Costs = None,
+        tradeoff: float = 1.0,
+        concentration: float = 1.0,
+        split_probability: float = 0.5,
+        max_leaves: int = 32,
+        min_leaf_weight: float = 1.0,
+        n_thresholds: int = 32,
+    ) -> None:
+        self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
+        self.concentration = check_real("concentration", concentration, above=0.0)
+        self.split_probability = check_probability(
+            "split_probability", split_probability, strict=True
+        )
+        self.max_leaves = check_integer("max_leaves", max_leaves, minimum=1)
+        self.min_leaf_weight = check_real("min_leaf_weight", min_leaf_weight, above=0.0)
+        check_integer("n_thresholds", n_thresholds, minimum=1, maximum=_MOST_THRESHOLDS)
+        rows, labels, self._weights = _checked_rows(X, y, sample_weight)
+        self.classes, self._labels = np.unique(labels, return_inverse=True)
+        if self.classes.size < 2:
+            raise DataError(f"y must have at least 2 classes, got only {labels.tolist()[0]!r}")
+        columns = range(rows.shape[1])
+        self.items: CostItems = FeatureCosts.of(costs, columns).resolve(columns)
+        self.candidates = SplitCandidates.of(rows, n_thresholds)
+        self._total = float(self._weights.sum())
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def log_prior(self, state: BudgetTree) -> float:
+        """Return the log prior of a tree, nats; -inf if it is too large, or a leaf too small."""
+        rows = self._node_rows(state)
+        smallest = min(self._weights[rows[leaf]].sum() for leaf in state.leaves)
+        if state.n_leaves > self.max_leaves or smallest < self.min_leaf_weight:
+            return -math.inf
+        splits = [state.nodes[split] for split in state.splits]
+        log_shape = state.n_leaves * math.log1p(-self.split_probability)
+        log_shape += float(self._log_candidate[splits].sum())
+        log_shape += len(splits) * math.log(self.split_probability)
+        return log_shape - self.tradeoff * self._expected_cost(state, rows)
+
+    def log_likelihood(self, state: BudgetTree) -> float:
+        """Return the log marginal likelihood of the labels, nats."""
+        counts = self.node_counts(state)[state.leaves]
+        alpha, n_classes = self.concentration, self.classes.size
+        per_leaf = gammaln(n_classes * alpha) - gammaln(n_classes * alpha + counts.sum(axis=1))
+        return float(per_leaf.sum() + (gammaln(alpha + counts) - gammaln(alpha)).sum())
+
+    def log_density(self, state: BudgetTree) -> float:
+        """Return log prior plus log likelihood, nats."""
+        return self.log_prior(state) + self.log_likelihood(state)
+
+    def initial_state(self, rng: np.random.Generator) -> BudgetTree:
+        """Return a random tree of up to five splits, grown without looking at the labels."""
+        grow = Grow(self.candidates)
+        state = BudgetTree()
+        n_wanted = int(rng.integers(_START_SPLITS))
+        for _ in range(_START_TRIES):
+            if state.n_splits >= n_wanted:
+                break
+            proposal = grow.propose(rng, state)
+            if proposal.log_q_ratio > -math.inf and self.log_prior(proposal.state) > -math.inf:
+                state = proposal.state
+        return state
+
+    def moves(self) -> Mapping[str, Move[BudgetTree]]:
+        """Return the moves by name, each with its exact Hastings ratio."""
+        return {name: MOVE_CLASSES[name](self.candidates) for name in tree_sweep.MOVES}
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return MOVE_WEIGHTS
+
+    def describe(self, state: BudgetTree) -> Mapping[str, float]:
+        """Return leaves, depth, columns used, expected cost and log prior."""
+        columns = self.candidates.columns[[state.nodes[split] for split in state.splits]]
+        return {
+            "n_leaves": float(state.n_leaves),
+            "depth": float(state.depth()),
+            "n_features": float(np.unique(columns).size),
+            "expected_cost": self.expected_cost(state),
+            "log_prior": self.log_prior(state),
+        }
+
+    def advance(
+        self, rng: np.random.Generator, state: BudgetTree, n_steps: int, inverse_temperature: float
+    ) -> tuple[BudgetTree, StepCounts[BudgetTree]]:
+        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
+
+        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
+        is proportional to the rows of the node that it touches.
+        """
+        work = tree_sweep.new_work(self._labels.size, self.classes.size, self.max_leaves)
+        tree_sweep.load(self._model, work, np.array(state.nodes, np.int64))
+        proposed = np.zeros(len(tree_sweep.MOVES), np.int64)
+        accepted = np.zeros(len(tree_sweep.MOVES), np.int64)
+        nodes = np.empty(2 * self.max_leaves - 1, np.int64)
+        n_best = tree_sweep.sweep(
+            rng, self._model, work, n_steps, float(inverse_temperature), self._move_cdf, proposed,
+            accepted, nodes,
+        )  # fmt: skip
+        best = BudgetTree(tuple(nodes[:n_best].tolist()))
+        state = BudgetTree(tuple(nodes[: tree_sweep.export(work, nodes)].tolist()))
+        return state, StepCounts(
+            proposed=dict(zip(tree_sweep.MOVES, proposed.tolist(), strict=True)),
+            accepted=dict(zip(tree_sweep.MOVES, accepted.tolist(), strict=True)),
+            log_density=self.log_density(state),
+            best_state=best,
+            best_log_density=self.log_density(best),
+        )
+
+    def encode_state(self, state: BudgetTree) -> object:
+        """Return a tree as a JSON-ready list."""
+        return list(state.nodes)
+
+    def decode_state(self, encoded: Any) -> BudgetTree:
+        """Return the tree that `encode_state` encoded; checked, as a file may be forged."""
+        try:
+            state = BudgetTree.from_list(encoded, self.candidates.n_candidates)
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(f"a stored tree cannot be read: {error}") from error
+        if self.log_prior(state) == -math.inf:
+            raise ModelFileError("a stored tree is not valid: its prior is zero")
+        return state
+
+    def fingerprint(self) -> str:
+        """Return a digest of parameters and data."""
+        told = hashlib.sha256(json.dumps([type(self).__name__, self.classes.tolist()]).encode())
+        for array in self._model:
+            told.update(np.asarray(array).tobytes())
+        return told.hexdigest()
+
+    # -- what trees say of rows --------------------------------------------------------------------
+
+    def expected_cost(self, state: BudgetTree) -> float:
+        """Return the mean cost of the rows, each paying for an item once."""
+        return self._expected_cost(state, self._node_rows(state))
+
+    def node_counts(self, state: BudgetTree) -> NDArray[np.float64]:
+        """Return the weight of each class among the rows of each node, (n_nodes, n_classes)."""
+        counts = np.empty((len(state.nodes), self.classes.size))
+        for node, rows in enumerate(self._node_rows(state)):
+            counts[node] = np.bincount(self._labels[rows], self._weights[rows], self.classes.size)
+        return counts
+
+    def forest(self, states: Sequence[BudgetTree]) -> Forest:
+        """Return trees as a forest, whose prediction is the mean of the trees'.
+
+        Its counts have `concentration` added, so that a leaf's shares are its posterior mean
+        probabilities: of draws, the forest predicts the posterior predictive distribution.
+
+        Raises
+        ------
+        ParameterError
+            If there is no tree.
+        """
+        if not states:
+            raise ParameterError("states must have at least one tree, got none")
+        nodes = np.array([node for state in states for node in state.nodes])
+        is_split = nodes != LEAF
+        return Forest.from_preorder(
+            np.where(is_split, self.candidates.columns[nodes], LEAF).astype(np.int32),
+            np.where(is_split, self.candidates.thresholds[nodes], np.nan),
+            np.zeros(nodes.size, np.bool_),
+            np.concatenate([self.node_counts(state) for state in states]) + self.concentration,
+        )
+
+    def _node_rows(self, state: BudgetTree) -> list[NDArray[np.intp]]:
+        """Return the rows that reach each node."""
+        ends = state.ends()
+        rows = [np.arange(self._labels.size)] * len(state.nodes)
+        for split in state.splits:
+            candidate = state.nodes[split]
+            column = self.candidates.columns[candidate]
+            limit = candidate - self.candidates.starts[column]
+            is_left = self.candidates.codes[column][rows[split]] <= limit
+            rows[split + 1] = rows[split][is_left]
+            rows[ends[split + 1]] = rows[split][~is_left]
+        return rows
+
+    def _expected_cost(self, state: BudgetTree, rows: list[NDArray[np.intp]]) -> float:
+        used = np.zeros((self._labels.size, self.items.n_columns), np.bool_)
+        for split in state.splits:
+            used[rows[split], self.candidates.columns[state.nodes[split]]] = True
+        paid = self.items.total(self.items.paid(used))
+        return float(self._weights @ paid) / self._total
+
+    # -- what kernels read -------------------------------------------------------------------------
+
+    @cached_property
+    def _log_candidate(self) -> NDArray[np.float64]:
+        return self.candidates.log_probabilities()
+
+    @cached_property
+    def _model(self) -> tree_sweep.TreeModel:
+        log_odds = math.log(self.split_probability) + math.log1p(-self.split_probability)
+        return tree_sweep.TreeModel(
+            codes=self.candidates.codes,
+            labels=self._labels,
+            weights=self._weights,
+            open_columns=self.candidates.open_columns,
+            starts=self.candidates.starts,
+            column=self.candidates.columns,
+            log_candidate=self._log_candidate,
+            log_split=self._log_candidate + log_odds,
+            item_starts=self.items.starts,
+            items=self.items.items,
+            item_price=self.tradeoff * self.items.costs / self._total,
+            alpha=self.concentration,
+            min_weight=self.min_leaf_weight,
+            max_leaves=self.max_leaves,
+        )
+
+    @cached_property
+    def _move_cdf(self) -> NDArray[np.float64]:
+        cdf = np.cumsum([MOVE_WEIGHTS[name] for name in tree_sweep.MOVES])
+        cdf[-1] = np.inf  # whatever rounding left of the sum
+        return cdf
+
+
+def _checked_rows(
+    X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[NDArray[np.float32], NDArray[Any], NDArray[np.float64]]:
+    """Return rows, labels and weights of the rows that have any weight."""
+    try:
+        with np.errstate(over="ignore"):  # what is too large for float32 is then refused
+            rows = np.asarray(X, np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X must be numbers in rows of one length: {error}") from None
+    labels = np.asarray(y)
+    if rows.ndim != 2 or rows.shape[0] == 0:
+        raise DataError(f"X must have two dimensions and at least one row, got shape {rows.shape}")
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise DataError(
+            f"X must be finite, got {rows[row, column]} in row {row + 1}, column x{column}"
+        )
+    if labels.shape != rows.shape[:1]:
+        raise DataError(f"y must have shape {rows.shape[:1]}, got {labels.shape}")
+    given = np.ones(labels.size) if sample_weight is None else sample_weight
+    weights = check_weights("sample_weight", given, labels.size)
+    return rows[weights > 0], labels[weights > 0], weights[weights > 0]

@@ -1,0 +1,349 @@
+"""What every budgeted classifier does once it has a forest: classify, count costs, acquire, print.
+
+A subclass has a `fit` that begins with `_read_training`, grows or prunes a `Forest` over the matrix
+that it gets, and ends with `_become`. What features cost is a parameter of every constructor:
+clones, pipelines and grid searches take it along, and no metadata needs to be routed.
+"""
+
+from abc import ABC
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.costs.acquisition import Acquisition, Fetch, PricedForest
+from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.data.labels import check_labels, find_classes
+from bayescascade.data.levels import level_text
+from bayescascade.data.matrix import Encoding
+from bayescascade.methods.forests.forest import Forest
+
+__all__ = ["BudgetedClassifier", "TrainingRows"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """What a forest is learned from.
+
+    Parameters
+    ----------
+    rows : (n_rows, n_matrix_columns) float32
+        C-contiguous; NaN is missing.
+    labels : (n_rows,) int64
+        Position of each row's class among `classes_`.
+    n_classes : int >= 2
+    validation_rows : (n_validation_rows, n_matrix_columns) float32
+        The rows that costs are measured on; `rows` if there are no others.
+    validation_labels : (n_validation_rows,) int64 or None
+        None if the labels of validation rows were not given.
+    items : CostItems
+        What the columns of the matrix cost.
+    """
+
+    rows: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    n_classes: int
+    validation_rows: NDArray[np.float32]
+    validation_labels: NDArray[np.int64] | None
+    items: CostItems
+
+    def needed_validation_labels(self, what_for: str) -> NDArray[np.int64]:
+        """Return the labels of the validation rows.
+
+        Raises
+        ------
+        ParameterError
+            If they were not given; says what they are needed for, such as 'errors="validation"'.
+        """
+        if self.validation_labels is None:
+            raise ParameterError(f"X_val and y_val must be given for {what_for}, got None")
+        return self.validation_labels
+
+
+class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
+    """A classifier that pays for the features that its trees read.
+
+    Attributes
+    ----------
+    model_name : str
+        Name of the class in files; `report.words.MODELS` says what it is called.
+    learned_name, is_classifier : str, bool
+        As of all models.
+    forest_ : Forest
+        The trees, over the columns of a matrix.
+    classes_ : (n_classes,) array
+        The labels, sorted.
+    costs_ : FeatureCosts
+    items_ : CostItems
+        What each feature costs.
+    validation_cost_ : float
+        Mean cost of the validation rows.
+    feature_shares_ : (n_features_in_,) float64
+        Share of the validation rows that acquire each feature.
+    item_shares_ : (n_items,) float64
+        Share of them that pay for each item of `items_`, a feature or a group.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    model_name: ClassVar[str]
+    learned_name: ClassVar[str] = "forest"
+    is_classifier: ClassVar[bool] = True
+
+    costs: Costs
+
+    forest_: Forest
+    classes_: NDArray[Any]
+    costs_: FeatureCosts
+    items_: CostItems
+    validation_cost_: float
+    feature_shares_: NDArray[np.float64]
+    item_shares_: NDArray[np.float64]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    _encoding: Encoding
+
+    # -- for the `fit` of subclasses ---------------------------------------------------------------
+
+    def _read_training(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> TrainingRows:
+        """Learn the columns, classes and costs, and return the rows as a matrix.
+
+        Raises
+        ------
+        ParameterError
+            If a cost is about no column, or `y` is missing, or `y_val` is given without `X_val`.
+        DataError
+            If the rows or labels cannot be used, there is one class, or `y_val` has others than
+            `y`.
+        """
+        if X_val is None and y_val is not None:
+            raise ParameterError("X_val must be given with y_val, got None")
+        owner = type(self).__name__
+        encoding = Encoding.learn(X)
+        costs = FeatureCosts.of(self.costs, encoding.columns)
+        items = costs.resolve(encoding.columns)
+        labels = check_labels(y, "y", owner)
+        rows = encoding.transform(X, owner)
+        _check_length("y", labels, "X", rows)
+        classes, codes = find_classes(labels, "y")
+        validation_rows, validation_labels = rows, None
+        if X_val is not None:
+            validation_rows = encoding.transform(X_val, owner)
+        if y_val is not None:
+            validation_labels = _codes_of(check_labels(y_val, "y_val", owner), classes)
+            _check_length("y_val", validation_labels, "X_val", validation_rows)
+        self._set_columns(encoding, costs, items)
+        self.classes_ = classes
+        return TrainingRows(
+            rows,
+            codes.astype(np.int64),
+            len(classes),
+            validation_rows,
+            validation_labels,
+            items.of_features(encoding.source),
+        )
+
+    def _become(self, forest: Forest, validation_rows: NDArray[np.float32]) -> None:
+        """Be fitted to a forest, and measure what it costs on rows of a matrix."""
+        used = self._used(forest.features_used(validation_rows))
+        paid = self.items_.paid(used)
+        self.forest_ = forest
+        self.validation_cost_ = float(self.items_.total(paid).mean())
+        self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
+
+    def _set_columns(self, encoding: Encoding, costs: FeatureCosts, items: CostItems) -> None:
+        self._encoding, self.costs_, self.items_ = encoding, costs, items
+        self.n_features_in_ = len(encoding.columns)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if encoding.is_named:
+            self.feature_names_in_ = np.array(encoding.columns, dtype=object)
+
+    def _used(self, of_matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the features that rows use, given which columns of the matrix they do."""
+        starts = np.flatnonzero(np.diff(self._encoding.source, prepend=-1))
+        used: NDArray[np.bool_] = np.logical_or.reduceat(of_matrix, starts, axis=1)
+        return used
+
+    def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""
+        return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
+
+    # -- hooks for files ---------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        """Return fields of a saved file that only this class has, as plain JSON types."""
+        return {}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        """Become what `_own_record` told; KeyError, TypeError or ValueError says it is wrong."""
+
+    @classmethod
+    def _read_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return constructor parameters as they were, given what JSON made of them."""
+        return parameters
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, (n_rows,); of equals the first.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array, list of rows, mapping or Series
+            DataFrames are matched by column name, in any order, and may have more columns; a Series
+            or a mapping of single values is one row. Missing cells are NaN or None.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a cell cannot be read; names column, value and row.
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class for each row, (n_rows, n_classes) float64.
+
+        It is the mean over the trees of the shares of the classes at the leaves. Parameters and
+        errors: see `predict`.
+        """
+        matrix = self._matrix(X)
+        return self.forest_.predict_proba(matrix)
+
+    def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
+        """Return what classifying each row costs, (n_rows,) float64.
+
+        A row pays for the features that any tree reads on its way, each once, and for their groups.
+        Parameters and errors: see `predict`.
+        """
+        matrix = self._matrix(X)
+        return self._costs(self.forest_, matrix)
+
+    def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
+        """Return which features are acquired for each row, (n_rows, n_features) bool.
+
+        It is a DataFrame if the features have names. Parameters and errors: see `predict`.
+        """
+        matrix = self._matrix(X)
+        used = self._used(self.forest_.features_used(matrix))
+        if not self._encoding.is_named:
+            return used
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(used, index=index, columns=list(self._encoding.columns))
+
+    def acquire(self, fetch: Fetch, max_cost: float | None = None) -> Acquisition:
+        """Acquire the features of one row step by step, only those that its paths need.
+
+        Parameters
+        ----------
+        fetch : function
+            Takes the name of a feature (its index if columns have none) and returns its value, None
+            or NaN if it is missing, which costs the same. It is called once for a feature, and
+            never for one that no tree asks for, so that it may buy the value, or ask a person.
+        max_cost : float >= 0, optional
+            Features that would bring the total above it are not acquired.
+
+        Returns
+        -------
+        Acquisition
+            The steps; printed, a table. When complete, its probabilities are those of
+            `predict_proba` and its total is that of `acquisition_cost`, to the last digit. Ctrl-C
+            ends it early; `Acquisition.resume` goes on.
+
+        Raises
+        ------
+        ParameterError
+            If `fetch` is no function or `max_cost` is out of its range.
+        AcquisitionError
+            If `fetch` raises an exception, which is its cause, or what it returns cannot be read.
+            It has the steps so far, which may be resumed.
+        """
+        check_is_fitted(self, "forest_")
+        forest = PricedForest(self.forest_, self._encoding, self.items_, self.classes_)
+        return forest.acquire(fetch, max_cost)
+
+    def _matrix(self, X: Any) -> NDArray[np.float32]:
+        check_is_fitted(self, "forest_")
+        return self._encoding.transform(X, type(self).__name__)
+
+    # -- files and text ----------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; `bayescascade.load` reads it back.
+
+        The file holds the forest, the costs and how cells are read, never rows; of a pruned forest
+        what is left. Writing is atomic: on any error the old file stays as it was.
+        """
+        from bayescascade.methods.forests.record import save_model
+
+        check_is_fitted(self, "forest_")
+        save_model(self, path)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the model that a saved file's record describes; see `bayescascade.load`.
+
+        Raises
+        ------
+        ModelFileError
+            If the record is incomplete or contradicts itself.
+        """
+        from bayescascade.methods.forests.record import model_from_record
+
+        return model_from_record(cls, record)
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """What the text says of how good the forest is known to be, part by part."""
+        return []
+
+    @property
+    def feature_texts(self) -> list[str]:
+        """What the features are called in text: their names, or "x3"."""
+        return self._encoding.names
+
+    def __str__(self) -> str:
+        if not hasattr(self, "forest_"):
+            return repr(self)
+        from bayescascade.methods.forests.page import budgeted_text
+
+        return budgeted_text(self)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "forest_")
+
+
+def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None:
+    if len(labels) != len(rows):
+        raise DataError(
+            f"{name} must have a label per row of {rows_name}, {len(rows)}, got {len(labels)}"
+        )
+
+
+def _codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the position of each validation label among the classes."""
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
+    if codes.min() < 0:
+        row = int(np.argmin(codes))
+        raise DataError(
+            "y_val must have the classes of y, "
+            f'got "{level_text(labels.tolist()[row])}" in row {row + 1}'
+        )
+    return codes

@@ -1,0 +1,155 @@
+"""Admissible impurities: how far a set of examples is from being of one class.
+
+Nan, *Learning to predict under a budget* (2018), section 3.4.1. With ``n_i`` the weight of the
+examples of class i in the set,
+
+* threshold-Pairs (3.10): ``sum_{i < j} [[n_i - alpha]_+ [n_j - alpha]_+ - alpha^2]_+``; at
+  ``alpha = 0`` the number of pairs of examples of different classes. The sum is over unordered
+  pairs: over ordered ones it is twice that, which changes no tree;
+* Powers (3.13): ``(sum_i n_i)^l - sum_i n_i^l`` for whole ``l >= 2``;
+* polynomials (3.12): ``sum_m gamma_m prod_i n_i^{p_mi}`` with ``gamma_m >= 0`` and whole
+  ``p_mi >= 0``, at least two of which are positive in each term.
+
+All are nonnegative, zero on sets of one class, monotone (a subset is no more impure) and
+supermodular (an example adds no less to a larger set): a greedy tree that splits by them has a
+largest acquisition cost within a factor ``O(log n)`` of the least possible. Gini index and entropy
+are not monotone, and have no such bound.
+
+*Departure.* Weights need not be whole. Nonnegative increasing functions whose increments increase
+remain such when they are added, multiplied, or put into an increasing convex function; all three
+formulas are made that way from the ``n_i``, so the properties hold for weighted examples as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.methods.forests.kernels.impurity import (
+    POLYNOMIAL,
+    POWERS,
+    THRESHOLD_PAIRS,
+    ImpurityArrays,
+    impurities,
+)
+
+__all__ = ["IMPURITIES", "Impurity", "PolynomialImpurity", "impurity_arrays", "impurity_values"]
+
+IMPURITIES = ("threshold_pairs", "powers")
+
+
+@dataclass(frozen=True, slots=True)
+class PolynomialImpurity:
+    """Sum of products of powers of the classes' weights, each of two classes or more.
+
+    Parameters
+    ----------
+    coefficients : sequence of n_terms floats >= 0
+        The factor of each term; at least one is positive.
+    exponents : sequence of n_terms sequences of n_classes ints >= 0
+        The power of each class's weight in each term, in the order of the sorted labels; at least
+        two of each term are positive.
+
+    Raises
+    ------
+    ParameterError
+        If one of them breaks its rule.
+
+    Examples
+    --------
+    Pairs of examples of the classes 0 and 1 count once, those of either and class 2 ten times:
+
+    >>> impurity = PolynomialImpurity([1, 10, 10], [[1, 1, 0], [1, 0, 1], [0, 1, 1]])
+    """
+
+    coefficients: Sequence[float]
+    exponents: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        if len(self.coefficients) != len(self.exponents) or not len(self.coefficients):
+            raise ParameterError(
+                "exponents must have one row for each of the coefficients, at least one, got "
+                f"{len(self.exponents)} rows for {len(self.coefficients)} coefficients"
+            )
+        for m, (coefficient, powers) in enumerate(
+            zip(self.coefficients, self.exponents, strict=True)
+        ):
+            check_real(f"coefficients[{m}]", coefficient, minimum=0.0)
+            whole = [check_integer(f"exponents[{m}][{i}]", p, 0) for i, p in enumerate(powers)]
+            if sum(power > 0 for power in whole) < 2:
+                raise ParameterError(
+                    f"exponents[{m}] must be positive for at least two classes, got {whole}"
+                )
+            if len(whole) != len(self.exponents[0]):
+                raise ParameterError(
+                    f"exponents[{m}] must have {len(self.exponents[0])} entries as the first row, "
+                    f"got {len(whole)}"
+                )
+        if not any(coefficient > 0 for coefficient in self.coefficients):
+            raise ParameterError("coefficients must not be all zero, got only zeros")
+
+
+Impurity = str | PolynomialImpurity
+"""Either one of the names in `IMPURITIES`, or a polynomial."""
+
+
+def impurity_arrays(
+    impurity: Impurity, *, alpha: float = 0.0, order: int = 2, n_classes: int
+) -> ImpurityArrays:
+    """Return an impurity as kernels read it.
+
+    Parameters
+    ----------
+    impurity : {"threshold_pairs", "powers"} or PolynomialImpurity
+    alpha : float >= 0
+        Of threshold-Pairs: the weight of a class that may be ignored.
+    order : int from 2 to 30
+        Of Powers.
+    n_classes : int >= 2
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or the polynomial is of another number of classes.
+    """
+    alpha = check_real("alpha", alpha, minimum=0.0)
+    order = check_integer("order", order, 2, 30)
+    if isinstance(impurity, PolynomialImpurity):
+        n_exponents = len(impurity.exponents[0])
+        if n_exponents != n_classes:
+            raise ParameterError(
+                f"impurity must have one exponent for each of the {n_classes} classes, "
+                f"got {n_exponents}"
+            )
+        coefficients = np.array(impurity.coefficients, np.float64)
+        exponents = np.array(impurity.exponents, np.int64)
+        return ImpurityArrays(POLYNOMIAL, 0.0, order, coefficients, exponents)
+    if not isinstance(impurity, str):
+        raise ParameterError(
+            f"impurity must be one of {', '.join(map(repr, IMPURITIES))} or a PolynomialImpurity, "
+            f"got {impurity!r}"
+        )
+    check_choice("impurity", impurity, IMPURITIES)
+    no_terms = np.zeros(0), np.zeros((0, n_classes), np.int64)
+    if impurity == "powers":
+        return ImpurityArrays(POWERS, 0.0, order, *no_terms)
+    return ImpurityArrays(THRESHOLD_PAIRS, alpha, order, *no_terms)
+
+
+def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> NDArray[np.float64]:
+    """Return the impurities of sets of examples, (n,) float64 >= 0, infinite if they overflow.
+
+    Parameters
+    ----------
+    arrays : ImpurityArrays
+    counts : (n, n_classes) array of float >= 0
+        Weight of each class in each set.
+    """
+    checked = np.ascontiguousarray(counts, np.float64)
+    values = np.empty(len(checked))
+    with np.errstate(over="ignore"):  # what overflows is infinite
+        impurities(arrays, checked, values)
+    return values

@@ -1,0 +1,1 @@
+"""Compiled loops of forests: growing trees, sending rows down."""

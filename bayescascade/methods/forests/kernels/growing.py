@@ -1,0 +1,253 @@
+"""GREEDYTREE, compiled: one tree grown by minimax risk, without recursion (Nan 2018, section 3.3).
+
+A node of impurity ``F(S) > 0`` is split by the column, and its best cut, of least risk ::
+
+    R(t) = c(t)^b / (F(S) - max_i F(S_i))
+
+where ``c(t)`` is what the column costs, ``b = 1`` in the thesis, and ``S_i`` the children. Of equal
+risks the split that lessens the impurity most is taken, then the fewest pairs in the worse child,
+then the first column. A free column is taken if it lessens the impurity at least as much as that
+split; see `growing`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.forests.kernels.growing_cuts import best_cut
+from bayescascade.methods.forests.kernels.growing_layout import (
+    MISSING,
+    GrowingArrays,
+    GrownNodes,
+    GrowthCosts,
+    GrowthLimits,
+    Work,
+)
+from bayescascade.methods.forests.kernels.impurity import ImpurityArrays, impurity
+
+__all__ = ["grow"]
+
+START, END, DEPTH, N_CONSTANT = range(4)  # columns of `pending`
+GREATEST = float(np.finfo(np.float32).max)
+
+
+@kernel
+def grow(
+    rng: np.random.Generator,
+    data: GrowingArrays,
+    measure: ImpurityArrays,
+    costs: GrowthCosts,
+    limits: GrowthLimits,
+    nodes: GrownNodes,
+    work: Work,
+) -> int:
+    """Grow a tree on the rows of positive weight; returns the number of its nodes.
+
+    `nodes` has room for twice as many nodes as there are such rows; `work` is made by `new_work`.
+    """
+    n_rows = 0
+    for row in range(data.labels.shape[0]):
+        if data.weights[row] > 0.0:
+            work.rows[n_rows] = row
+            n_rows += 1
+    start, end, depth, n_constant = 0, n_rows, 0, 0
+    n_nodes, n_pending = 0, 0
+    while True:
+        node = n_nodes
+        n_nodes += 1
+        _count(data, work, start, end, nodes.counts[node])
+        split, n_constant = _best_split(
+            rng,
+            data,
+            measure,
+            costs,
+            limits,
+            work,
+            nodes.counts[node],
+            start,
+            end,
+            depth,
+            n_constant,
+        )
+        nodes.feature[node] = split.column
+        nodes.missing_left[node] = split.is_left
+        nodes.threshold[node] = np.nan
+        if split.column >= 0:
+            nodes.threshold[node] = _threshold(data, split)
+            middle = _divide(data, work, split, start, end)
+            work.path[depth] = split.column
+            depth += 1
+            work.pending[n_pending, START] = middle
+            work.pending[n_pending, END] = end
+            work.pending[n_pending, DEPTH] = depth
+            work.pending[n_pending, N_CONSTANT] = n_constant
+            n_pending += 1
+            end = middle
+            continue
+        if n_pending == 0:
+            return n_nodes
+        n_pending -= 1
+        start = work.pending[n_pending, START]
+        end = work.pending[n_pending, END]
+        depth = work.pending[n_pending, DEPTH]
+        n_constant = work.pending[n_pending, N_CONSTANT]
+
+
+@inner_kernel
+def _count(data, work, start, end, counts):
+    """Gather labels and weights of the rows of a node, and sum the weights of its classes."""
+    counts[:] = 0.0
+    for i in range(start, end):
+        row = work.rows[i]
+        work.labels[i - start] = data.labels[row]
+        work.weights[i - start] = data.weights[row]
+        counts[data.labels[row]] += data.weights[row]
+
+
+class _Split(NamedTuple):
+    """A cut of a column: what it costs per impurity it lessens, and what `best_cut` found."""
+
+    risk: float
+    gain: float
+    tie: float
+    column: int
+    low: int
+    high: int
+    is_left: bool
+
+
+@inner_kernel
+def _best_split(rng, data, measure, costs, limits, work, counts, start, end, depth, n_constant):
+    """Find the split of a node, whose column is -1 if the node is a leaf, and count constants.
+
+    Columns that do not vary at a node, the first n_constant, are not looked at below it. Of a
+    random part of the others, at least one lessens the impurity if any of them does.
+    """
+    none = _Split(np.inf, 0.0, 0.0, -1, 0, 0, False)
+    whole = impurity(measure, counts)
+    if whole <= 0.0 or depth >= limits.max_depth:
+        return none, n_constant
+    paid, free = none, none
+    _mark_paid(costs, work, depth)
+    n_columns = data.codes.shape[0]
+    n_looked = 0
+    for k in range(n_constant, n_columns):
+        if limits.max_features < n_columns:
+            if n_looked >= limits.max_features and max(paid.column, free.column) >= 0:
+                break
+            other = k + np.int64(rng.random() * (n_columns - k))
+            work.columns[k], work.columns[other] = work.columns[other], work.columns[k]
+        column = work.columns[k]
+        cost = _cost(costs, work, column)
+        if cost / whole > paid.risk:  # even if both children were pure
+            n_looked += 1
+            continue
+        worse, tie, low, high, is_left, varies = best_cut(
+            rng, data, measure, work, column, start, end, counts, limits.has_stumps
+        )
+        if not varies:
+            work.columns[k] = work.columns[n_constant]
+            work.columns[n_constant] = column
+            n_constant += 1
+            continue
+        n_looked += 1
+        gain = whole - worse
+        if gain > 0.0:
+            split = _Split(cost / gain, gain, tie, column, low, high, is_left)
+            if cost > 0.0:
+                if _is_better(split, paid):
+                    paid = split
+            elif _is_better(split, free):
+                free = split
+    best = free if free.gain >= paid.gain else paid
+    if best.column >= 0 and not _any_missing(data, work, best.column, start, end):
+        mostly = _goes_left_mostly(data, work, best.column, best.low, start, end)
+        best = _Split(best.risk, best.gain, best.tie, best.column, best.low, best.high, mostly)
+    return best, n_constant
+
+
+@inner_kernel
+def _is_better(split, other):
+    """Whether a split is of less risk, or more gain, fewer pairs, an earlier column."""
+    if split.risk != other.risk:
+        return split.risk < other.risk
+    if split.gain != other.gain:
+        return split.gain > other.gain
+    if split.tie != other.tie:
+        return split.tie < other.tie
+    return split.column < other.column
+
+
+@inner_kernel
+def _mark_paid(costs, work, depth):
+    """Mark the items that the columns on the path to the node incur."""
+    work.paid[:] = False
+    if costs.reuse_is_free:
+        for above in range(depth):
+            column = work.path[above]
+            for i in range(costs.starts[column], costs.starts[column + 1]):
+                work.paid[costs.items[i]] = True
+
+
+@inner_kernel
+def _cost(costs, work, column):
+    """Sum up what a column costs at the node, its items that are not paid, to a power."""
+    cost = 0.0
+    for i in range(costs.starts[column], costs.starts[column + 1]):
+        if not work.paid[costs.items[i]]:
+            cost += costs.costs[costs.items[i]]
+    return cost**costs.exponent if cost > 0.0 else 0.0
+
+
+@inner_kernel
+def _any_missing(data, work, column, start, end):
+    codes = data.codes[column]
+    n_missing = 0
+    for i in range(start, end):
+        n_missing += codes[work.rows[i]] == MISSING
+    return n_missing > 0
+
+
+@inner_kernel
+def _goes_left_mostly(data, work, column, low, start, end):
+    """Whether more of the node's weight goes left: the side of values first missing later."""
+    codes = data.codes[column]
+    balance = 0.0
+    for i in range(start, end):
+        weight = work.weights[i - start]
+        balance += weight if codes[work.rows[i]] <= low else -weight
+    return balance > 0.0
+
+
+@inner_kernel
+def _threshold(data, split):
+    """Half way between the values that are parted; the greatest if all numbers go left."""
+    if split.high == MISSING:
+        return GREATEST
+    start = data.starts[split.column]
+    below, above = data.highs[start + split.low], data.lows[start + split.high]
+    threshold = below + (above - below) / 2.0
+    return below if threshold >= above else threshold
+
+
+@inner_kernel
+def _divide(data, work, split, start, end):
+    """Put the rows that go left before the others, both in their order; returns where those start.
+
+    Rows in ascending order are read faster.
+    """
+    codes = data.codes[split.column]
+    middle, n_right = start, 0
+    for i in range(start, end):
+        row = work.rows[i]
+        code = codes[row]
+        if split.is_left if code == MISSING else code <= split.low:
+            work.rows[middle] = row
+            middle += 1
+        else:
+            work.kept[n_right] = row
+            n_right += 1
+    for i in range(n_right):
+        work.rows[middle + i] = work.kept[i]
+    return middle

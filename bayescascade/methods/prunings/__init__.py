@@ -1,0 +1,1 @@
+"""Prunings of forests to a budget: the exact program, baselines, and the posterior of prunings."""

@@ -1,0 +1,378 @@
+"""BudgetPrune: the best pruning of a forest for its errors and what its features cost.
+
+Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized, `flow`,
+`primal_dual` and `linear_program` minimize it, `frontier` does so within a budget.
+
+*Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
+validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
+curves of cost and test error, since out of bag the deep splits that only a whole forest needs seem
+useless to each tree. A budget may be given instead of a tradeoff. Trees that are cut at the root do
+not take part in predictions: see `Forest.without_bare_roots`.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import samplers
+from bayescascade.base.constructor import store_parameters
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_choice, check_flag, check_jobs, check_real
+from bayescascade.costs.items import Costs
+from bayescascade.costs.limits import check_amounts
+from bayescascade.methods.forests.base import TrainingRows
+from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.flow import FlowSolver
+from bayescascade.methods.prunings.frontier import Frontier
+from bayescascade.methods.prunings.linear_program import LinearProgramSolver
+from bayescascade.methods.prunings.node_counts import count_classes, out_of_bag
+from bayescascade.methods.prunings.path import PruningPath
+from bayescascade.methods.prunings.path_text import error_gap_text, gap_text
+from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
+from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.pruner import ForestPruner
+from bayescascade.methods.prunings.pruning import Pruning, relative_gap
+from bayescascade.model.search import Seed
+
+if TYPE_CHECKING:
+    from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings
+
+__all__ = ["BudgetPrune"]
+
+_ERRORS = ("in_bag", "out_of_bag", "validation")
+_SOLVERS = ("flow", "primal_dual", "linear_program")
+
+
+class BudgetPrune(ForestPruner):
+    """A forest pruned, all trees together, to what its features are worth.
+
+    A pruning minimizes ``error + tradeoff x cost``: the mean error rate of the trees, each by
+    itself, and the mean cost of a validation row, which pays once for a feature that several trees
+    read. Forests whose trees share features have most to gain. If each split was chosen among a
+    few random columns, a row reads nearly all features somewhere, and the best pruning is nearly
+    the whole forest or nothing: give such forests more columns (`max_features`) or fewer trees.
+
+    Parameters
+    ----------
+    forest : estimator or None
+        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
+        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
+        `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+    tradeoff : float >= 0
+        Error rate that a unit of cost is worth. At 0, only what does harm is cut.
+    budget : float >= 0 or None
+        The most that a row may cost, on average over the validation rows, instead of a tradeoff:
+        that becomes the least one at which a best pruning is within the budget, and what is left
+        of the budget is spent on more of the forest; see `bayescascade.methods.prunings.frontier`.
+    errors : {"in_bag", "out_of_bag", "validation"}
+        The rows that errors are measured on: those each tree was grown on, the others (which a
+        forest with bootstrap has), or the validation rows.
+    split_cost : float >= 0
+        Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
+        of both together.
+    solver : {"flow", "primal_dual", "linear_program"}
+        How to find the pruning for a tradeoff: exactly, by a maximum flow; as the thesis does,
+        until the relative gap is at most `tolerance`; or exactly by a linear program, which is slow
+        beyond small forests. Within a budget, it is "flow".
+    tolerance : float >= 0
+        Of "primal_dual".
+    n_jobs : int or None
+        Given to a forest to fit that has none itself.
+    random_state : int, SeedSequence, Generator or None
+        Likewise.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The trees that are left.
+    estimator_ : estimator
+        The forest that was pruned.
+    tradeoff_ : float
+        `tradeoff`, or the one that the budget led to.
+    objective_ : float
+        ``error + tradeoff_ x cost`` of the pruning.
+    lower_bound_ : float
+        No pruning has a lower objective.
+    duality_gap_ : float >= 0
+        Their difference relative to the objective; 0 proves that the pruning is optimal at this
+        tradeoff.
+    error_gap_ : float >= 0
+        At most by this is the mean error rate of the trees above that of the best pruning within
+        the budget; without one, above that of the best one that costs no more.
+    is_interrupted_ : bool
+        Whether Ctrl-C ended the search; the pruning is then the best one known by then.
+    program_ : PruningProgram
+        What the splits gain and cost, and `kept_`, (n_splits,) bool, those that are kept; like
+        `estimator_` and `whole_forest_`, not in saved models.
+    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
+    feature_names_in_
+        As of every `BudgetedClassifier`.
+
+    References
+    ----------
+    Nan, F., Wang, J. and Saligrama, V. (2016). Pruning random forests for prediction on a budget.
+    NeurIPS.
+
+    Nan, F. (2018). Learning to predict under a budget. PhD thesis, Boston University. Chapter 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade.budget import BudgetPrune
+    >>> X = np.random.default_rng(0).normal(size=(500, 20))
+    >>> y = X[:, 3] + X[:, 7] > 0
+    >>> model = BudgetPrune(tradeoff=0.05, random_state=0).fit(X[:300], y[:300], X[300:])
+    >>> np.flatnonzero(model.feature_shares_).tolist()
+    [3, 7]
+    >>> model.duality_gap_ < 1e-9
+    True
+    """
+
+    model_name: ClassVar[str] = "budget_prune"
+
+    tradeoff: float
+    budget: float | None
+    errors: str
+    split_cost: float
+    solver: str
+    tolerance: float
+
+    tradeoff_: float
+    objective_: float
+    lower_bound_: float
+    is_interrupted_: bool
+    kept_: NDArray[np.bool_]
+
+    def __init__(
+        self,
+        forest: Any = None,
+        *,
+        costs: Costs = None,
+        tradeoff: float = 0.01,
+        budget: float | None = None,
+        errors: str = "in_bag",
+        split_cost: float = 0.0,
+        solver: str = "flow",
+        tolerance: float = 1e-3,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+    ) -> None:
+        store_parameters(self, locals())
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+        """Fit the forest, if it is not fitted yet, and prune it.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array or list of rows
+            Rows to fit the forest to: numbers, truth values, text and categories; NaN or None is
+            missing. For a fitted forest they tell the columns, and out-of-bag errors are theirs:
+            they must be the rows that it was fitted to, in their order.
+        y : (n_rows,) array
+            Labels, of at least two classes.
+        X_val : as X, optional
+            Rows that costs are measured on. Without them those of `X` are, on which the cost is a
+            little smaller than on new rows.
+        y_val : (n_validation_rows,) array, optional
+            Their labels; needed for `errors="validation"`. Within a budget, the ways to spend what
+            a best pruning leaves of it are compared on them, if they are given.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, the forest is none that can be pruned or was fitted
+            to other columns, or what `errors` needs is missing.
+        DataError
+            If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
+        """
+        self._check_parameters()
+        training, forest = self._read_forest(X, y, X_val, y_val)
+        self.program_ = PruningProgram.of(
+            forest,
+            training.items,
+            training.validation_rows,
+            split_cost=self.split_cost,
+            counts=self._counts(training, forest),
+        )
+        self._validation_labels = training.validation_labels
+        if self.budget is not None:
+            self._take(self._frontier().within(self.budget))
+        else:
+            self._take(self._solver().solve(self.tradeoff))
+        return self
+
+    @property
+    def duality_gap_(self) -> float:
+        """See the class: how much lower the objective could be at most, relative to it."""
+        return relative_gap(self.objective_, self.lower_bound_)
+
+    @property
+    def error_gap_(self) -> float:
+        """See the class: for any pruning, error + tradeoff_ x cost >= lower_bound_."""
+        left = 0.0 if self.budget is None else max(0.0, self.budget - self.validation_cost_)
+        return max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
+        if self.budget is not None:
+            return [f"budget {self.budget:.12g}", error_gap_text(self.error_gap_)]
+        return [
+            f"tradeoff {self.tradeoff_:.3g}",
+            f"objective {self.objective_:.3g}",
+            gap_text(self.duality_gap_),
+        ]
+
+    def path(
+        self, tradeoffs: Sequence[float] | None = None, *, budgets: Sequence[float] | None = None
+    ) -> PruningPath:
+        """Return the forest pruned for several tradeoffs or budgets, each begun where others ended.
+
+        Parameters
+        ----------
+        tradeoffs : sequence, array or Series of float >= 0, optional
+        budgets : likewise, optional
+            Instead of tradeoffs.
+
+        Returns
+        -------
+        PruningPath
+            A fitted classifier for each, in the order given. On Ctrl-C it ends early, with those
+            that were finished.
+
+        Raises
+        ------
+        ParameterError
+            If not just one of the two is given, or is empty or out of its range.
+        NotFittedError
+            Before `fit`, and if the model was read from a file.
+        KeyboardInterrupt
+            If Ctrl-C comes before the first is finished.
+        """
+        self._check_unpruned()
+        if (tradeoffs is None) == (budgets is None):
+            raise ParameterError(
+                "either tradeoffs or budgets must be given, got "
+                + ("neither" if budgets is None else "both")
+            )
+        name, values = ("tradeoffs", tradeoffs) if budgets is None else ("budgets", budgets)
+        wanted = check_amounts(name, values)
+        find = self._solver().solve if budgets is None else self._frontier().within
+        found: dict[float, BudgetPrune] = {}
+        for value in sorted(set(wanted)):
+            pruning = find(value)
+            if pruning.interrupted:
+                break
+            parameters = {"tradeoff": value} if budgets is None else {"budget": value}
+            found[value] = self._at(pruning, **{"budget": None, **parameters})
+        if not found:
+            raise KeyboardInterrupt
+        return PruningPath(
+            tuple(found[value] for value in wanted if value in found),
+            interrupted=len(found) < len(set(wanted)),
+        )
+
+    def near_optimal(
+        self,
+        tolerance: float = 0.01,
+        *,
+        n_steps: int | None = None,
+        n_draws: int = 500,
+        n_chains: int = 4,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        progress: Callable[[samplers.Progress], object] | None = None,
+    ) -> "NearOptimalPrunings":
+        """Sample prunings that are nearly as good, and tell which features they need.
+
+        See `bayescascade.methods.prunings.near_optimal.near_optimal` for the parameters.
+        """
+        from bayescascade.methods.prunings.near_optimal import near_optimal
+
+        self._check_unpruned()
+        return near_optimal(
+            self.program_,
+            self.items_,
+            self.kept_,
+            self.tradeoff_,
+            tolerance=tolerance,
+            n_steps=n_steps,
+            n_draws=n_draws,
+            n_chains=n_chains,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            progress=progress,
+        )
+
+    def _check_parameters(self) -> None:
+        check_real("tradeoff", self.tradeoff, minimum=0.0)
+        if self.budget is not None:
+            check_real("budget", self.budget, minimum=0.0)
+        check_choice("errors", self.errors, _ERRORS)
+        check_real("split_cost", self.split_cost, minimum=0.0)
+        check_choice("solver", self.solver, _SOLVERS)
+        check_real("tolerance", self.tolerance, minimum=0.0)
+        check_jobs(self.n_jobs)
+
+    def _counts(self, training: TrainingRows, forest: Forest) -> NDArray[np.float64] | None:
+        """Return the rows that errors are measured on, by node and class; None if in bag."""
+        if self.errors == "in_bag":
+            return None
+        if self.errors == "validation":
+            labels = training.needed_validation_labels('errors="validation"')
+            return count_classes(forest, training.validation_rows, labels)
+        outside = out_of_bag(self.estimator_, len(training.rows))
+        return count_classes(forest, training.rows, training.labels, outside)
+
+    def _solver(self) -> FlowSolver | PrimalDualSolver | LinearProgramSolver:
+        if self.solver == "flow":
+            return FlowSolver(self.program_)
+        if self.solver == "primal_dual":
+            return PrimalDualSolver(self.program_, self.tolerance)
+        return LinearProgramSolver(self.program_)
+
+    def _frontier(self) -> Frontier:
+        """Return what finds prunings within budgets."""
+        rows, labels = self._validation_rows, self._validation_labels
+
+        def error_of(kept: NDArray[np.bool_]) -> float:
+            said = self._pruned(kept).predict_proba(rows).argmax(axis=1)
+            return float(np.mean(said != labels))
+
+        feature = self._encoding.source[self.whole_forest_.feature[self.program_.node]]
+        return Frontier(self.program_, feature, None if labels is None else error_of)
+
+    def _take(self, pruning: Pruning) -> None:
+        """Be fitted to a pruning."""
+        self.tradeoff_ = pruning.tradeoff
+        self.objective_, self.lower_bound_ = pruning.objective, pruning.lower_bound
+        self.kept_, self.is_interrupted_ = pruning.kept, pruning.interrupted
+        self._become(self._pruned(pruning.kept), self._validation_rows)
+
+    def _at(self, pruning: Pruning, **parameters: float | None) -> "BudgetPrune":
+        """Return this classifier as if fitted with other parameters, and this pruning found."""
+        model = copy.copy(self)
+        model.set_params(**parameters)
+        model._take(pruning)
+        return model
+
+    def _own_record(self) -> dict[str, Any]:
+        return {
+            "tradeoff": self.tradeoff_,
+            "objective": self.objective_,
+            "lower_bound": self.lower_bound_,
+            "is_interrupted": self.is_interrupted_,
+        }
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        self.tradeoff_ = check_real("tradeoff", record["tradeoff"], minimum=0.0)
+        self.objective_ = check_real("objective", record["objective"])
+        self.lower_bound_ = check_real(
+            "lower_bound", record["lower_bound"], maximum=self.objective_
+        )
+        self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])

@@ -1,0 +1,183 @@
+"""Prunings within a budget: the best ones at any tradeoff, and what lies between two of them.
+
+The best prunings at all tradeoffs are the corners of the lower convex hull of (cost, error), and
+they are nested: a larger tradeoff keeps fewer splits. Two of them, one within the budget and one
+beyond it, are brought together. Where the tradeoff makes both equally good, either another pruning
+is better, and takes the place of one of them, or there is none between and both are corners of the
+same edge of the hull. All that is looked for keeps what the cheaper one keeps and cuts what the
+dearer one cuts, so that each problem is smaller than the one before.
+
+The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
+entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of
+least error is taken: features are removed from the dearer corner until it is within the budget, as
+in `removal`, or not; then whole trees of it are added, and a part of one, those first that lessen
+the error most for what they cost. These are heuristics; the bound says how good they are.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.limits import is_within
+from bayescascade.methods.prunings.flow import FlowSolver
+from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.pruning import Pruning
+from bayescascade.methods.prunings.removal import remove_features
+
+__all__ = ["Frontier"]
+
+_LEAST_GAIN = 1e-9  # relative: what is better by less is a rounding error
+_TINY = np.finfo(np.float64).tiny
+_REMOVALS = (1.0, 4.0)  # tradeoffs at which features are removed, relative to that of the edge
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+class Frontier:
+    """Finds prunings within budgets, and remembers the corners that it has found.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    feature : (n_splits,) int
+        The feature that each split is on.
+    error_of : function, optional
+        Returns the error of a pruning, (n_splits,) bool, by which ways to spend a budget are
+        compared; by default the program's.
+    """
+
+    def __init__(
+        self,
+        program: PruningProgram,
+        feature: NDArray[np.integer],
+        error_of: Callable[[Bools], float] | None = None,
+    ) -> None:
+        self.program = program
+        self._feature = feature
+        self._error_of = program.error if error_of is None else error_of
+        self._corners: list[Pruning] = []  # ascending cost
+
+    def within(self, budget: float) -> Pruning:
+        """Return a pruning whose cost is at most a budget, of as little error as can be found.
+
+        Its tradeoff is the least at which a best pruning is within the budget. On Ctrl-C it is the
+        best one known by then.
+
+        Parameters
+        ----------
+        budget : float >= 0
+            Mean cost of a row, the work of splits included.
+        """
+        if not self._corners:
+            corners = [self._cheapest(), FlowSolver(self.program).solve(0.0)]
+            if any(corner.interrupted for corner in corners):
+                nothing = np.zeros(self.program.n_splits, np.bool_)
+                return Pruning.of(self.program, nothing, 0.0, corners[1].lower_bound, True)
+            self._corners = corners
+        while True:
+            costs = [self.program.cost(corner.kept) for corner in self._corners]
+            place = sum(is_within(cost, budget) for cost in costs)
+            if place == len(costs):
+                return self._corners[-1]
+            lower, upper = self._corners[place - 1], self._corners[place]
+            found = self._between(lower, upper)
+            ends = [self.program.objective(end.kept, found.tradeoff) for end in (lower, upper)]
+            if found.interrupted or found.objective >= min(ends) * (1 - _LEAST_GAIN):
+                break
+            self._corners.insert(place, found)
+        best, interrupted = lower.kept, found.interrupted
+        if not interrupted:
+            try:
+                best = min(
+                    self._fillings(lower.kept, upper.kept, found.tradeoff, budget),
+                    key=self._error_of,
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+        return Pruning.of(self.program, best, found.tradeoff, found.lower_bound, interrupted)
+
+    def _cheapest(self) -> Pruning:
+        """Return the best of the prunings that cost nothing."""
+        program = self.program
+        prices = np.concatenate([program.use_cost, program.work[program.work > 0]])
+        gain = program.error_gain.clip(min=0.0).sum()
+        tradeoff = 1.0 + 2.0 * gain / prices.min() if prices.size else 0.0
+        return FlowSolver(program).solve(float(tradeoff))
+
+    def _between(self, lower: Pruning, upper: Pruning) -> Pruning:
+        """Return the best pruning between two where they are equally good."""
+        program = self.program
+        saved = program.cost(upper.kept) - program.cost(lower.kept)
+        lost = program.error(lower.kept) - program.error(upper.kept)
+        tradeoff = max(lost / saved, 0.0)
+        inner, splits = program.between(lower.kept, upper.kept)
+        found = FlowSolver(inner).solve(tradeoff)
+        kept = lower.kept.copy()
+        kept[splits[found.kept]] = True
+        bound = found.lower_bound + tradeoff * program.cost(lower.kept)
+        return Pruning.of(program, kept, tradeoff, bound, found.interrupted)
+
+    def _fillings(
+        self, lower: Bools, upper: Bools, tradeoff: float, budget: float
+    ) -> Iterator[Bools]:
+        """Yield prunings between two corners, within a budget, that leave little of it.
+
+        The last is between the outermost corners: a few whole trees, the others cut down. Their
+        error may be less than the program's mean over all trees says, as the others do not vote.
+        """
+        yield self._filled(lower, upper, budget)
+        inner, splits = self.program.between(lower, upper)
+        left = budget - self.program.cost(lower)
+        for factor in _REMOVALS:
+            for _, kept in remove_features(inner, self._feature[splits], factor * tradeoff):
+                if inner.cost(kept) <= left:
+                    break
+            rest = lower.copy()
+            rest[splits[kept]] = True
+            yield self._filled(rest, upper, budget)
+        nothing, most = self._corners[0].kept, self._corners[-1].kept
+        if lower is not nothing or upper is not most:  # else it is the first
+            yield self._filled(nothing, most, budget)
+
+    def _filled(self, lower: Bools, upper: Bools, budget: float) -> Bools:
+        """Return a pruning with trees of a larger one, as far as a budget goes."""
+        kept = lower.copy()
+        while True:
+            inner, splits = self.program.between(kept, upper)
+            left = budget - self.program.cost(kept)
+            gains, costs = _tree_values(inner)
+            worth = np.where(gains > 0, gains / np.maximum(costs, _TINY), -np.inf)
+            fits = np.where(costs <= left, worth, -np.inf)
+            if fits.max(initial=-np.inf) == -np.inf:
+                break
+            kept[splits[_tree(inner, int(fits.argmax()))]] = True
+        if np.count_nonzero(worth > 0) > 1:  # part of one more tree
+            one = kept.copy()
+            one[splits[_tree(inner, int(worth.argmax()))]] = True
+            inner, splits = self.program.between(kept, one)
+            part = Frontier(inner, self._feature[splits]).within(left)
+            if part.interrupted:
+                raise KeyboardInterrupt
+            kept[splits[part.kept]] = True
+        return kept
+
+
+def _tree(program: PruningProgram, tree: int) -> slice:
+    """Return the splits of a tree."""
+    return slice(int(program.tree_starts[tree]), int(program.tree_starts[tree + 1]))
+
+
+def _tree_values(program: PruningProgram) -> tuple[Floats, Floats]:
+    """Return what each tree gains and costs by itself, (n_trees,) each."""
+    # a tree asks for a use once: where a row passes
+    edges = _sums(program.use_cost[program.edge_use], program.edge_starts[program.tree_starts])
+    gains = _sums(program.error_gain, program.tree_starts)
+    return gains, edges + _sums(program.work, program.tree_starts)
+
+
+def _sums(values: Floats, starts: NDArray[np.int64]) -> Floats:
+    """Return the sums of values between each two starts, which may be equal."""
+    sums: Floats = np.diff(np.concatenate([[0.0], np.cumsum(values)])[starts])
+    return sums

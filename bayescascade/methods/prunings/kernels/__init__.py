@@ -1,0 +1,1 @@
+"""Compiled loops of prunings: flows, duals, removals, and sampled cuts."""

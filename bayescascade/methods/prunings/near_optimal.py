@@ -1,0 +1,230 @@
+"""Which features are needed by prunings that are nearly as good as the best one.
+
+The best pruning pays for some features, but another one may pay for others and be as good as can be
+told. Chains wander from the best pruning among those whose objective is within a tolerance of its
+own, by single steps that never leave the tolerance. All prunings there are sampled, better ones
+more often: were all of them equally probable, nearly all draws would be as bad as is allowed, where
+hardly any step is possible, and chains would not get anywhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import samplers
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.prunings.kept_splits import KeptSplits
+from bayescascade.methods.prunings.near_optimal_text import near_optimal_text
+from bayescascade.methods.prunings.posterior import PruningPosterior
+from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.model.inference_data import Diagnostic, diagnose_array
+from bayescascade.model.search import Seed, seed_sequence
+
+__all__ = ["NearOptimalPrunings", "near_optimal"]
+
+_STEPS_PER_SPLIT, _LEAST_STEPS, _MOST_STEPS = 2000, 20_000, 2_000_000
+_HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
+_N_BISECTIONS = 3
+_HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all prunings are near
+_SCATTER = 4.0  # times the temperature, from which chains cool down before they are sampled
+_SCATTER_STEPS_PER_SPLIT, _N_COOLINGS = 20, 20
+_DIAGNOSED = ("objective", "cost", "n_splits")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearOptimalPrunings:
+    """Draws of prunings whose objective is at most ``(1 + tolerance) * optimum``.
+
+    Parameters
+    ----------
+    items : CostItems
+        What may be paid for: features that cost something, and groups.
+    needed : (n_items,) float64
+        Probability that a near-optimal pruning makes any row pay for it.
+    shares : (n_items,) float64
+        Mean share of the rows that pay for it.
+    best_shares : (n_items,) float64
+        Share of the rows that pay for it in the best pruning.
+    optimum : float
+        Objective of the best pruning.
+    tolerance : float > 0
+        Relative to `optimum`.
+    temperature : float > 0
+        Of the Gibbs posterior that was sampled; see `PruningPosterior`.
+    run : samplers.Run
+        The draws, and traces of their objective, error, cost, splits and trees with any.
+    """
+
+    items: CostItems
+    needed: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    best_shares: NDArray[np.float64]
+    optimum: float
+    tolerance: float
+    temperature: float
+    run: samplers.Run[KeptSplits]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each item."""
+        return self.items.names
+
+    @property
+    def diagnostics(self) -> dict[str, Diagnostic]:
+        """R-hat and effective sample size of the objective, the cost and the number of splits."""
+        return {name: diagnose_array(self.run.traces[name]) for name in _DIAGNOSED}
+
+    def __str__(self) -> str:
+        return near_optimal_text(self)
+
+
+def near_optimal(
+    program: PruningProgram,
+    items: CostItems,
+    best: NDArray[np.bool_],
+    tradeoff: float,
+    *,
+    tolerance: float = 0.01,
+    temperature: float | None = None,
+    n_steps: int | None = None,
+    n_draws: int = 500,
+    n_chains: int = 4,
+    n_jobs: int | None = None,
+    random_state: Seed = None,
+    progress: Callable[[samplers.Progress], object] | None = None,
+) -> NearOptimalPrunings:
+    """Sample prunings that are nearly as good as the best one.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    items : CostItems
+        What the program's uses are of.
+    best : (n_splits,) bool
+        The best pruning. Each chain is heated from there, then cooled, and then sampled.
+    tradeoff : float >= 0
+        At which it is the best one.
+    tolerance : float > 0
+        How much worse than its objective, relative to that, is nearly as good.
+    temperature : float > 0, optional
+        By default, the highest at which half of the draws use at most half of the tolerance; see
+        `PruningPosterior`.
+    n_steps : int >= 1, optional
+        Per chain; by default 2,000 for each split, from 20,000 to 2,000,000: seconds, but for
+        forests of many thousand splits perhaps too few, which the text then says. The cost needs
+        the longest: to stop paying for a feature, many splits must go together.
+    n_draws, n_chains : int >= 1
+        Draws to keep of each chain, and chains.
+    n_jobs, random_state, progress
+        As for `samplers.metropolis`.
+
+    Returns
+    -------
+    NearOptimalPrunings
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or the best objective is 0, of which nothing can be a share.
+    KeyboardInterrupt
+        If Ctrl-C comes before there are draws; later, it ends the chains.
+    """
+    check_real("tolerance", tolerance, above=0.0)
+    if n_steps is None:
+        n_steps = min(max(_LEAST_STEPS, _STEPS_PER_SPLIT * program.n_splits), _MOST_STEPS)
+    check_integer("n_steps", n_steps, minimum=1)
+    check_integer("n_chains", n_chains, minimum=1)
+    optimum = program.objective(best, tradeoff)
+    if optimum <= 0.0:
+        raise ParameterError(f"the best objective must be > 0 for a tolerance, got {optimum:g}")
+    worst = (1.0 + tolerance) * optimum
+    heating, scattering, sampling = seed_sequence(random_state).spawn(3)
+    if temperature is None:
+        temperature = _temperature(program, best, tradeoff, worst, heating)
+    posterior = PruningPosterior(program, tradeoff, temperature, worst)
+    chains: dict[str, Any] = {"n_chains": n_chains, "n_jobs": n_jobs, "progress": progress}
+    scattered = samplers.anneal(
+        posterior,
+        n_steps=max(_LEAST_STEPS, _SCATTER_STEPS_PER_SPLIT * program.n_splits),
+        n_temperatures=_N_COOLINGS,
+        schedule=samplers.GeometricSchedule(_SCATTER, 1.0),
+        initial_states=[KeptSplits(best)] * n_chains,
+        seed=scattering,
+        **chains,
+    )
+    if scattered.interrupted:
+        raise KeyboardInterrupt
+    run = samplers.metropolis(
+        posterior,
+        n_steps=n_steps,
+        n_draws=n_draws,
+        initial_states=scattered.final_states,
+        seed=sampling,
+        **chains,
+    )
+    draws = [state.kept for chain in run.draws for state in chain]
+    shares = np.array([_shares(program, items, kept) for kept in draws])
+    return NearOptimalPrunings(
+        items=items,
+        needed=(shares > 0).mean(axis=0),
+        shares=shares.mean(axis=0),
+        best_shares=_shares(program, items, best),
+        optimum=optimum,
+        tolerance=tolerance,
+        temperature=posterior.temperature,
+        run=run,
+    )
+
+
+def _temperature(
+    program: PruningProgram,
+    best: NDArray[np.bool_],
+    tradeoff: float,
+    worst: float,
+    seed: np.random.SeedSequence,
+) -> float:
+    """Return the highest temperature at which half of a chain uses at most half of the tolerance.
+
+    A chain that starts in the best pruning is heated until it uses more, each temperature twice the
+    one before; between the last two, the temperature is bisected.
+    """
+    rng = np.random.default_rng(seed)
+    tolerance = worst - program.objective(best, tradeoff)
+    posterior = PruningPosterior(program, tradeoff, tolerance, worst)
+    n_steps = max(_LEAST_STEPS, _HEATING_STEPS_PER_SPLIT * program.n_splits) // _HEATING_BLOCKS
+
+    def heated(state: KeptSplits, temperature: float) -> tuple[KeptSplits, bool]:
+        left = []
+        for _ in range(_HEATING_BLOCKS):
+            state, counts = posterior.advance(rng, state, n_steps, tolerance / temperature)
+            left.append(worst + counts.log_density * tolerance)
+        return state, float(np.median(left[_HEATING_BLOCKS // 2 :])) >= tolerance / 2
+
+    state = KeptSplits(best)
+    temperature = tolerance / max(1, program.n_splits)
+    while temperature < _HOTTEST * tolerance:
+        hotter, is_near = heated(state, 2.0 * temperature)
+        if not is_near:
+            break
+        state, temperature = hotter, 2.0 * temperature
+    for halving in range(1, _N_BISECTIONS + 1):
+        factor = 2.0**0.5**halving
+        hotter, is_near = heated(state, factor * temperature)
+        if is_near:
+            state, temperature = hotter, factor * temperature
+    return temperature
+
+
+def _shares(
+    program: PruningProgram, items: CostItems, kept: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return the share of the rows that pay for each item, (n_items,) float64."""
+    used = program.used(kept)
+    paid = np.bincount(program.use_item[used], program.use_cost[used], items.n_items)
+    shares: NDArray[np.float64] = paid / items.costs
+    return shares

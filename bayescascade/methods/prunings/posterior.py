@@ -1,0 +1,225 @@
+"""The Gibbs posterior of prunings: all of them, weighed by how nearly they are optimal.
+
+`PruningProgram` has the objective, error + tradeoff x cost. Here it meets the samplers.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.validation import check_real
+from bayescascade.methods.prunings.kept_splits import KeptSplits
+from bayescascade.methods.prunings.kernels import cutting
+from bayescascade.methods.prunings.moves import MOVE_CLASSES
+from samplers.types import Move, StepCounts
+
+if TYPE_CHECKING:
+    from bayescascade.methods.prunings.program import PruningProgram
+
+__all__ = ["PruningPosterior"]
+
+MOVE_WEIGHTS = {"cut": 0.35, "uncut": 0.35, "slide": 0.3}
+"""How often each move is tried; cut and uncut are each other's reverse, so they are equal."""
+
+_ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
+
+
+class PruningPosterior:
+    """``exp(-objective / temperature)`` over the prunings of a forest.
+
+    This is a Gibbs posterior: the objective is an error rate plus a price, not the likelihood of a
+    generative model. It weighs every pruning by how nearly it is optimal, and `temperature` says
+    how nearly. The temperature is in the objective's unit, an error rate: a pruning that is worse
+    by `temperature` is e times less probable. Where T trees are measured on N rows each, one more
+    row that one tree gets wrong adds ``1 / (N T)`` to the objective: a temperature of that size
+    tells prunings apart that differ by single rows, and since there are many ways to be worse by a
+    little, typical draws are worse than the optimum by about ``temperature`` times the number of
+    splits that are in doubt.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    tradeoff : float >= 0
+        Price of one unit of mean cost, as an error rate.
+    temperature : float > 0
+        An error rate; infinity makes all prunings equally probable.
+    max_objective : float
+        Prunings whose objective is larger have no density. Chains then start where they are told
+        to, such as in the best pruning.
+    """
+
+    def __init__(
+        self,
+        program: "PruningProgram",
+        tradeoff: float,
+        temperature: float,
+        max_objective: float = math.inf,
+    ) -> None:
+        if not hasattr(program, "is_closed"):
+            given = type(program).__name__
+            raise ParameterError(f"program must be a PruningProgram, model.program_, got {given}")
+        self.program = program
+        self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
+        if temperature != math.inf:
+            check_real("temperature", temperature, above=0.0)
+        if max_objective != math.inf:
+            check_real("max_objective", max_objective)
+        self.temperature, self.max_objective = float(temperature), float(max_objective)
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def log_prior(self, state: KeptSplits) -> float:
+        """Return 0, and -inf for what is no pruning, or too bad a one."""
+        if not self.program.is_closed(state.kept):
+            return -math.inf
+        is_bounded = self.max_objective < math.inf
+        if is_bounded and self._objective(state) > self.max_objective + self._margin:
+            return -math.inf
+        return 0.0
+
+    def log_likelihood(self, state: KeptSplits) -> float:
+        """Return ``-objective / temperature``, nats."""
+        return -self._objective(state) / self.temperature
+
+    def log_density(self, state: KeptSplits) -> float:
+        """Return ``-objective / temperature``, nats; -inf for what is no pruning."""
+        return self.log_prior(state) + self.log_likelihood(state)
+
+    def initial_state(self, rng: np.random.Generator) -> KeptSplits:
+        """Return a random pruning: each split kept with one and the same random probability.
+
+        Raises
+        ------
+        ParameterError
+            If there is a `max_objective`, which random prunings would exceed.
+        """
+        if self.max_objective < math.inf:
+            raise ParameterError(
+                "initial_states must be given for chains below a max_objective, got None"
+            )
+        kept = rng.random(self.program.n_splits) < rng.random()
+        inner = self.program.parent >= 0
+        while not self.program.is_closed(kept):  # at most as often as the trees are deep
+            kept[inner] &= kept[self.program.parent[inner]]
+        return KeptSplits(kept)
+
+    def moves(self) -> Mapping[str, Move[KeptSplits]]:
+        """Return the moves by name, each with its exact Hastings ratio."""
+        return {name: MOVE_CLASSES[name](self.program) for name in cutting.MOVES}
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return MOVE_WEIGHTS
+
+    def describe(self, state: KeptSplits) -> Mapping[str, float]:
+        """Return objective, error, cost, number of splits kept, and of trees with any."""
+        roots = self.program.parent < 0
+        error, cost = self.program.error(state.kept), self.program.cost(state.kept)
+        return {
+            "objective": error + self.tradeoff * cost,
+            "error": error,
+            "cost": cost,
+            "n_splits": float(state.n_kept),
+            "n_trees": float(np.count_nonzero(state.kept[roots])),
+        }
+
+    def advance(
+        self, rng: np.random.Generator, state: KeptSplits, n_steps: int, inverse_temperature: float
+    ) -> tuple[KeptSplits, StepCounts[KeptSplits]]:
+        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
+
+        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
+        is proportional to the uses of the splits that it touches.
+        """
+        work = cutting.new_work(self.program.n_splits, self.program.n_uses)
+        cutting.load(self._arrays, work, state.kept)
+        proposed = np.zeros(len(cutting.MOVES), np.int64)
+        accepted = np.zeros(len(cutting.MOVES), np.int64)
+        best_kept = np.empty(self.program.n_splits, np.bool_)
+        cutting.sweep(
+            rng, self._arrays, work, n_steps, inverse_temperature / self.temperature,
+            self.max_objective - self._objective(state), self._margin, self._move_cdf, proposed,
+            accepted, best_kept,
+        )  # fmt: skip
+        state, best = KeptSplits(work.kept), KeptSplits(best_kept)
+        return state, StepCounts(
+            proposed=dict(zip(cutting.MOVES, proposed.tolist(), strict=True)),
+            accepted=dict(zip(cutting.MOVES, accepted.tolist(), strict=True)),
+            log_density=self.log_density(state),
+            best_state=best,
+            best_log_density=self.log_density(best),
+        )
+
+    def encode_state(self, state: KeptSplits) -> object:
+        """Return a pruning as JSON-ready data."""
+        return state.to_dict()
+
+    def decode_state(self, encoded: Any) -> KeptSplits:
+        """Return the pruning that `encode_state` encoded; checked, as a file may be forged."""
+        try:
+            state = KeptSplits.from_dict(encoded)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"a stored pruning cannot be read: {error}") from error
+        if state.kept.size != self.program.n_splits:
+            raise ModelFileError(
+                f"a stored pruning must be of {self.program.n_splits} splits, got {state.kept.size}"
+            )
+        if not self.program.is_closed(state.kept):
+            raise ModelFileError("a stored pruning is not valid: it keeps a split below a cut")
+        return state
+
+    def fingerprint(self) -> str:
+        """Return a digest of program, tradeoff and temperature."""
+        settings = [type(self).__name__, self.tradeoff, self.temperature, self.max_objective]
+        told = hashlib.sha256(json.dumps(settings).encode())
+        told.update(np.float64(self.program.base_error).tobytes())
+        for array in self._arrays:
+            told.update(array.tobytes())
+        return told.hexdigest()
+
+    def _objective(self, state: KeptSplits) -> float:
+        return self.program.objective(state.kept, self.tradeoff)
+
+    # -- what kernels read -------------------------------------------------------------------------
+
+    @cached_property
+    def _arrays(self) -> cutting.ProgramArrays:
+        program = self.program
+        return cutting.ProgramArrays(
+            parent=program.parent,
+            children=_children(program.parent),
+            price=self.tradeoff * program.work - program.error_gain,
+            use_price=self.tradeoff * program.use_cost,
+            edge_starts=program.edge_starts,
+            edge_use=program.edge_use,
+        )
+
+    @cached_property
+    def _margin(self) -> float:
+        everything = np.ones(self.program.n_splits, np.bool_)
+        largest = self.program.base_error + self.tradeoff * self.program.cost(everything)
+        return _ROUNDING * largest
+
+    @cached_property
+    def _move_cdf(self) -> NDArray[np.float64]:
+        cdf = np.cumsum([MOVE_WEIGHTS[name] for name in cutting.MOVES])
+        cdf[-1] = np.inf  # whatever rounding left of the sum
+        return cdf
+
+
+def _children(parent: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the splits right below each split, (n_splits, 2) int32, -1 where there are fewer."""
+    children = np.full((parent.size, 2), -1, np.int32)
+    below = np.flatnonzero(parent >= 0)
+    above, first = np.unique(parent[below], return_index=True)
+    children[above, 0] = below[first]
+    second = np.delete(below, first)
+    children[parent[second], 1] = second
+    return children

@@ -1,0 +1,157 @@
+"""The primal-dual method of pruning: trees by themselves, and duals that share out the costs.
+
+Nan (2018), section 4.4 and Algorithm 3, relaxes ``w_tki <= w_ki`` with a dual variable for each
+edge of the program: what a split pays for a use. Given the duals, all trees together give a lower
+bound of (IP). The duals then move along the subgradient, so that splits that are kept pay more.
+
+*Departures.* The thesis finds each tree's pruning as a shortest path, by a network solver. It needs
+none: given the duals, what a split is worth follows from those below it, so that a tree is pruned
+from its leaves up, in linear time. Nor is the last iterate the result. The pruning of every
+iteration is feasible for (IP): the one of the least true objective is kept, and reported with its
+gap to the largest bound.
+
+Here the duals of a use always add up to its price. Then the paper's ``mu_ki`` is 0, whether the use
+is paid for does not matter to the bound, and the bound is a sum over trees. Duals are kept so by
+projection. The step is Polyak's, ``relaxation (best objective - bound) / |subgradient|^2``, where
+the relaxation is halved when the bound stands still.
+
+Prunings that belong to one vector of duals jump from iteration to iteration. Their running mean
+does not, and is nearly the relaxed solution. As no mean is above the one of the split above, the
+splits whose mean is at least some level are a pruning; a level drawn at random has the mean's
+objective on average, since what a row pays for is the largest mean, too. All levels are looked at,
+and the best pruning seen is kept. The bound is the proof of how good it is.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.methods.prunings.kernels.duals import measure_direction, move_duals, prune_trees
+from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.pruning import Pruning
+
+__all__ = ["PrimalDualSolver"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_PATIENCE = 20  # iterations without a better bound, after which the relaxation is halved
+_LEAST_WEIGHT = 0.05  # of an iteration's pruning in the running mean
+_LEVELS_EVERY = 5  # iterations
+
+
+class PrimalDualSolver:
+    """Finds prunings with a proof of how good they are, tree by tree.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    tolerance : float >= 0
+        Relative gap at which to end.
+    max_iterations : int >= 1
+        At which to end anyway.
+    """
+
+    def __init__(
+        self, program: PruningProgram, tolerance: float = 1e-3, max_iterations: int = 2000
+    ) -> None:
+        self.program = program
+        self._tolerance = tolerance
+        self._max_iterations = max_iterations
+        order = np.argsort(program.edge_use, kind="stable")
+        self._split = program.edge_split[order]
+        n_edges = np.bincount(program.edge_use, minlength=program.n_uses)
+        self._use_starts = np.concatenate([[0], np.cumsum(n_edges)])
+        self._share = np.repeat(1.0 / n_edges, n_edges)  # of its use's price that an edge pays
+        self._best = np.zeros(program.n_splits, np.bool_)
+
+    def solve(self, tradeoff: float) -> Pruning:
+        """Return the best pruning found; on Ctrl-C, the best one by then.
+
+        It begins with the duals' shares and the pruning at which the call before has ended.
+
+        Parameters
+        ----------
+        tradeoff : float >= 0
+            Error rate that a unit of cost is worth.
+        """
+        search = _Search(self.program, tradeoff, self._use_starts, self._split, self._share)
+        search.offer(self._best)
+        interrupted = False
+        try:
+            while search.n_iterations < self._max_iterations:
+                search.iterate()
+                if search.pruning().gap <= self._tolerance:
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+        self._best = search.best
+        if tradeoff > 0:
+            self._share = search.dual / np.repeat(search.price, np.diff(self._use_starts))
+        return search.pruning(interrupted)
+
+
+class _Search:
+    """The state of the method at one tradeoff."""
+
+    def __init__(
+        self,
+        program: PruningProgram,
+        tradeoff: float,
+        use_starts: NDArray[np.int64],
+        split: NDArray[np.int32],
+        share: Floats,
+    ) -> None:
+        self.program, self.tradeoff = program, tradeoff
+        self.use_starts, self.split = use_starts, split
+        self.price = tradeoff * program.use_cost
+        self.loss = tradeoff * program.work - program.error_gain
+        self.dual = share * np.repeat(self.price, np.diff(use_starts))
+        self.best = np.zeros(program.n_splits, np.bool_)
+        self.best_objective = program.base_error
+        self.bound = -np.inf
+        self.mean = np.zeros(program.n_splits)
+        self.n_iterations, self.n_idle, self.relaxation = 0, 0, 1.0
+
+    def pruning(self, interrupted: bool = False) -> Pruning:
+        """Return the best pruning so far."""
+        return Pruning.of(self.program, self.best, self.tradeoff, self.bound, interrupted)
+
+    def offer(self, kept: Bools) -> None:
+        """Keep a pruning if it is the best so far."""
+        objective = self.program.objective(kept, self.tradeoff)
+        if objective < self.best_objective:
+            self.best, self.best_objective = kept, objective
+
+    def iterate(self) -> None:
+        """Prune for the duals, improve the bound and the best pruning, and move the duals."""
+        value = np.empty(self.program.n_splits)
+        kept = np.empty(self.program.n_splits, np.bool_)
+        gain = prune_trees(self.program.parent, self.loss, self.split, self.dual, value, kept)
+        bound = self.program.base_error - gain
+        self.n_idle = 0 if bound > self.bound else self.n_idle + 1
+        if self.n_idle == _PATIENCE:
+            self.relaxation, self.n_idle = self.relaxation / 2, 0
+        self.bound = max(self.bound, bound)
+        squared, paid = measure_direction(self.use_starts, self.split, self.price, kept)
+        if self.program.base_error + self.loss[kept].sum() + paid < self.best_objective:
+            self.offer(kept)
+        if self.n_iterations % _LEVELS_EVERY == 0:
+            self.offer(self._best_level())
+        weight = max(1 / (self.n_iterations + 1), _LEAST_WEIGHT)
+        # in this form, rounding puts no mean above the one of the split above
+        self.mean = (1 - weight) * self.mean + weight * kept
+        self.n_iterations += 1
+        if squared > 0:
+            step = self.relaxation * (self.best_objective - bound) / squared
+            move_duals(self.use_starts, self.split, self.price, kept, step, self.dual)
+
+    def _best_level(self) -> Bools:
+        """Return the best of the prunings whose splits have at least some mean."""
+        levels, level = np.unique(np.append(self.mean, 1.0), return_inverse=True)
+        level = level[:-1]
+        largest = np.zeros(self.program.n_uses, np.int64)
+        if largest.size:
+            largest = np.maximum.reduceat(level[self.split], self.use_starts[:-1])
+        change = np.bincount(level, self.loss, levels.size)
+        change += np.bincount(largest, self.price, levels.size)
+        return level >= levels.size - 1 - change[::-1].cumsum().argmin()

@@ -1,0 +1,329 @@
+"""The 0-1 program of pruning a forest for its error and for what its features cost.
+
+Nan (2018), section 4.2, states it in variables z of a node (it is a leaf of the pruned tree), w of
+a tree, a feature and a row (the row pays for the feature in that tree) and w of a feature and a
+row (in any tree)::
+
+    minimize  1 / (N T) sum_t sum_h e_h z_h
+              + tradeoff (1 / N sum_i sum_k c_k w_ki  +  1 / N sum_t sum_h |S_h| d_h z_h)       (IP)
+
+where the z of a path from a root to a leaf sum to 1, w_tki = 1 - (the sum of z from the root to the
+first node u of the row's path that reads k), and w_tki <= w_ki. With ``s_v`` = 1 where split v is
+kept, that is where no node from the root to v is a leaf, everything is a sum over splits:
+z_h = s_parent(h) - s_h, w_tki = s_u, and the least w_ki is the largest s_u over the trees. A row's
+depth in a tree is the number of its splits that are kept, so that the last sum is that of |S_v| s_v
+over splits. So
+
+    minimize  base_error - sum_v error_gain_v s_v
+              + tradeoff (sum_v work_v s_v  +  sum_u use_cost_u max_{v asks for u} s_v)
+    where  s_v <= s_parent(v)
+
+A *use* u is a cost item (a feature, or a group of features paid for once) and a validation row. A
+split asks for it if the row passes the split, and no split above it asks for the same. What is left
+is a closure problem: keeping a split obliges to keep the one above and to pay for its uses.
+
+*Departures.* Errors are shares of the weight of each tree's own rows, which is the paper's 1 / N
+for bootstrap samples as large as the data. Items are groups too. The computation cost is weighted
+by `split_cost`, and is 0 by default, as in the paper's experiments. Rows that pass the same splits
+are one row of their summed weight.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.validation import check_real, check_weights
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.kernels.programs import find_ends, find_first_items, mark_uses
+
+__all__ = ["PruningProgram"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PruningProgram:
+    """Which splits of a forest to keep: what each gains, and what it asks to be paid.
+
+    A pruning is `kept`, (n_splits,) bool: the splits kept, closed under parents.
+
+    Parameters
+    ----------
+    tree_starts : (n_trees + 1,) int64
+        Splits of tree t are tree_starts[t]:tree_starts[t + 1], in preorder.
+    node : (n_splits,) int32
+        Node of the forest that each split is.
+    parent : (n_splits,) int32
+        The split above, which comes before; -1 at roots.
+    error_gain : (n_splits,) float64
+        By what keeping it lessens the mean error rate of the trees; may be negative where errors
+        are measured on other rows than the trees were grown on.
+    base_error : float in [0, 1]
+        Mean error rate of the trees' roots.
+    work : (n_splits,) float64 >= 0
+        `split_cost` times the share of rows that pass it.
+    use_cost : (n_uses,) float64 > 0
+        Cost of the item times the share of the rows.
+    use_item : (n_uses,) int32
+        The item, by its place in `CostItems.names`.
+    edge_starts : (n_splits + 1,) int64
+        What split v asks for is edge_use[edge_starts[v]:edge_starts[v + 1]].
+    edge_use : (n_edges,) int32
+        Uses.
+    """
+
+    tree_starts: NDArray[np.int64]
+    node: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    error_gain: Floats
+    base_error: float
+    work: Floats
+    use_cost: Floats
+    use_item: NDArray[np.int32]
+    edge_starts: NDArray[np.int64]
+    edge_use: NDArray[np.int32]
+
+    @classmethod
+    def of(
+        cls,
+        forest: Forest,
+        items: CostItems,
+        X_val: NDArray[np.float32],
+        row_weight: ArrayLike | None = None,
+        *,
+        split_cost: float = 0.0,
+        counts: Floats | None = None,
+    ) -> "PruningProgram":
+        """Return the program of a forest and of the rows that measure its costs.
+
+        Parameters
+        ----------
+        forest : Forest
+        items : CostItems
+            Of the forest's own columns.
+        X_val : (n_rows, n_columns) float32
+            Rows whose mean cost is to be paid.
+        row_weight : (n_rows,) array-like of float >= 0, optional
+            Their weights, 1 each by default.
+        split_cost : float >= 0
+            Cost of a row passing a split, in the unit of the features' costs.
+        counts : (n_nodes, n_classes) float64 >= 0, optional
+            Weight of each class, among the rows that measure errors, that reaches a node; the
+            forest's own by default. The label of a node is the forest's in any case.
+
+        Returns
+        -------
+        PruningProgram
+
+        Raises
+        ------
+        ParameterError
+            If `split_cost` or the shape of `row_weight` is wrong.
+        DataError
+            If a weight is not finite and >= 0, or all are zero.
+        """
+        check_real("split_cost", split_cost, minimum=0.0)
+        weights = check_weights(
+            "row_weight", np.ones(len(X_val)) if row_weight is None else row_weight, len(X_val)
+        )
+        splits = _Splits.of(forest)
+        error_gain, base_error = _errors(
+            forest, splits, forest.counts if counts is None else counts
+        )
+        slot_split, slot_item = _first_items(splits.parent, forest.feature[splits.node], items)
+        passing = _Passing.of(forest, splits, X_val, weights)
+        slot, edge_row = passing.rows(slot_split)
+        use, edge_use = np.unique(
+            slot_item[slot] * np.int64(passing.share.size) + edge_row, return_inverse=True
+        )
+        item, row = np.divmod(use, passing.share.size)
+        return cls(
+            tree_starts=splits.tree_starts,
+            node=splits.node,
+            parent=splits.parent,
+            error_gain=error_gain,
+            base_error=base_error,
+            work=split_cost * passing.shares(),
+            use_cost=items.costs[item] * passing.share[row],
+            use_item=item.astype(np.int32),
+            edge_starts=np.searchsorted(slot_split[slot], np.arange(splits.node.size + 1)),
+            edge_use=edge_use.astype(np.int32),
+        )
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return self.node.size
+
+    @property
+    def n_uses(self) -> int:
+        """Number of uses."""
+        return self.use_cost.size
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return self.tree_starts.size - 1
+
+    @property
+    def edge_split(self) -> NDArray[np.int32]:
+        """Split that asks for each of `edge_use`, (n_edges,) int32."""
+        return np.repeat(np.arange(self.n_splits, dtype=np.int32), np.diff(self.edge_starts))
+
+    def objective(self, kept: Bools, tradeoff: float) -> float:
+        """Return the value of (IP): error + tradeoff x cost."""
+        return self.error(kept) + tradeoff * self.cost(kept)
+
+    def error(self, kept: Bools) -> float:
+        """Return the mean error rate of the pruned trees, each by itself."""
+        return float(self.base_error - self.error_gain[kept].sum())
+
+    def cost(self, kept: Bools) -> float:
+        """Return the mean cost of a row: of what it asks for, and of the splits it passes."""
+        return float(self.work[kept].sum() + self.use_cost[self.used(kept)].sum())
+
+    def used(self, kept: Bools) -> Bools:
+        """Return which uses are paid for, (n_uses,) bool."""
+        used = np.zeros(self.n_uses, np.bool_)
+        mark_uses(kept, self.edge_starts, self.edge_use, used)
+        return used
+
+    def is_closed(self, kept: Bools) -> bool:
+        """Return whether the split above each split kept is kept too."""
+        inner = self.parent >= 0
+        return not np.any(kept[inner] & ~kept[self.parent[inner]])
+
+    def nodes_kept(self, kept: Bools, n_nodes: int) -> Bools:
+        """Return which nodes of the forest are splits kept, (n_nodes,) bool."""
+        is_split = np.zeros(n_nodes, np.bool_)
+        is_split[self.node[kept]] = True
+        return is_split
+
+    def between(self, lower: Bools, upper: Bools) -> tuple["PruningProgram", NDArray[np.int64]]:
+        """Return the program of what to keep beyond a pruning, within a larger one.
+
+        Parameters
+        ----------
+        lower, upper : (n_splits,) bool
+            Prunings of which `upper` keeps all that `lower` does.
+
+        Returns
+        -------
+        program : PruningProgram
+            Its cost is what is to be paid beyond the cost of `lower`.
+        splits : (n_inner,) int64
+            The splits that it is about.
+        """
+        splits = np.flatnonzero(upper & ~lower)
+        place = np.full(self.n_splits + 1, -1, np.int32)  # the last is for parents of roots
+        place[splits] = np.arange(splits.size)
+        is_inner = (place[self.edge_split] >= 0) & ~self.used(lower)[self.edge_use]
+        uses, edge_use = np.unique(self.edge_use[is_inner], return_inverse=True)
+        inner = PruningProgram(
+            tree_starts=np.searchsorted(splits, self.tree_starts),
+            node=self.node[splits],
+            parent=place[self.parent[splits]],
+            error_gain=self.error_gain[splits],
+            base_error=self.error(lower),
+            work=self.work[splits],
+            use_cost=self.use_cost[uses],
+            use_item=self.use_item[uses],
+            edge_starts=np.searchsorted(
+                place[self.edge_split[is_inner]], np.arange(splits.size + 1)
+            ),
+            edge_use=edge_use.astype(np.int32),
+        )
+        return inner, splits
+
+
+class _Splits(NamedTuple):
+    """The splits among a forest's nodes."""
+
+    tree_starts: NDArray[np.int64]
+    node: NDArray[np.int32]
+    parent: NDArray[np.int32]  # as a split
+    ends: NDArray[np.int64]  # as a node: the end of the subtree
+
+    @classmethod
+    def of(cls, forest: Forest) -> "_Splits":
+        node = np.flatnonzero(forest.feature >= 0).astype(np.int32)
+        ends = np.empty(forest.feature.size, np.int64)
+        find_ends(forest.right, ends)
+        parent_node = forest.parents[node]
+        parent = np.where(parent_node < 0, -1, np.searchsorted(node, parent_node))
+        return cls(
+            np.searchsorted(node, forest.tree_starts), node, parent.astype(np.int32), ends[node]
+        )
+
+
+class _Passing(NamedTuple):
+    """Which rows pass which splits. A tree's rows are sorted by leaf: a split's are a range."""
+
+    share: Floats  # (n_rows,) of the weight of all; rows that pass the same splits are one
+    order: NDArray[np.int64]  # (n_trees, n_rows) rows by leaf
+    starts: NDArray[np.int64]  # (n_splits,) into `order`, flat
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, forest: Forest, splits: _Splits, X_val: NDArray[np.float32], weights: Floats
+    ) -> "_Passing":
+        weighted = weights > 0
+        leaves = forest.apply(X_val[weighted])
+        _, example, group = np.unique(
+            forest.parents[leaves], axis=0, return_index=True, return_inverse=True
+        )
+        share = np.bincount(group.ravel(), weights[weighted]) / weights.sum()
+        by_tree = leaves[example].T
+        order = np.argsort(by_tree, axis=1, kind="stable")
+        # Trees are in order, and so are the leaves of each: one ascending array of all.
+        leaf = np.take_along_axis(by_tree, order, axis=1).ravel()
+        return cls(
+            share,
+            order,
+            np.searchsorted(leaf, splits.node),
+            np.searchsorted(leaf, splits.ends),
+        )
+
+    def shares(self) -> Floats:
+        """Return the share of the weight that passes each split."""
+        total = np.concatenate([[0.0], np.cumsum(self.share[self.order])])
+        shares: Floats = total[self.ends] - total[self.starts]
+        return shares
+
+    def rows(self, splits: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows of each of the splits given, and the place there of the split."""
+        size = (self.ends - self.starts)[splits]
+        place = np.repeat(np.arange(splits.size), size)
+        first = np.concatenate([[0], np.cumsum(size)[:-1]]) if splits.size else size
+        inside = np.arange(place.size) - first[place]
+        return place, self.order.ravel()[self.starts[splits][place] + inside]
+
+
+def _errors(forest: Forest, splits: _Splits, counts: Floats) -> tuple[Floats, float]:
+    """Return what each split gains, and the mean error rate of the roots."""
+    wrong = forest.errors(counts)
+    roots = forest.roots
+    total = counts[roots].sum(axis=1)
+    # no row measures the error of such a tree: it has none
+    per_row = np.divide(1.0, total * roots.size, out=np.zeros(total.shape), where=total > 0)
+    node = splits.node
+    gain = wrong[node] - wrong[node + 1] - wrong[forest.right[node]]
+    return gain * np.repeat(per_row, np.diff(splits.tree_starts)), float(wrong[roots] @ per_row)
+
+
+def _first_items(
+    parent: NDArray[np.int32], column: NDArray[np.int32], items: CostItems
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the splits and items where the split is the first of its path to ask for the item."""
+    n_items = (items.starts[1:] - items.starts[:-1])[column]
+    slot_starts = np.concatenate([[0], np.cumsum(n_items)])
+    is_first = np.empty(slot_starts[-1], np.bool_)
+    find_first_items(parent, column, items.starts, items.items, slot_starts, is_first)
+    split = np.repeat(np.arange(column.size), n_items)
+    place = items.starts[column][split] + np.arange(split.size) - slot_starts[split]
+    return split[is_first], items.items[place[is_first]]

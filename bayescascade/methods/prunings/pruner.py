@@ -1,0 +1,187 @@
+"""What all pruned forests share: the forest that is pruned, and what is left of it.
+
+A subclass has a `fit` that begins with `_read_forest`, decides what to keep, and ends with
+`_become`.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.matrix import Encoding
+from bayescascade.methods.forests.base import BudgetedClassifier, TrainingRows
+from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
+from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.model.search import Seed, seed_sequence
+
+__all__ = ["ForestPruner"]
+
+_N_TREES = 40  # as in the thesis
+_ENCODING = "_bayescascade_encoding"  # given to forests fitted here: what their columns are of
+
+
+class ForestPruner(BudgetedClassifier):
+    """A budgeted classifier that is what is left of another forest.
+
+    Attributes
+    ----------
+    forest : estimator or None
+        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
+        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
+        `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
+    n_jobs : int or None
+        Given to a forest to fit that has none itself.
+    random_state : int, SeedSequence, Generator or None
+        Likewise.
+    estimator_ : estimator
+        The forest that was pruned. It may be given as `forest` again, for the same columns, also
+        where they hold text.
+    program_ : PruningProgram
+        What its splits gain and cost, and `whole_forest_`, its trees; not in saved models.
+    """
+
+    forest: Any  # several types of estimators
+    n_jobs: int | None
+    random_state: Seed
+
+    estimator_: Any
+    whole_forest_: Forest
+    program_: PruningProgram
+
+    def _read_forest(
+        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> tuple[TrainingRows, Forest]:
+        """Read the rows, and return them with the trees of the forest, which is fitted if needed.
+
+        Raises
+        ------
+        ParameterError
+            If `forest` is of another type, or is fitted to other columns or classes; see also
+            `_read_training`.
+        DataError
+            See `_read_training`.
+        """
+        forest = self.forest.estimator if _is_frozen(self.forest) else self.forest
+        if forest is not None and not isinstance(forest, (*SKLEARN_FORESTS, BudgetedClassifier)):
+            raise ParameterError(
+                "forest must be a RandomForestClassifier, an ExtraTreesClassifier, a "
+                "DecisionTreeClassifier or a budgeted classifier, "
+                f"got {type(forest).__name__}"
+            )
+        training = self._read_training(X, y, X_val, y_val)
+        self._validation_rows = training.validation_rows
+        if forest is None or not hasattr(forest, "classes_"):
+            self.estimator_ = self._fitted(forest, training, (X, y, X_val, y_val))
+        else:
+            self.estimator_ = forest
+            self._check_columns(forest)
+            training = self._with_classes(forest, training)
+        if isinstance(self.estimator_, BudgetedClassifier):
+            self.whole_forest_ = self.estimator_.forest_
+        else:
+            self.whole_forest_ = Forest.from_sklearn(self.estimator_)
+        return training, self.whole_forest_
+
+    def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
+        """Return the trees that are left if some splits are kept, (n_splits,) bool."""
+        is_split = self.program_.nodes_kept(kept, self.whole_forest_.n_nodes)
+        return self.whole_forest_.pruned(is_split).without_bare_roots()
+
+    def _check_unpruned(self) -> None:
+        """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""
+        message = (
+            "%(name)s must be fitted, and not read from a file, which has only what is left of the "
+            "forest"
+        )
+        check_is_fitted(self, "whole_forest_", msg=message)
+
+    def _fitted(self, forest: Any, training: TrainingRows, given: tuple[Any, ...]) -> Any:
+        """Return a fitted clone of a forest, which has the costs, seed and jobs that it lacks."""
+        if forest is None:
+            forest = RandomForestClassifier(_N_TREES, criterion="entropy", max_features=None)
+        forest = clone(forest)
+        known = forest.get_params(deep=False)
+        if self.random_state is not None and known["random_state"] is None:
+            (seed,) = seed_sequence(self.random_state).generate_state(1)
+            forest.set_params(random_state=int(seed))
+        if self.n_jobs is not None and known.get("n_jobs", 1) is None:
+            forest.set_params(n_jobs=self.n_jobs)
+        if isinstance(forest, BudgetedClassifier):
+            if forest.costs is None:
+                forest.set_params(costs=self.costs)
+            return forest.fit(*given)
+        forest.fit(training.rows, self.classes_[training.labels])
+        setattr(forest, _ENCODING, self._encoding)
+        return forest
+
+    def _check_columns(self, forest: Any) -> None:
+        """Check that a fitted forest reads the matrix that the rows became."""
+        columns = self._encoding.columns
+        encoding = _encoding_of(forest)
+        if encoding is not None:
+            if encoding.to_dict() != self._encoding.to_dict():
+                raise ParameterError(
+                    "forest must be fitted to columns of the same names and levels, "
+                    f"got one of {_listed(encoding.columns)} for {_listed(columns)}"
+                )
+            return
+        if not self._encoding.is_numeric:
+            names = zip(self._encoding.names, self._encoding.levels, strict=True)
+            text = next(name for name, levels in names if levels is not None)
+            raise ParameterError(
+                "forest must not be fitted before where columns hold text or categories, which "
+                f"are encoded here, got a fitted {type(forest).__name__} and column {text!r}"
+            )
+        known = tuple(getattr(forest, "feature_names_in_", columns))
+        if forest.n_features_in_ != len(columns) or (self._encoding.is_named and known != columns):
+            shown = known if len(known) == forest.n_features_in_ else range(forest.n_features_in_)
+            raise ParameterError(
+                "forest must be fitted to the columns of X in their order, "
+                f"got one of {_listed(shown)} for {_listed(columns)}"
+            )
+
+    def _with_classes(self, forest: Any, training: TrainingRows) -> TrainingRows:
+        """Take over the classes of a fitted forest, which may have more, and number labels so."""
+        classes = np.asarray(forest.classes_)
+        known = set(classes.tolist())
+        for name in self.classes_.tolist():
+            if name not in known:
+                raise DataError(
+                    f"y must have labels of the forest's classes {_listed(classes.tolist())}, "
+                    f"got {name!r}"
+                )
+        place = np.searchsorted(classes, self.classes_)
+        self.classes_ = classes
+        validation = training.validation_labels
+        return replace(
+            training,
+            labels=place[training.labels],
+            n_classes=len(classes),
+            validation_labels=None if validation is None else place[validation],
+        )
+
+
+def _encoding_of(forest: Any) -> Encoding | None:
+    """Return what the columns of a forest that was fitted here are of; None of other forests."""
+    if isinstance(forest, BudgetedClassifier):
+        return forest._encoding
+    encoding: Encoding | None = getattr(forest, _ENCODING, None)
+    if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere
+        return None
+    return encoding if forest.n_features_in_ == len(encoding.source) else None
+
+
+def _is_frozen(forest: Any) -> bool:
+    return isinstance(forest, FrozenEstimator)
+
+
+def _listed(values: Any) -> str:
+    shown = [repr(value) for value in values]
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")

@@ -1,0 +1,177 @@
+"""Candidates for the rules of a list: conjunctions of conditions on columns.
+
+A condition holds on a range of a column's codes: one level of a nominal column, any run of levels
+or bins of an ordered one, or the missing level alone; never on all codes. Hence no two candidates
+are satisfied by the same cells, and none need be removed for being another's double.
+
+`mining` finds them in a table.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.kernels.layout import CandidateArrays
+
+__all__ = [
+    "Antecedent",
+    "Antecedents",
+    "Condition",
+    "candidate_arrays",
+    "conditions_of",
+    "n_conditions",
+]
+
+
+class Condition(NamedTuple):
+    """A column's code is in the half-open range [low, high), which is not all of its codes."""
+
+    column: int
+    low: int
+    high: int
+
+
+Antecedent: TypeAlias = tuple[Condition, ...]
+"""Conditions on different columns, in the columns' order; at least one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Antecedents:
+    """All candidates for rules over the columns of a schema, by size, then by condition.
+
+    Parameters
+    ----------
+    schema : Schema
+    items : (n_items, 3) int32
+        The conditions that occur, ascending.
+    members : (n_candidates, max_size) int32
+        The items of each candidate, ascending, -1 behind them.
+    """
+
+    schema: Schema
+    items: NDArray[np.int32]
+    members: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return int(self.members.shape[0])
+
+    def __getitem__(self, index: int) -> Antecedent:
+        if not 0 <= index < len(self):
+            raise IndexError(f"a candidate must be from 0 to {len(self) - 1}, got {index}")
+        return self.conditions([item for item in self.members[index].tolist() if item >= 0])
+
+    def __iter__(self) -> Iterator[Antecedent]:
+        return (self[index] for index in range(len(self)))
+
+    def conditions(self, items: Sequence[int]) -> Antecedent:
+        """Return the conditions that items stand for."""
+        return tuple(Condition(*condition) for condition in self.items[list(items)].tolist())
+
+    @property
+    def max_size(self) -> int:
+        """Most conditions of a candidate."""
+        return int(self.members.shape[1])
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of conditions of each candidate, (n_candidates,) int64."""
+        sizes: NDArray[np.int64] = (self.members >= 0).sum(axis=1)
+        return sizes
+
+    @cached_property
+    def n_of_size(self) -> NDArray[np.int64]:
+        """Number of candidates of 0 (none), 1, .. max_size conditions, (max_size + 1,) int64."""
+        return np.bincount(self.sizes, minlength=self.max_size + 1)
+
+    def index(self, antecedent: Antecedent) -> int:
+        """Return where a candidate stands, -1 if it is none."""
+        if not 1 <= len(antecedent) <= self.max_size:
+            return -1
+        items = [self._item_index.get(condition, -1) for condition in antecedent]
+        if min(items) < 0:
+            return -1
+        low, high = (int(n) for n in np.cumsum(self.n_of_size)[len(items) - 1 : len(items) + 1])
+        for k, item in enumerate(items):
+            column = self.members[low:high, k]
+            low, high = (
+                low + int(np.searchsorted(column, item, side)) for side in ("left", "right")
+            )
+        return low if low < high else -1
+
+    @cached_property
+    def _item_index(self) -> dict[Condition, int]:
+        return {Condition(*item): i for i, item in enumerate(self.items.tolist())}
+
+    @cached_property
+    def arrays(self) -> CandidateArrays:
+        """The candidates as kernels read them."""
+        return _arrays(self.schema, self.items, self.members)
+
+
+def conditions_of(index: int, column: Column) -> list[Condition]:
+    """Return every condition on a column, its index among the columns given, ascending."""
+    n_levels = column.n_levels
+    n_present = n_levels - column.has_missing_level
+    if column.kind == "nominal":
+        ranges = [(code, code + 1) for code in range(n_levels)]
+    else:
+        ranges = [(low, high) for low in range(n_present) for high in range(low + 1, n_present + 1)]
+        ranges += [(n_present, n_levels)] * column.has_missing_level
+    return [Condition(index, low, high) for low, high in ranges if high - low < n_levels]
+
+
+def n_conditions(column: Column) -> int:
+    """Return how many conditions there are on a column, without listing them."""
+    n_levels = column.n_levels
+    if column.kind == "nominal":
+        return n_levels if n_levels > 1 else 0
+    n_present = n_levels - column.has_missing_level
+    n_runs = n_present * (n_present + 1) // 2
+    return n_runs + (1 if column.has_missing_level and n_present else -1)
+
+
+def candidate_arrays(
+    schema: Schema,
+    antecedents: Sequence[Antecedent],
+    widths: NDArray[np.float64] | None = None,
+) -> CandidateArrays:
+    """Return a few antecedents, in any order, as kernels read candidates.
+
+    `widths` (n codes of all columns,) float64 replaces the volumes of the codes.
+    """
+    conditions = sorted({condition for antecedent in antecedents for condition in antecedent})
+    position = {condition: i for i, condition in enumerate(conditions)}
+    most = max((len(antecedent) for antecedent in antecedents), default=1)
+    members = np.full((len(antecedents), most), -1, np.int32)
+    for row, antecedent in zip(members, antecedents, strict=True):
+        row[: len(antecedent)] = [position[condition] for condition in antecedent]
+    items = np.array(conditions, np.int32).reshape(-1, 3)
+    return _arrays(schema, items, members, widths)
+
+
+def _arrays(
+    schema: Schema,
+    items: NDArray[np.int32],
+    members: NDArray[np.int32],
+    widths: NDArray[np.float64] | None = None,
+) -> CandidateArrays:
+    sizes = (members >= 0).sum(axis=1)
+    n_of_size = np.bincount(sizes, minlength=members.shape[1] + 1)
+    n_of_column = np.bincount(items[:, 0], minlength=schema.n_columns)
+    if widths is None:
+        widths = np.concatenate([column.widths for column in schema.columns])
+    return CandidateArrays(
+        members=members,
+        sizes=sizes.astype(np.int8),
+        starts=np.concatenate([[0], np.cumsum(n_of_size)]).astype(np.int64),
+        items=items,
+        item_starts=np.concatenate([[0], np.cumsum(n_of_column)]).astype(np.int64),
+        offsets=np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64),
+        widths=np.ascontiguousarray(widths, np.float64),
+    )

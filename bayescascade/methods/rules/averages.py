@@ -1,0 +1,111 @@
+"""Averages of lists of labels over posterior draws: of probabilities, and of how sure they are.
+
+A class's probability has a Beta distribution in each part of each draw; over the draws it is a
+mixture of them, whose mean and quantiles are told.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from bayescascade.base.validation import check_probability
+from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.rules.mixtures import mixture_quantiles
+from bayescascade.methods.rules.models import label_beta_parameters
+
+__all__ = ["average_intervals", "average_probabilities"]
+
+_MOST_PARTS = 1 << 26  # of rows in draws, held at once
+
+
+def average_probabilities(
+    draws: Sequence[LabelList], times: NDArray[np.float64], codes: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Return the mean probability of each class over draws, (n_rows, n_classes) float64.
+
+    Parameters
+    ----------
+    draws : sequence of LabelList
+        At least one.
+    times : (n_draws,) float64 > 0
+        How often each was drawn.
+    codes : (n_columns, n_rows) int32
+    """
+    total = np.zeros((codes.shape[1], draws[0].n_classes))
+    for labels, n in zip(draws, times, strict=True):
+        total += n * labels.probabilities[labels.part_of_codes(codes)]
+    averaged: NDArray[np.float64] = total / times.sum()
+    return averaged
+
+
+def average_intervals(
+    draws: Sequence[LabelList],
+    times: NDArray[np.float64],
+    codes: NDArray[np.int32],
+    level: float,
+) -> NDArray[np.float64]:
+    """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
+
+    Parameters
+    ----------
+    draws, times, codes
+        As in `average_probabilities`; the draws have one concentration.
+    level : float in (0, 1)
+        Posterior probability that one class's probability is inside, for each class by itself.
+    """
+    level = check_probability("level", level, strict=True)
+    columns = sorted({c.column for labels in draws for rule in labels.rules for c in rule})
+    _, first, position = np.unique(codes[columns], axis=1, return_index=True, return_inverse=True)
+    intervals = np.empty((first.size, draws[0].n_classes, 2))
+    at_once = max(1, _MOST_PARTS // len(draws))
+    for start in range(0, first.size, at_once):
+        chosen = slice(start, start + at_once)
+        intervals[chosen] = _intervals(draws, times, codes[:, first[chosen]], level)
+    return intervals[position.reshape(-1)]
+
+
+def _intervals(
+    draws: Sequence[LabelList],
+    times: NDArray[np.float64],
+    codes: NDArray[np.int32],
+    level: float,
+) -> NDArray[np.float64]:
+    """Return what `average_intervals` does; rows that are in the same parts are done once."""
+    parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)
+    first, position = _different_columns(parts)
+    counts, weights = _mixtures(draws, times / times.sum(), parts[:, first])
+    of_class, of_others = label_beta_parameters(counts, draws[0].concentration)
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    if draws[0].n_classes > 2:
+        return mixture_quantiles(of_class, of_others, weights, tails)[position]
+    second = mixture_quantiles(of_class[:, 1:], of_others[:, 1:], weights, tails)
+    return np.concatenate([1.0 - second[..., ::-1], second], axis=1)[position]
+
+
+def _mixtures(
+    draws: Sequence[LabelList], shares: NDArray[np.float64], parts: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], csr_array]:
+    """Return the different counts of the draws' parts, and how much each counts for every row.
+
+    `parts` (n_draws, n_rows); returned are (n_counts, n_classes) and (n_rows, n_counts).
+    """
+    counts, which = np.unique(
+        np.concatenate([labels.counts for labels in draws]), axis=0, return_inverse=True
+    )
+    first_part = np.cumsum([0, *(len(labels.counts) for labels in draws[:-1])])
+    components = which.reshape(-1)[first_part[:, np.newaxis] + parts]
+    n_draws, n_rows = parts.shape
+    entries = (np.repeat(shares, n_rows), (np.tile(np.arange(n_rows), n_draws), components.ravel()))
+    # equal parts of different draws are one component: their shares are summed
+    return counts, csr_array(entries, shape=(n_rows, len(counts)))
+
+
+def _different_columns(values: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return where one of each kind of equal columns is, and of which kind each column is."""
+    rows = np.ascontiguousarray(values.T)
+    # whole rows as single values: comparing byte by byte sorts them several times faster
+    whole = rows.view(np.dtype((np.void, rows.shape[1]))).reshape(-1)
+    _, first, position = np.unique(whole, return_index=True, return_inverse=True)
+    return first, position

@@ -1,0 +1,370 @@
+"""The rule-list classifier: labels at the ends of a list (Letham, Rudin, McCormick, Madigan 2015).
+
+`models` has the formulas. Candidates for rules are mined from the rows with a minimum support; then
+it is fitted like every model of the package.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.base.constructor import store_parameters
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.data.column import MAX_LEVELS
+from bayescascade.data.labeled_rows import LabeledRows
+from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.rows import rows_frame
+from bayescascade.data.schema import Rows
+from bayescascade.data.table import Table
+from bayescascade.methods.rules.averages import average_intervals, average_probabilities
+from bayescascade.methods.rules.base import RuleListEstimator
+from bayescascade.methods.rules.counted_rules import CountedRules
+from bayescascade.methods.rules.encoding import UNKNOWNS, encode_for_labels
+from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.rules.models import label_log_likelihood
+from bayescascade.methods.rules.posterior import LabelListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.model.estimator import PREDICTIVES, Continuous, Names, Ordinal
+from bayescascade.model.search import Seed
+
+__all__ = ["RuleListClassifier"]
+
+
+class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type: ignore[misc] # untyped base
+    """Classifier that is a list of rules, "if ..., else if ..., else", with probabilities.
+
+    Parameters
+    ----------
+    expected_rules : float in (0, 10,000]
+        Mean of the Poisson on the number of rules.
+    expected_size : float in (0, 10,000]
+        Mean of the Poisson on the number of conditions of a rule.
+    concentration : float > 0
+        Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
+    max_size : int >= 1
+        Most conditions of a rule; no more than there are columns are ever used.
+    min_support : float in [0, 1)
+        Share of the rows, by weight, that a candidate for a rule captures at least.
+    n_bins : int >= 2
+        Quantiles that columns of numbers are cut at, unless declared otherwise; columns of no more
+        different numbers than that are ordinal. The outer bins are open: a value beyond the range
+        seen in fit belongs to them.
+    predictive : {"map", "average"}
+        Probabilities of the most probable list, or averaged over posterior draws.
+    search, n_chains, n_jobs, random_state
+        As in `DensityRuleList`.
+    n_steps : int >= 1 or None
+        Proposals per chain in each of annealing and sampling. None: 1,000,000, and for more than
+        200,000 distinct rows fewer, so that the work stays about the same; half of that for
+        "tempering", per temperature.
+    nominal, ordinal, continuous
+        How to read columns, by name or, of an array, by number; see `data.table.Table`.
+        Truth values, text and categories are nominal by default. The outer bins of declared edges
+        are open as well.
+    missing : {"error", "level"}
+        What a missing cell is: an error, or a level of its own in the columns that have some.
+    unknown : {"error", "none"}
+        What a level is that fit has not seen: an error, or a cell that satisfies no condition. The
+        latter is useful in cross-validation where a rare level may be in a test fold only.
+    memory_limit, time_limit, checkpoint, resume, progress
+        As in `DensityRuleList`.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+        The labels, sorted; of a Table, in the order of the column's levels.
+    target_ : str
+        Name of the column of labels; "label" if `y` had none.
+    rules_ : LabelList
+        The most probable list found.
+    n_candidates_, log_posterior_, run_, summary_, schema_, n_features_in_, feature_names_in_
+        As in `DensityRuleList`; the schema is that of the features.
+    posterior_ : LabelListPosterior
+        The posterior; not there in a model read from a file, which holds no data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayescascade import RuleListClassifier
+    >>> frame = pd.DataFrame({"sky": ["grey"] * 20 + ["blue"] * 20, "wind": ["yes", "no"] * 20})
+    >>> model = RuleListClassifier(n_steps=2000, random_state=0).fit(frame, frame["sky"] == "grey")
+    >>> model.predict(pd.DataFrame({"sky": ["blue"], "wind": ["no"]}))
+    array([False])
+    >>> model.explain({"sky": "grey", "wind": "no"})
+    'sky is grey: P(True) = 0.95 (95% 0.84-1.00), n = 20'
+    """
+
+    model_name: ClassVar[str] = "rule_classifier"
+    is_classifier: ClassVar[bool] = True
+
+    min_support: float
+    n_bins: int
+    unknown: str
+
+    classes_: NDArray[Any]
+    target_: str
+    posterior_: LabelListPosterior
+    _target: str
+
+    def __init__(
+        self,
+        expected_rules: float = 3.0,
+        expected_size: float = 1.0,
+        concentration: float = 1.0,
+        max_size: int = 2,
+        min_support: float = 0.05,
+        *,
+        n_bins: int = 4,
+        predictive: str = "map",
+        search: str = "anneal+metropolis",
+        n_steps: int | None = None,
+        n_chains: int = 4,
+        n_jobs: int | None = 1,
+        random_state: Seed = None,
+        nominal: Names = None,
+        ordinal: Ordinal = None,
+        continuous: Continuous = None,
+        missing: str = "error",
+        unknown: str = "error",
+        memory_limit: float = 2.0,
+        time_limit: float | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Callable[[samplers.Progress], object] | None = None,
+    ) -> None:
+        store_parameters(self, locals())
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: pd.DataFrame | ArrayLike | Table | LabeledRows,
+        y: ArrayLike | str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Search for the most probable list, and sample the posterior.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array, Table or LabeledRows
+            Rows to learn from. A Table brings its own columns and weights, so `n_bins`, `nominal`,
+            `ordinal`, `continuous` and `missing` do not apply to it; LabeledRows bring labels too.
+        y : (n_rows,) array, or str
+            Labels: text, whole numbers or truth values. With a Table, the name of the column that
+            holds them; its levels are the classes.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            How many rows each row stands for; nothing is learned from those of weight zero.
+
+        Returns
+        -------
+        self
+            Ctrl-C ends the search early: the model is then what had been found, and
+            ``run_.interrupted`` says so.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, no candidate has the support, or the candidates
+            would take more memory than `memory_limit`.
+        DataError
+            If the data cannot be used; the message names column, value and row.
+        samplers.CheckpointError
+            If the checkpoint is of another model or data, is damaged, or cannot be written.
+        """
+        search = self.check_parameters()
+        rows = self._labeled_rows(X, y, sample_weight)
+        self._target = rows.target
+        self._fit_table(rows.table, search)
+        self.classes_, self.target_ = rows.classes, rows.target
+        if self.predictive == "average":
+            self._draws  # noqa: B018 - counted now, for predicting must change nothing
+        return self
+
+    def _labeled_rows(
+        self,
+        X: pd.DataFrame | ArrayLike | Table | LabeledRows,
+        y: ArrayLike | str | None,
+        sample_weight: ArrayLike | None,
+    ) -> LabeledRows:
+        if isinstance(X, LabeledRows):
+            return X
+        if isinstance(X, Table):
+            if sample_weight is not None:
+                raise ParameterError("sample_weight must be None with a Table, which has weights")
+            return LabeledRows.of_table(X, y)
+        return LabeledRows.of(
+            X,
+            y,
+            sample_weight,
+            n_bins=self.n_bins,
+            nominal=self.nominal,
+            ordinal=self.ordinal,
+            continuous=self.continuous,
+            missing=self.missing,
+        )
+
+    def _check_model(self) -> None:
+        super()._check_model()
+        check_real("min_support", self.min_support, minimum=0.0, below=1.0)
+        check_integer("n_bins", self.n_bins, minimum=2, maximum=MAX_LEVELS - 1)
+        check_choice("unknown", self.unknown, UNKNOWNS)
+
+    def _make_posterior(self, table: Table) -> LabelListPosterior:
+        return LabelListPosterior(
+            table,
+            self._target,
+            self.expected_rules,
+            self.expected_size,
+            self.concentration,
+            self.max_size,
+            self.min_support,
+            self.memory_limit,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.missing == "level"
+        return tags
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    def predict(self, X: Rows) -> NDArray[Any]:
+        """Return the most probable class of each row, (n_rows,); of equals the first.
+
+        Parameters
+        ----------
+        X : DataFrame, array, list of rows, mapping, Series or Table
+            DataFrames are matched by column name, in any order, and may have more columns; a Series
+            or a mapping of single values is one row; a Table gives its distinct rows.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a cell cannot be read; names column, value and row.
+        """
+        probabilities = self.predict_proba(X)
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: Rows) -> NDArray[np.float64]:
+        """Return the probability of each class for each row, (n_rows, n_classes) float64.
+
+        Parameters and errors: see `predict`.
+        """
+        return self.predict_proba_codes(self.encode(X))
+
+    def predict_proba_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return what `predict_proba` does, of (n_columns, n_rows) coded rows; see `encode`."""
+        if self._is_map():
+            labels = self.learned_
+            probabilities: NDArray[np.float64] = labels.probabilities[labels.part_of_codes(codes)]
+            return probabilities
+        return average_probabilities(*self._drawn(), codes)
+
+    def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
+        """Return how sure the probabilities are: (n_rows, n_classes, 2) float64, low and high.
+
+        Parameters
+        ----------
+        X : DataFrame, array, list of rows, mapping, Series or Table
+            See `predict`.
+        level : float in (0, 1)
+            Posterior probability that one class's probability is inside, each class by itself. With
+            ``predictive="average"`` over lists as well, else given the most probable list.
+        """
+        return self.credible_interval_codes(self.encode(X), level)
+
+    def credible_interval_codes(
+        self, codes: NDArray[np.int32], level: float = 0.95
+    ) -> NDArray[np.float64]:
+        """Return what `credible_interval` does, of coded rows; see `encode`."""
+        if self._is_map():
+            labels = self.learned_
+            intervals: NDArray[np.float64] = labels.intervals(level)[labels.part_of_codes(codes)]
+            return intervals
+        return average_intervals(*self._drawn(), codes, level)
+
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
+        """Return in words the rule of the most probable list that fires for a row.
+
+        See `LabelList.explain`; of a DataFrame, which must have one row, `predict` for the rest.
+        """
+        codes = self.encode(row)
+        if codes.shape[1] != 1:
+            raise ParameterError(f"row must be a single row, got {codes.shape[1]}")
+        return self.learned_.explain_codes(codes[:, 0])
+
+    def _is_map(self) -> bool:
+        return check_choice("predictive", self.predictive, PREDICTIVES) == "map"
+
+    def encode(self, X: Rows, *, first_row: int = 1) -> NDArray[np.int32]:
+        """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.
+
+        `first_row` is the number of the first row, for messages; other parameters and errors: see
+        `predict`.
+        """
+        check_is_fitted(self, "_best")
+        if isinstance(X, Table):
+            return self._codes_of_table(X)
+        frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
+        missing = check_choice("missing", self.missing, ("error", "level"))
+        unknown = check_choice("unknown", self.unknown, UNKNOWNS)
+        return encode_for_labels(
+            self.schema_, frame, missing=missing, unknown=unknown, first_row=first_row
+        )
+
+    def _codes_of_table(self, table: Table) -> NDArray[np.int32]:
+        columns = table.schema.columns
+        try:
+            chosen = [columns.index(column) for column in self.schema_.columns]
+        except ValueError:
+            raise DataError(
+                "the table must have the model's columns and levels, got others"
+            ) from None
+        return table.codes[chosen].astype(np.int32)
+
+    # -- what is kept of a list --------------------------------------------------------------------
+
+    def _most_steps_of(self, table: Table) -> float:
+        del table
+        return 1_000_000
+
+    def _count(self, state: RuleList) -> CountedRules:
+        return CountedRules(self._rules_of(state), self.posterior_.counts(state))
+
+    def _readable(self, counted: CountedRules) -> LabelList:
+        return LabelList(
+            self.schema_, self.classes_, counted.rules, counted.counts, self.concentration
+        )
+
+    def _log_likelihood(self, counted: CountedRules) -> float:
+        return label_log_likelihood(counted.counts, self.concentration)
+
+    def _read_counted(self, record: Mapping[str, Any]) -> CountedRules:
+        return CountedRules.from_record(
+            record, self.schema_, self._n_candidates, len(self.classes_)
+        )
+
+    def _own_record(self) -> dict[str, Any]:
+        classes = classes_record(self.classes_)
+        return {**super()._own_record(), "target": self.target_, "classes": classes}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        super()._read_own(record)
+        if not isinstance(record["target"], str):
+            raise ModelFileError(
+                f"a saved classifier's target must be text, got {record['target']!r}"
+            )
+        self.target_ = record["target"]
+        self.classes_ = read_classes(record["classes"])

@@ -1,0 +1,297 @@
+"""A density list: rules with what their parts hold, and everything a user asks of them.
+
+`DensityList` needs no data: the rules as conditions, counts, probabilities and the schema are all
+there is to print it, score rows (missing cells integrated out), draw rows, condition on evidence
+and save it. Part ``l`` holds the cells that satisfy rule ``l`` and none before it, the last part,
+`else`, those that satisfy none. Within a part the density is uniform, so a part of probability
+``p`` and volume ``v`` has density ``p / v``: per cell of nominal and ordinal columns, per unit of
+continuous ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.data.evidence import (
+    Evidence,
+    agrees,
+    check_agrees,
+    check_possible,
+    evidence_words,
+    narrow_evidence,
+)
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import (
+    Antecedent,
+    Condition,
+    candidate_arrays,
+)
+from bayescascade.methods.rules.draws import draw_from_part
+from bayescascade.methods.rules.parts import parts_of_codes
+from bayescascade.methods.rules.volumes import log_first_volumes
+from bayescascade.methods.rules.wording import antecedent_dict, part_words
+from bayescascade.report.numbers import density_text
+
+__all__ = ["DensityList"]
+
+_EXACT = 1e12  # below, a rounded logarithm still tells whole numbers apart
+
+
+@dataclass(frozen=True, eq=False)
+class DensityList:
+    """A density that is constant on the parts of a list.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    rules : tuple of Antecedent
+        The conditions of each rule, the rule tried first at the front. Every part must capture a
+        cell.
+    counts : (n_rules + 1,) float64
+        Weight of the rows in each part, `else` last; of a conditional density, the weight expected.
+    probabilities : (n_rules + 1,) float64
+        Probability of each part; they sum up to 1.
+    evidence : mapping of int to tuple of int
+        Codes that the density was conditioned on, by column; its domain is what is left.
+    evidence_probability : float in (0, 1]
+        Probability of that evidence; 1 without any.
+    """
+
+    schema: Schema
+    rules: tuple[Antecedent, ...]
+    counts: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    evidence: Evidence = field(default_factory=dict)
+    evidence_probability: float = 1.0
+
+    # -- what is where -----------------------------------------------------------------------------
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules, the `else` not counted."""
+        return len(self.rules)
+
+    @cached_property
+    def log_volumes(self) -> NDArray[np.float64]:
+        """Log volume of what each part captures first, nats, (n_rules + 1,) float64."""
+        return log_first_volumes(self.schema, self.rules, self.evidence)
+
+    @cached_property
+    def log_densities(self) -> NDArray[np.float64]:
+        """Log of probability over volume of every part, nats; -inf where the probability is 0."""
+        with np.errstate(divide="ignore"):
+            log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
+        return log_densities
+
+    @property
+    def relative_densities(self) -> NDArray[np.float64]:
+        """Density of every part as a multiple of the uniform density on the domain."""
+        relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_domain)
+        return relative
+
+    @property
+    def log_domain(self) -> float:
+        """Log volume of all cells that the evidence leaves, nats."""
+        return float(self._log_widths.sum())
+
+    @cached_property
+    def _widths(self) -> list[NDArray[np.float64]]:
+        """Width of each column's codes, 0 where the evidence excludes them."""
+        widths = [column.widths for column in self.schema.columns]
+        for j, allowed in self.evidence.items():
+            widths[j][np.setdiff1d(np.arange(widths[j].size), allowed)] = 0.0
+        return widths
+
+    @cached_property
+    def _log_widths(self) -> NDArray[np.float64]:
+        """Log of the total width of each column's codes that the evidence leaves, (p,) float64."""
+        log_widths: NDArray[np.float64] = np.log([widths.sum() for widths in self._widths])
+        return log_widths
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def part_words(self, part: int) -> str:
+        """Return the conditions of a part's rule, or "anything else" for the `else`."""
+        return part_words(self.schema, self.rules, part)
+
+    def evidence_words(self) -> str:
+        """Return what the density was conditioned on; empty if on nothing."""
+        return evidence_words(self.schema, self.evidence)
+
+    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
+        """Return the rule of the part that holds a row and what is known of that part, in words.
+
+        A row with missing cells that could be in several parts gets one line for each.
+        """
+        codes = self.schema.encode_row(row)
+        check_agrees(self.schema, self.evidence, codes)
+        possible = np.flatnonzero(self._log_volumes_given(codes) > -np.inf)
+        return "\n".join(self._describe_part(int(part)) for part in possible)
+
+    def _describe_part(self, part: int) -> str:
+        told = density_text(
+            self.counts[part],
+            self.counts.sum(),
+            self.probabilities[part],
+            self.log_densities[part],
+            self.relative_densities[part],
+        )
+        return f"{self.part_words(part)}: {told}"
+
+    # -- densities and draws -----------------------------------------------------------------------
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
+
+        Cells coded -1 are missing and integrated out, so the result is then the density of the
+        cells that are there: the sum over parts of the part's density times the volume that its
+        cells have in the missing columns. Rows outside the domain get -inf.
+        """
+        scores: NDArray[np.float64] = self.log_densities[parts_of_codes(codes, self.rules)]
+        columns = self._rule_columns
+        is_open = (codes[columns] < 0).any(axis=0)
+        if is_open.any():
+            seen, position = np.unique(codes[columns][:, is_open], axis=1, return_inverse=True)
+            scores[is_open] = self._score_open(seen)[position.reshape(-1)]
+        for j in np.setdiff1d(np.arange(self.schema.n_columns), columns):
+            scores[codes[j] < 0] += self._log_widths[j]
+        scores[~agrees(self.evidence, codes)] = -np.inf
+        return scores
+
+    @cached_property
+    def _rule_columns(self) -> list[int]:
+        """The columns that rules look at, ascending."""
+        return sorted({condition.column for rule in self.rules for condition in rule})
+
+    def _score_open(self, cells: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of rows of which all columns but the rules' are there.
+
+        `cells` (n_rule_columns, n_rows) are those of the rules' columns, -1 where missing.
+        """
+        from bayescascade.methods.rules.kernels.layout import new_space
+        from bayescascade.methods.rules.kernels.scoring import score_open_rows
+
+        widths = np.concatenate(self._widths)
+        arrays = candidate_arrays(self.schema, self.rules, widths.copy())
+        scores = np.empty(cells.shape[1])
+        score_open_rows(
+            arrays,
+            np.arange(self.n_rules),
+            new_space(arrays),
+            widths,
+            np.array(self._rule_columns, np.int64),
+            np.ascontiguousarray(cells),
+            self.log_densities,
+            np.empty(self.n_rules + 1),
+            scores,
+        )
+        return scores
+
+    def _log_volumes_given(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log volume of each part's cells that agree with one row's cells."""
+        seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
+        return log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (p, n) codes: a part by its probability, then uniformly within the part."""
+        shares = self.probabilities / self.probabilities.sum()
+        chosen = rng.choice(self.n_rules + 1, size=n, p=shares)
+        codes = np.empty((self.schema.n_columns, n), np.int32)
+        for part in np.unique(chosen):
+            inside = np.flatnonzero(chosen == part)
+            codes[:, inside] = draw_from_part(
+                self.schema, self.rules, int(part), inside.size, rng, self.evidence
+            )
+        return codes
+
+    def condition(self, evidence: Mapping[str, object]) -> "DensityList":
+        """Return the density given evidence, as a list over what the evidence leaves open.
+
+        Parameters
+        ----------
+        evidence : mapping of str to level, list of levels or pair of bin edges
+            Such as ``{"sex": "male", "class": ["1st", "2nd"]}``.
+
+        Returns
+        -------
+        DensityList
+            Parts that the evidence rules out are gone, as are conditions that it decides; the last
+            part left is the `else`. Within a part rows are spread uniformly, so a part that the
+            evidence cuts keeps the share of its volume; `counts` are then expected.
+
+        Raises
+        ------
+        DataError
+            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
+            if levels of an ordered column are not neighbors.
+        """
+        known = narrow_evidence(self.schema, self.evidence, evidence)
+        log_volumes = log_first_volumes(self.schema, self.rules, known)
+        shares = np.exp(log_volumes - self.log_volumes)
+        probability = float(np.dot(self.probabilities, shares))
+        check_possible(evidence, probability)
+        kept = np.flatnonzero(log_volumes > -np.inf)
+        return DensityList(
+            self.schema,
+            tuple(_restricted(self.rules[part], known) for part in kept[:-1]),
+            (self.counts * shares)[kept],
+            (self.probabilities * shares)[kept] / probability,
+            known,
+            self.evidence_probability * probability,
+        )
+
+    # -- as plain data -----------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the list as plain data.
+
+        ``{"rules": [{"if": {name: levels, ...}, "count": n, "volume": v, "probability": p,
+        "density": p / v}, ...], "else": {the same without "if"}}``. The levels are a list, of
+        neighbors if the column is ordinal; ``{"interval": [low, high]}`` if it is continuous; and
+        ``[None]`` for the missing level of any. A volume beyond the largest float, 1.8e308, is
+        infinite.
+        """
+        with np.errstate(over="ignore"):  # over a thousand binary columns
+            volumes = np.exp(self.log_volumes)
+        if self.schema.n_cells is not None:
+            volumes = np.where(volumes < _EXACT, volumes.round(), volumes)  # numbers of cells
+        parts = [
+            {"count": count, "volume": volume, "probability": probability, "density": density}
+            for count, volume, probability, density in zip(
+                self.counts.tolist(),
+                volumes.tolist(),
+                self.probabilities.tolist(),
+                np.exp(self.log_densities).tolist(),
+                strict=True,
+            )
+        ]
+        rules = [
+            {"if": antecedent_dict(self.schema, rule), **part}
+            for rule, part in zip(self.rules, parts[:-1], strict=True)
+        ]
+        return {"rules": rules, "else": parts[-1]}
+
+    def __str__(self) -> str:
+        from bayescascade.model.page import density_list_text
+
+        return density_list_text(self)
+
+
+def _restricted(rule: Antecedent, known: Evidence) -> Antecedent:
+    """Return a rule that evidence does not rule out without the conditions that it decides."""
+    conditions = []
+    for condition in rule:
+        codes = known.get(condition.column)
+        if codes is None:
+            conditions.append(condition)
+            continue
+        left = [code for code in codes if condition.low <= code < condition.high]
+        if len(left) < len(codes):
+            conditions.append(Condition(condition.column, left[0], left[-1] + 1))
+    return tuple(conditions)

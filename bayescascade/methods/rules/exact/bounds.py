@@ -1,0 +1,254 @@
+r"""Looking at one prefix of a list: the lists it begins, and bounds on all that are longer.
+
+A prefix leaves a set R of points. Its value P is what its rules add to the log density: the log
+prior of their sizes and their parts' terms ``T``. A list that goes on with k rules and ends has ``P
++ prior(k) + sum T(S)`` over its k + 1 further parts S, disjoint sets of points that make up R; the
+points of a rule's part are among those that its candidate would capture. `further` bounds the
+prior. `points` names the sums; let ``sat`` be the saturated value. Here are the bounds on ``sum T``
+and why they hold.
+
+Parts of points, one by one
+    Labels: ``T(S) = ln E prod_c p_c^n_c`` over a Dirichlet distribution of ``p``. The likelihood of
+    any part of the points is at most its maximum, ``exp(sat)``, whatever p: ``T(S) <= sat(S)``.
+    Densities: with ``T = lnG(s + a) - lnG(a) - s ln v`` let ``d(s) = lnG(s + a') - lnG(a') - s ln s
+    + s``, ``a' = max(a, 1/2)``: ``T <= s ln(s / v) - s + d(s)``, as lnG(s + a) - lnG(a) grows with
+    a. The function ``s ln(s / v)`` is convex and homogeneous, so it is at most its sum over the
+    cells of S. ``d`` is concave, as ``psi'(x + 1/2) < 1 / x``, and grows, so k + 1 parts have
+    ``sum d(s) <= (k + 1) d(s_R / (k + 1))``, the `slack`; it grows with the number of parts too.
+    In all, ``sum T <= sat(R) + slack``.
+
+Parts of groups in their order (`kernels.parts.partition`)
+    Any division of R into K sets of points has at most the value of the best division into K
+    intervals of the groups sorted by composition: T of labels (of the first class and the others,
+    whose labels add a term <= 0 to it) is convex in the two classes' weights, being the logarithm
+    of an integral of exponentials of linear functions; so is ``s ln(s / v)`` in (s, v). A sum of
+    convex functions of the parts' sums is largest at a vertex of the polytope of those sums, where
+    the parts are told apart by cones of the plane: by intervals of the ratio.
+
+Stairs, for labels (`kernels.stairs.climb`)
+    Count what captured points weigh on two axes: points of the first class alone, and points
+    without it. A part with (x, y) of them has ``T <= sat - O(x, y)``, ``O = -ln E p^x (1 - p)^y``
+    with p from Beta(a, (C - 1) a): all other points are worth their maximum, and labels of the
+    other classes, told apart, add a term <= 0. O grows with x and with y.
+
+    Let q be a rule's cost (see `further`). A rule that captures (x, y) when (u, w) had been before
+    costs ``q + O(x, y)``. At the end of that step *all* points of its candidate, (X, Y) of those in
+    R, have been captured, so ``x <= X <= u + x`` and ``y <= Y <= w + y``: a candidate with points
+    of both kinds can have a part of one kind only after the others were captured. Forget which
+    points they were, and the least cost V(u, w) of going on and ending, where the `else` costs O of
+    all that is left, is a shortest path. V falls as u and w grow: the steps of a path from (u, w)
+    are possible from further on, each cut to what it still adds, at no more cost. So V at a step of
+    a grid bounds V at all points up to it from the step before; a step that goes on by ``(i, j)``
+    steps of the grid captures more than ``i - 1`` and ``j - 1`` of them, and at least one point
+    where i or j is not 0. A child begins at what its rule captures; what its candidates capture of
+    R is no less than what they do of the child's points.
+
+    As one rule follows at least, the rules also cost at least the least cost of a rule.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+from bayescascade.methods.rules.exact.further import N_SLOPES, FurtherRules
+from bayescascade.methods.rules.exact.points import points_of
+from bayescascade.methods.rules.kernels.branching import NOTHING, descend, divide
+from bayescascade.methods.rules.kernels.layout import DENSITY
+from bayescascade.methods.rules.kernels.parts import (
+    PartModel,
+    part_value,
+    partition,
+    value_children,
+)
+from bayescascade.methods.rules.kernels.stairs import Stairs, bound_children, climb
+from bayescascade.methods.rules.posterior import RuleListPosterior
+
+__all__ = ["Children", "Prefix"]
+
+Floats = NDArray[np.float64]
+
+_MOST_PARTED = 48  # groups; the work is their square times the number of parts
+_N_STEPS = 32
+
+
+class Children(NamedTuple):
+    """What may follow a prefix, one entry for each candidate that has an effect.
+
+    rules : (n,) int64
+        Candidates.
+    values : (n,) float64
+        What the rule adds to the value of the prefix.
+    closed : (n,) float64
+        What a list that ends with the rule adds.
+    bounds : (n,) float64
+        What longer lists add, at most.
+    """
+
+    rules: NDArray[np.int64]
+    values: Floats
+    closed: Floats
+    bounds: Floats
+
+
+class Prefix:
+    """The prefix that is being looked at; `enter` another before anything else is asked.
+
+    All values and bounds are in nats, relative to the value of the prefix.
+
+    Parameters
+    ----------
+    posterior : DensityListPosterior or LabelListPosterior
+    memory_limit : float > 0
+        Bytes that the points may take.
+    """
+
+    def __init__(self, posterior: RuleListPosterior, memory_limit: float) -> None:
+        self.further = FurtherRules(posterior)
+        self.sizes: list[int] = posterior.antecedents.sizes.tolist()
+        self._points = points_of(posterior, memory_limit)
+        self._is_density = posterior.kind == DENSITY
+        self._candidates = posterior.candidates
+        self._model = self._part_model(posterior)
+        self._make_room()
+        self.root_sizes = (0,) * (posterior.antecedents.max_size + 1)
+        self.enter((), self.root_sizes)
+
+    def enter(self, rules: tuple[int, ...], used: tuple[int, ...]) -> bytes:
+        """Look at a prefix; return a key that tells apart what it leaves, and its sizes.
+
+        Parameters
+        ----------
+        rules : tuple of int
+        used : (H + 1,) tuple of int
+            How many of them have 0 (none), 1, .. conditions.
+        """
+        self._rules, self._used = rules, used
+        self._after = self.further.after(used)
+        descend(
+            self._candidates, self._points.arrays, np.array(rules, np.int64), self._remaining,
+            self._spare[0], self._weights, self._key,
+        )  # fmt: skip
+        self._whole = self._weights @ self._points.features
+        self._slack = self._slack_of_parts()
+        return self._key.tobytes() + bytes(used)
+
+    def closed(self) -> float:
+        """Return what the `else` adds if the list ends here."""
+        return float(self.further.lengths[len(self._rules)]) + part_value(self._model, self._whole)
+
+    def most_likely(self) -> Floats:
+        """Return a bound on the parts of 0, 1, .. further rules, (M + 1,) float64."""
+        most: Floats = self._slack + self._whole[-1]
+        return most
+
+    def bound(self) -> float:
+        """Return what longer lists add, at most, by the prior and by parts of groups."""
+        totals = self._after.totals
+        if totals.size == 1:
+            return -np.inf
+        parts = np.full(totals.size, self._whole[-1])
+        if self._weights.any():
+            best = np.empty(totals.size)
+            is_small = partition(
+                self._model, self._points.features, self._weights, self._members, self._intervals,
+                self._firsts, self._sums, best,
+            )  # fmt: skip
+            if is_small:
+                best -= self._whole[0] if self._is_density else 0.0
+                parts = np.minimum(parts, best)
+        return float((totals + parts + self._slack[: totals.size])[1:].max())
+
+    def children(self) -> tuple[Children, float]:
+        """Return what may follow, and what longer lists add, at most, by the stairs.
+
+        At least one rule must be able to follow: `bound` is then not -inf.
+        """
+        divide(
+            self._candidates, self._points.arrays, self._points.features, self._remaining,
+            self._spare, self._group, self._captured, self._left, self._fates,
+        )  # fmt: skip
+        value_children(
+            self._model, self._candidates.sizes, self._fates, self._captured, self._left,
+            self._after.next_rule, self._after_next(),
+            float(self.further.lengths[len(self._rules) + 1]), self._values, self._closed,
+            self._bounds,
+        )  # fmt: skip
+        bound = np.inf if self._is_density else self._climb()
+        rules = np.flatnonzero(self._values > -np.inf)
+        found = Children(rules, self._values[rules], self._closed[rules], self._bounds[rules])
+        return found, bound
+
+    def idle_rules(self) -> list[tuple[int, float]]:
+        """Return rules that capture nothing, one of each size that may pay, and their log prior."""
+        found = []
+        for size in np.flatnonzero(self._after.empty_gain > 0.0):
+            idle = np.flatnonzero((self._fates == NOTHING) & (self._candidates.sizes == size))
+            unused = [rule for rule in idle.tolist() if rule not in self._rules]
+            if unused and not self._is_density:
+                found.append((unused[0], float(self._after.next_rule[size])))
+        return found
+
+    def _after_next(self) -> Floats:
+        """Return what the prior and slack add at most after a next rule of each size."""
+        most = np.full(len(self._used), -np.inf)
+        for size in np.flatnonzero(self._after.next_rule > -np.inf):
+            used = tuple(n + (k == size) for k, n in enumerate(self._used))
+            totals = self.further.after(used).totals
+            most[size] = (totals + self._slack[: totals.size])[1:].max(initial=-np.inf)
+        return most
+
+    def _climb(self) -> float:
+        """Lower the children's bounds by the stairs; return the prefix's."""
+        after = self._after
+        least = after.costs[:, 1:].min(axis=1)
+        climb(
+            self._model, self._candidates.sizes, self._fates, self._captured, self._whole,
+            self._points.least_pure, after.costs, self._stairs,
+        )  # fmt: skip
+        bound_children(
+            self._model, self._fates, self._captured, self._left, self._whole, self._values,
+            after.offsets[1] + after.slopes, least, self._stairs, self._bounds,
+        )  # fmt: skip
+        cost = np.maximum(self._stairs.to_go[:, 0, 0], least)
+        return float((after.offsets[0] - cost).min() + self._whole[-2])
+
+    def _slack_of_parts(self) -> Floats:
+        """Return how much 1, 2, .. parts of densities exceed the saturated value, at most."""
+        n = self.further.lengths.size
+        if not self._is_density:
+            return np.zeros(n)
+        alpha, parts = max(0.5, self._model.alphas[0]), np.arange(1, n + 1)
+        each = self._whole[0] / parts
+        slack: Floats = parts * (gammaln(each + alpha) - gammaln(alpha) - xlogy(each, each) + each)
+        return slack
+
+    def _part_model(self, posterior: RuleListPosterior) -> PartModel:
+        n_classes = 1 if self._is_density else self._points.features.shape[1] - 4
+        alphas = posterior.concentration * np.array([1.0, max(1, n_classes - 1), n_classes])
+        whole = np.arange(posterior.model_arrays.log_gamma.size)
+        rises = gammaln(whole + alphas[:, np.newaxis]) - gammaln(alphas)[:, np.newaxis]
+        return PartModel(posterior.kind, n_classes, alphas, rises)
+
+    def _make_room(self) -> None:
+        n_groups, n_features = self._points.features.shape
+        n, n_words = len(self.sizes), self._points.arrays.everyone.size
+        self._remaining = np.empty(n_words, np.uint64)
+        self._spare = np.empty((2, n_words), np.uint64)
+        self._key = np.empty(2, np.uint64)
+        self._weights, self._group = np.empty((2, n_groups))
+        self._captured, self._left = np.empty((2, n, n_features))
+        self._fates = np.empty(n, np.int8)
+        self._values, self._closed, self._bounds = np.empty((3, n))
+        n_parted = min(_MOST_PARTED, n_groups)
+        self._members = np.empty(n_parted, np.int64)
+        self._intervals, self._firsts = np.empty((n_parted, n_parted)), np.empty(n_parted)
+        self._sums = np.empty(n_features)
+        grid = (_N_STEPS + 1, _N_STEPS + 1)
+        self._stairs = Stairs(
+            overheads=np.empty(grid),
+            ends=np.empty(grid),
+            cheapest=np.empty((2, *grid)),
+            to_go=np.empty((N_SLOPES, *grid)),
+        )

@@ -1,0 +1,134 @@
+"""The points that no list can part, as bits, in groups whose points are alike.
+
+For labels a point is a distinct row of the features, whatever its labels: its weight is that of its
+rows. For densities it is a cell of the domain, with or without rows: its weight is its volume. Two
+points are of one group if their compositions are equal: the shares of the classes, or the weight of
+the rows per volume. Whatever a bound looks at is linear in the weights of the groups; the columns
+of `Points.features` are what a unit of weight of each group adds to
+
+* labels: the weight of each class, the heaviest first; of it that of points of the first class
+  alone, and of points without that class; the saturated values, ``sum_c n_c ln(n_c / n)`` over
+  points, where all other classes are taken for one, and where they are not;
+* densities: the weight of the rows; the volume; the saturated value, ``n ln(n / v) - n``.
+
+Groups are sorted by composition, the first class's share first: a line for densities and for two
+classes.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.rules.kernels.layout import RowArrays
+from bayescascade.methods.rules.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
+from bayescascade.methods.rules.rows import row_arrays
+
+__all__ = ["Points", "points_of"]
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Floats = NDArray[np.float64]
+
+_GIGABYTE = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Points as kernels read them.
+
+    Attributes
+    ----------
+    arrays : RowArrays
+        Points in place of rows, groups in place of classes.
+    features : (n_groups, F) float64
+        What a unit of weight of each group adds to the sums.
+    least_pure : (2,) float64
+        Of labels, the least weight of a point of the first class alone, and of one without it; 0
+        if there is none.
+    """
+
+    arrays: RowArrays
+    features: Floats
+    least_pure: Floats
+
+
+def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
+    """Return the points of a posterior.
+
+    Parameters
+    ----------
+    posterior : DensityListPosterior or LabelListPosterior
+    memory_limit : float > 0
+        Bytes that the cells of a density's domain may take.
+
+    Raises
+    ------
+    TooLargeError
+        If they would take more.
+    """
+    if isinstance(posterior, DensityListPosterior):
+        codes, weights, compositions = _cells(posterior, memory_limit)
+    else:
+        assert isinstance(posterior, LabelListPosterior), "there are two likelihoods"
+        codes, weights, compositions = _distinct_features(posterior)
+    shares, groups = np.unique(compositions, axis=0, return_inverse=True)
+    items = posterior.antecedents.items
+    arrays = row_arrays(codes, weights, groups.reshape(-1), len(shares), items)
+    first = shares[:, 0]
+    if isinstance(posterior, DensityListPosterior):
+        columns = [first, np.ones(len(first)), xlogy(first, first) - first]
+    else:
+        columns = [
+            *shares.T,
+            first == 1.0,
+            first == 0.0,
+            xlogy(first, first) + xlogy(1.0 - first, 1.0 - first),
+            xlogy(shares, shares).sum(axis=1),
+        ]
+    is_pure = [compositions[:, 0] == share for share in (1.0, 0.0)]
+    least_pure = np.array([weights[one].min() if one.any() else 0.0 for one in is_pure])
+    return Points(arrays, np.column_stack(columns).astype(np.float64), least_pure)
+
+
+def _distinct_features(posterior: LabelListPosterior) -> tuple[Codes, Floats, Floats]:
+    """Return the codes of the points, their weights, and the shares of their classes."""
+    table = posterior.table
+    target = table.schema.names.index(posterior.target)
+    features = np.delete(table.codes, target, axis=0)
+    codes: Codes
+    codes, points = np.unique(features, axis=1, return_inverse=True)
+    counts = np.zeros((codes.shape[1], table.schema.columns[target].n_levels))
+    np.add.at(counts, (points.reshape(-1), table.codes[target]), table.weights)
+    counts = counts[:, np.argsort(-counts.sum(axis=0), kind="stable")]
+    weights: Floats = counts.sum(axis=1)
+    return codes, weights, counts / weights[:, np.newaxis]
+
+
+def _cells(posterior: DensityListPosterior, memory_limit: float) -> tuple[Codes, Floats, Floats]:
+    """Return the codes of all cells, their volumes, and the weight of rows per volume."""
+    schema, table = posterior.schema, posterior.table
+    shape = tuple(schema.n_levels.tolist())
+    n_cells = prod(shape)
+    # codes and their copy by column, volumes, rates, groups and their sorting; the conditions' bits
+    needed = n_cells * (4 * len(shape) + 64 + len(posterior.antecedents.items) / 8)
+    if needed > memory_limit:
+        raise TooLargeError(
+            f"memory_limit must be at least {needed:.2g} bytes for the {n_cells:,} cells of the "
+            f"domain, got {memory_limit:.2g}: use fewer columns, levels or bins",
+            f"{n_cells:,} cells, {needed / _GIGABYTE:,.2g} GB",
+        )
+    codes: Codes = np.indices(shape, np.uint16).reshape(len(shape), n_cells)
+    volumes: Floats = np.ones(1)
+    for column in schema.columns:
+        volumes = np.multiply.outer(volumes, column.widths).reshape(-1)
+    cells = np.ravel_multi_index(tuple(table.codes.astype(np.intp)), shape)
+    rates = np.bincount(cells, table.weights, n_cells) / volumes
+    return codes, volumes, rates[:, np.newaxis]

@@ -1,0 +1,298 @@
+"""The search for the best list: best first, by bounds that `bounds` proves.
+
+The prefix with the highest bound is looked at next: each candidate that may follow it ends a list,
+which may be the best so far, and begins longer ones, which wait with their own bound. Whatever
+waits, no list that is not yet seen is more probable than the highest bound among it; when that is
+no more than the best list, the search is over. Two prefixes that leave the same points, with as
+many rules of each size, go on alike: of these only the more probable is followed. (They are told
+apart by 128 bits of a hash, so that a list is overlooked with a probability below 1e-20 in a search
+of a billion prefixes.)
+
+A candidate of 20 bytes that waits is small, but there are many. Once they take as much memory as
+allowed, the prefix with the highest bound is followed depth first, which needs next to none, before
+the next; its bound counts until all of it has been seen.
+"""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.rules.exact.bounds import Prefix
+from bayescascade.methods.rules.exact.certificate import BoundPoint, CertifiedList
+from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
+
+__all__ = ["best_list"]
+
+_BYTES_OF_CHILD = 20
+_BYTES_OF_BRANCH = 1200
+_BYTES_OF_KEY = 250
+_SECONDS_BETWEEN_REPORTS = 0.5
+
+
+def best_list(
+    posterior: RuleListPosterior,
+    *,
+    time_limit: float | None = None,
+    memory_limit: float = 2e9,
+    start: RuleList | None = None,
+    progress: Callable[[BoundPoint], object] | None = None,
+    max_visited: int | None = None,
+) -> CertifiedList:
+    """Search for the most probable list until it is certain, or as long as allowed.
+
+    Nothing is random. Ctrl-C ends the search early, with what was found and a valid bound.
+
+    Parameters
+    ----------
+    posterior : DensityListPosterior or LabelListPosterior
+    time_limit : float >= 0, seconds, optional
+        When to stop.
+    memory_limit : float > 0, bytes
+        What may wait in memory; beyond it the search goes on depth first.
+    start : RuleList, optional
+        A list to begin with. The better it is, such as the best that annealing found, the more can
+        be left out.
+    progress : callable, optional
+        Called with a `BoundPoint` about twice a second.
+    max_visited : int >= 1, optional
+        Most prefixes to look at.
+
+    Returns
+    -------
+    CertifiedList
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    TooLargeError
+        If the cells of a density's domain take more memory than `memory_limit`.
+    """
+    if time_limit is not None:
+        check_real("time_limit", time_limit, minimum=0.0)
+    if max_visited is not None:
+        check_integer("max_visited", max_visited, minimum=1)
+    check_real("memory_limit", memory_limit, above=0.0)
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"progress must be callable or None, got {progress!r}")
+    started = perf_counter()
+    first, log_density = RuleList(), posterior.log_density(RuleList())
+    if start is not None:
+        log_density_of_start = posterior.log_density(start)
+        if log_density_of_start == -np.inf:
+            raise ParameterError(f"start must be a list of positive density, got {start!r}")
+        if log_density_of_start > log_density:
+            first, log_density = start, log_density_of_start
+    search = _Search(
+        prefix=Prefix(posterior, memory_limit),
+        best=(log_density, first.rules),
+        started=started,
+        time_limit=np.inf if time_limit is None else time_limit,
+        memory_limit=memory_limit,
+        max_visited=np.inf if max_visited is None else max_visited,
+        progress=progress,
+    )
+    is_optimal = search.run()
+    state = RuleList(search.best[1])
+    log_density = posterior.log_density(state)
+    upper_bound = log_density if is_optimal else max(log_density, search.ceiling)
+    seconds = perf_counter() - started
+    last = BoundPoint(seconds, search.n_visited, log_density, upper_bound)
+    return CertifiedList(
+        state=state,
+        log_density=log_density,
+        upper_bound=upper_bound,
+        is_optimal=is_optimal,
+        interrupted=search.interrupted,
+        n_visited=search.n_visited,
+        seconds=seconds,
+        trace=(*search.trace, last),
+    )
+
+
+@dataclass(slots=True)
+class _Branch:
+    """A prefix that has been looked at, and the rules that may follow it, best bound first."""
+
+    rules: tuple[int, ...]
+    used: tuple[int, ...]
+    followers: NDArray[np.int32]
+    values: NDArray[np.float64]
+    bounds: NDArray[np.float64]
+    position: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.position == self.bounds.size
+
+    @property
+    def bound(self) -> float:
+        """Of the next one to follow."""
+        return float(self.bounds[self.position])
+
+    @property
+    def n_bytes(self) -> int:
+        return _BYTES_OF_BRANCH + _BYTES_OF_CHILD * self.bounds.size
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search under way; after an interrupt, `best` and `ceiling` are still true."""
+
+    prefix: Prefix
+    best: tuple[float, tuple[int, ...]]
+    started: float
+    time_limit: float
+    memory_limit: float
+    max_visited: float
+    progress: Callable[[BoundPoint], object] | None
+    ceiling: float = np.inf
+    interrupted: bool = False
+    n_visited: int = 0
+    trace: list[BoundPoint] = field(default_factory=list)
+    _waiting: list[tuple[float, int, _Branch]] = field(default_factory=list)
+    _seen: dict[bytes, float] = field(default_factory=dict)
+    _n_bytes: int = 0
+    _likely: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def run(self) -> bool:
+        """Search; return whether the best list is certain."""
+        root, order = self.prefix, count()
+        try:
+            self.ceiling = max(root.closed(), root.bound())
+            self._likely = root.most_likely()
+            self._leave_out_the_long()
+            branch = self._look((), root.root_sizes, 0.0, self.ceiling)
+            if branch is not None:
+                self._wait(branch, next(order))
+            while self._waiting and not self._must_stop():
+                # bounds of children are at most their prefix's, so this never rises
+                self.ceiling = -self._waiting[0][0]
+                if self.ceiling <= self._enough():
+                    break
+                branch = self._follow_best()
+                if branch is None:
+                    continue
+                if self._n_bytes < self.memory_limit:
+                    self._wait(branch, next(order))
+                elif not self._follow_to_the_end(branch):
+                    return False
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return False
+        return not self._waiting or -self._waiting[0][0] <= self._enough()
+
+    def _wait(self, branch: _Branch, number: int) -> None:
+        heapq.heappush(self._waiting, (-branch.bound, number, branch))
+        self._n_bytes += branch.n_bytes
+
+    def _follow_best(self) -> _Branch | None:
+        """Look at the prefix with the highest bound."""
+        _, number, branch = self._waiting[0]
+        position = branch.position
+        branch.position += 1
+        if branch.is_over:
+            heapq.heappop(self._waiting)
+            self._n_bytes -= branch.n_bytes
+        else:
+            heapq.heapreplace(self._waiting, (-branch.bound, number, branch))
+        return self._follow(branch, position)
+
+    def _follow_to_the_end(self, branch: _Branch) -> bool:
+        """Look at all that a branch leads to, depth first; return whether it could be done."""
+        path = [branch]
+        while path:
+            if self._must_stop():
+                return False
+            branch = path[-1]
+            if branch.is_over or branch.bound <= self._enough():
+                path.pop()
+                continue
+            branch.position += 1
+            after = self._follow(branch, branch.position - 1)
+            if after is not None:
+                path.append(after)
+        return True
+
+    def _follow(self, branch: _Branch, position: int) -> _Branch | None:
+        rule = int(branch.followers[position])
+        size = self.prefix.sizes[rule]
+        used = tuple(n + (k == size) for k, n in enumerate(branch.used))
+        return self._look(
+            (*branch.rules, rule),
+            used,
+            float(branch.values[position]),
+            float(branch.bounds[position]),
+        )
+
+    def _look(
+        self, rules: tuple[int, ...], used: tuple[int, ...], value: float, bound: float
+    ) -> _Branch | None:
+        """Look at a prefix: note the lists that it begins; return what may be worth following."""
+        prefix = self.prefix
+        key = prefix.enter(rules, used)
+        if self._seen.get(key, -np.inf) >= value:
+            return None
+        if self._n_bytes < self.memory_limit:
+            self._n_bytes += 0 if key in self._seen else _BYTES_OF_KEY
+            self._seen[key] = value
+        self.n_visited += 1
+        bound = min(bound, value + prefix.bound())
+        if bound <= self._enough():
+            return None
+        children, by_stairs = prefix.children()
+        if children.rules.size:
+            place = int(np.argmax(children.closed))
+            self._note(value + float(children.closed[place]), (*rules, int(children.rules[place])))
+        bound = min(bound, value + by_stairs)
+        if bound <= self._enough():
+            return None
+        bounds = np.minimum(bound, value + children.bounds)
+        kept = np.flatnonzero(bounds > self._enough())
+        kept = kept[np.argsort(-bounds[kept], kind="stable")]
+        idle = prefix.idle_rules()  # first, as nothing has a higher bound
+        idle_rules = np.array([rule for rule, _ in idle], np.int32)
+        idle_values = np.array([log_prior for _, log_prior in idle], np.float64)
+        branch = _Branch(
+            rules=rules,
+            used=used,
+            followers=np.concatenate([idle_rules, children.rules[kept].astype(np.int32)]),
+            values=value + np.concatenate([idle_values, children.values[kept]]),
+            bounds=np.concatenate([np.full(len(idle), bound), bounds[kept]]),
+        )
+        return None if branch.is_over else branch
+
+    def _note(self, log_density: float, rules: tuple[int, ...]) -> None:
+        """Remember a list if it is the best so far by more than rounding."""
+        if log_density > self._enough():
+            self.best = (log_density, rules)
+            self._leave_out_the_long()
+            self.trace.append(self._point())
+
+    def _leave_out_the_long(self) -> None:
+        self.prefix.further.leave_out(self._enough() - self._likely)
+
+    def _enough(self) -> float:
+        """Return the log density that a list must exceed to be better, rounding apart."""
+        return self.best[0] + 1e-10 + 1e-12 * abs(self.best[0])
+
+    def _must_stop(self) -> bool:
+        now = perf_counter() - self.started
+        last = self.trace[-1].seconds if self.trace else 0.0
+        if now - last > _SECONDS_BETWEEN_REPORTS:
+            self.trace.append(self._point())
+            if self.progress is not None:
+                self.progress(self.trace[-1])
+        return now > self.time_limit or self.n_visited >= self.max_visited
+
+    def _point(self) -> BoundPoint:
+        upper_bound = max(self.best[0], self.ceiling)
+        return BoundPoint(perf_counter() - self.started, self.n_visited, self.best[0], upper_bound)

@@ -1,0 +1,162 @@
+"""What kernels share: the arrays of candidates, of rows, of a model and of a work space, by name.
+
+Bit ``i % 64`` of word ``i // 64`` stands for row ``i``; rows are ordered so that most words hold
+rows of one class and one weight, and are counted by one population count.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ADD",
+    "DENSITY",
+    "EDIT",
+    "LABELS",
+    "MAX_RULES",
+    "MOVES",
+    "RELOCATE",
+    "REMOVE",
+    "REPLACE",
+    "SWAP",
+    "Array",
+    "CandidateArrays",
+    "ModelArrays",
+    "RowArrays",
+    "VolumeSpace",
+    "Work",
+    "new_space",
+    "new_work",
+]
+
+MOVES = ("add", "remove", "replace", "edit", "swap", "relocate")
+ADD, REMOVE, REPLACE, EDIT, SWAP, RELOCATE = range(6)
+
+DENSITY, LABELS = 0, 1
+MAX_RULES = 62  # a set of rules is the bits of one int64
+
+COLUMN, LOW, HIGH = range(3)  # columns of `items`
+
+Array = NDArray[Any]  # the docstrings give dtypes
+
+
+class CandidateArrays(NamedTuple):
+    """Candidates as kernels read them: n of up to H conditions out of I items, p columns.
+
+    members (n, H) int32: the items of each, ascending, -1 behind them; sizes (n,) int8; starts
+    (H + 2,) int64: candidates of size k are starts[k] .. starts[k + 1] - 1; items (I, 3) int32:
+    column, low and high of a condition on codes [low, high), ascending; item_starts (p + 1,) int64:
+    where a column's items start; offsets (p + 1,) int64 and widths (L,) float64 >= 0: where a
+    column's codes start among all L, and the volume of each.
+    """
+
+    members: Array
+    sizes: Array
+    starts: Array
+    items: Array
+    item_starts: Array
+    offsets: Array
+    widths: Array
+
+
+class RowArrays(NamedTuple):
+    """Distinct rows as kernels read them, in W words of 64, of C classes.
+
+    bits (I, W) uint64: the rows that satisfy each item; everyone (W,) uint64: all rows; run_start,
+    run_end, run_class (R,) int64 and run_weight (R,) float64: runs of words whose rows are of one
+    class and one weight, or NaN if weights differ; row_weights (64 W,) float64; n_classes.
+    """
+
+    bits: Array
+    everyone: Array
+    run_start: Array
+    run_end: Array
+    run_class: Array
+    run_weight: Array
+    row_weights: Array
+    n_classes: int
+
+
+class ModelArrays(NamedTuple):
+    """Prior and likelihood as kernels read them; see `bayescascade.methods.rules.models`.
+
+    kind: DENSITY or LABELS; alpha: Dirichlet concentration; total: weight of all rows; max_rules;
+    log_length (max_rules + 1,) float64: log prior of so many rules; log_size (H + 1,) float64: log
+    weight, unnormalized, of a rule's size; log_proposal (H + 1,) float64: log probability that one
+    certain candidate of that size is proposed; size_cdf (H + 1,) float64: of the sizes proposed;
+    log_gamma (G,) float64: lnG(n + alpha) of whole n; log_gamma_all (G,): lnG(n + C alpha); both
+    empty where weights are not whole.
+    """
+
+    kind: int
+    alpha: float
+    total: float
+    max_rules: int
+    log_length: Array
+    log_size: Array
+    log_proposal: Array
+    size_cdf: Array
+    log_gamma: Array
+    log_gamma_all: Array
+
+
+class VolumeSpace(NamedTuple):
+    """Scratch for counting cells; see `volumes`."""
+
+    box: Array  # (p, 2) int64: the codes of each column that are left, [low, high)
+    users: Array  # (p,) int64: the rules that split a column, as bits
+    masks: Array  # (D, 7) int64: the stack of splits; each cuts another column
+    shares: Array  # (D, 4) float64
+
+
+class Work(NamedTuple):
+    """A list being changed, of at most R rules, and the one proposed in its stead.
+
+    Part l of m + 1 is a rule or, at m, the `else`. ``remaining[slots[l]]`` holds the rows that no
+    rule before l captures; a proposal writes to spare slots, which change hands if it is accepted.
+    """
+
+    rules: Array  # (2, R) int64: candidates, as it is and as proposed
+    slots: Array  # (2, R + 1) int64
+    remaining: Array  # (2 R + 2, W) uint64
+    captured: Array  # (W,) uint64
+    counts: Array  # (C,) float64: of the part being counted
+    log_volumes: Array  # (2, R + 1) float64, nats
+    terms: Array  # (2, R + 1) float64: contribution of each part to the log likelihood
+    sizes: Array  # (2,) int64: numbers of rules
+    used: Array  # (H + 1,) int64
+    members: Array  # (H,) int64: a candidate being looked up
+    space: VolumeSpace
+
+
+def new_space(candidates: CandidateArrays) -> VolumeSpace:
+    """Allocate scratch for counting cells."""
+    n_columns = candidates.offsets.shape[0] - 1
+    depth = min(n_columns, MAX_RULES * candidates.members.shape[1]) + 2
+    return VolumeSpace(
+        box=np.empty((n_columns, 2), np.int64),
+        users=np.empty(n_columns, np.int64),
+        masks=np.empty((depth, 7), np.int64),
+        shares=np.empty((depth, 4)),
+    )
+
+
+def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
+    """Allocate a work space; `load` fills it."""
+    most = candidates.members.shape[1]
+    n_words = rows.everyone.shape[0]
+    return Work(
+        rules=np.zeros((2, MAX_RULES), np.int64),
+        slots=np.zeros((2, MAX_RULES + 1), np.int64),
+        # untouched slots cost address space, not memory
+        remaining=np.empty((2 * MAX_RULES + 2, n_words), np.uint64),
+        captured=np.empty(n_words, np.uint64),
+        counts=np.zeros(rows.n_classes),
+        log_volumes=np.zeros((2, MAX_RULES + 1)),
+        terms=np.zeros((2, MAX_RULES + 1)),
+        sizes=np.zeros(2, np.int64),
+        used=np.zeros(most + 1, np.int64),
+        members=np.empty(most, np.int64),
+        space=new_space(candidates),
+    )

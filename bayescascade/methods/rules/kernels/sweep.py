@@ -1,0 +1,275 @@
+"""A block of Metropolis-Hastings steps on a list in the work space.
+
+Nothing before the first changed rule is touched. From there on, up to the last part that can have
+changed, each part costs a pass over the bits of all distinct rows, 64 at a time: less than a visit
+to each row that is left, unless less than one in 64 is.
+"""
+
+from math import log
+
+import numpy as np
+
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.rules.kernels.bits import capture, count
+from bayescascade.methods.rules.kernels.densities import log_prior, part_value, shape_value
+from bayescascade.methods.rules.kernels.layout import (
+    ADD,
+    DENSITY,
+    EDIT,
+    MAX_RULES,
+    REMOVE,
+    REPLACE,
+    SWAP,
+    Array,
+    CandidateArrays,
+    ModelArrays,
+    RowArrays,
+    Work,
+)
+from bayescascade.methods.rules.kernels.proposals import draw_candidate, edit, is_listed
+from bayescascade.methods.rules.kernels.volumes import are_disjoint, first_log_volume, reset_box
+
+__all__ = ["load", "sweep"]
+
+CURRENT, TRIAL = 0, 1  # rows of the work space's pairs
+
+
+@inner_kernel
+def measure(candidates, work, first, last, gone, new):
+    """Write the log volumes of parts first .. last of the list proposed.
+
+    Rules from `first` on may have got `gone` (-1: none) taken from before them and `new` put there;
+    a part that is disjoint from both keeps its volume. Returns False if a part captures no cell.
+    """
+    rules, n_rules = work.rules[TRIAL], work.sizes[TRIAL]
+    shift = work.sizes[TRIAL] - work.sizes[CURRENT]
+    for part in range(first, last + 1):
+        rule = rules[part] if part < n_rules else np.int64(-1)
+        before = part - shift
+        if (
+            rule >= 0
+            and rule != gone
+            and rule != new
+            and 0 <= before < work.sizes[CURRENT]
+            and work.rules[CURRENT, before] == rule
+            and (gone < 0 or are_disjoint(candidates, gone, rule))
+            and (new < 0 or are_disjoint(candidates, new, rule))
+        ):
+            work.log_volumes[TRIAL, part] = work.log_volumes[CURRENT, before]
+            continue
+        log_volume = first_log_volume(candidates, rules, part, rule, work.space)
+        if log_volume == -np.inf:
+            return False
+        work.log_volumes[TRIAL, part] = log_volume
+    return True
+
+
+@inner_kernel
+def tally(candidates, rows, model, log_domain, work, first, last):
+    """Write rows and terms of parts first .. last of the list proposed."""
+    n_rules = work.sizes[TRIAL]
+    before = work.slots[CURRENT, first]
+    for part in range(first, last + 1):
+        if part == n_rules:
+            count(rows, work.remaining[before], work.counts)
+        else:
+            after = work.slots[TRIAL, part + 1]
+            capture(
+                candidates,
+                rows,
+                work.rules[TRIAL, part],
+                work.remaining[before],
+                work.captured,
+                work.remaining[after],
+            )
+            count(rows, work.captured, work.counts)
+            before = after
+        work.terms[TRIAL, part] = part_value(
+            model, work.counts, log_domain + work.log_volumes[TRIAL, part]
+        )
+
+
+@inner_kernel
+def keep(work, first, last):
+    """Make the list proposed the current one; parts first .. last differ."""
+    n_rules = work.sizes[TRIAL]
+    work.sizes[CURRENT] = n_rules
+    for part in range(first, n_rules):
+        work.rules[CURRENT, part] = work.rules[TRIAL, part]
+    for part in range(first, last + 1):
+        work.log_volumes[CURRENT, part] = work.log_volumes[TRIAL, part]
+        work.terms[CURRENT, part] = work.terms[TRIAL, part]
+        if part < n_rules:
+            slot = work.slots[CURRENT, part + 1]
+            work.slots[CURRENT, part + 1] = work.slots[TRIAL, part + 1]
+            work.slots[TRIAL, part + 1] = slot
+
+
+@inner_kernel
+def log_likelihood(model, work, first, last):
+    """Log likelihood of the list proposed, whose parts first .. last differ from the current."""
+    n_rules = work.sizes[TRIAL]
+    value = shape_value(model, n_rules)
+    for part in range(n_rules + 1):
+        value += work.terms[TRIAL if first <= part <= last else CURRENT, part]
+    return value
+
+
+@kernel
+def load(
+    candidates: CandidateArrays,
+    rows: RowArrays,
+    model: ModelArrays,
+    log_domain: float,
+    work: Work,
+    rules: Array,
+) -> float:
+    """Put a list, rules (m,) int64, into the work space; return its log density, nats.
+
+    It is -inf, and rows are not counted, if a part of a density list captures no cell.
+    """
+    for slot in range(MAX_RULES + 1):
+        work.slots[CURRENT, slot] = slot
+        work.slots[TRIAL, slot] = MAX_RULES + 1 + slot
+    for w in range(rows.everyone.shape[0]):
+        work.remaining[0, w] = rows.everyone[w]
+    reset_box(candidates, work.space.box)
+    n_rules = rules.shape[0]
+    work.sizes[CURRENT], work.sizes[TRIAL] = 0, n_rules
+    for position in range(n_rules):
+        work.rules[TRIAL, position] = rules[position]
+    if model.kind == DENSITY and not measure(candidates, work, 0, n_rules, -1, -1):
+        return -np.inf
+    tally(candidates, rows, model, log_domain, work, 0, n_rules)
+    prior = log_prior(candidates, model, work.rules[TRIAL], n_rules, work.used)
+    value: float = prior + log_likelihood(model, work, 0, n_rules)
+    keep(work, 0, n_rules)
+    return value
+
+
+@inner_kernel
+def propose(rng, candidates, model, work, move):
+    """Write a list into the proposal; return its log ratio, and what it changes.
+
+    The log ratio is NaN if the move has nowhere to go. Also returned: the first and the last part
+    that can have changed, and the candidates taken and put, -1 for none.
+    """
+    rules, trial = work.rules[CURRENT], work.rules[TRIAL]
+    n_rules = work.sizes[CURRENT]
+    nothing = np.int64(-1)
+    impossible = (np.nan, nothing, nothing, nothing, nothing)
+    if move == ADD:
+        if n_rules == model.max_rules:
+            return impossible
+        position = np.int64(rng.random() * (n_rules + 1))
+        new = draw_candidate(rng, candidates, model)
+        if is_listed(rules, n_rules, new):
+            return impossible
+        for part in range(position):
+            trial[part] = rules[part]
+        trial[position] = new
+        for part in range(position, n_rules):
+            trial[part + 1] = rules[part]
+        work.sizes[TRIAL] = n_rules + 1
+        log_ratio = -model.log_proposal[candidates.sizes[new]]
+        return log_ratio, position, n_rules + 1, nothing, new
+    if n_rules == 0 or (n_rules == 1 and move >= SWAP):
+        return impossible
+    position = np.int64(rng.random() * n_rules)
+    gone = rules[position]
+    if move == REMOVE:
+        for part in range(position):
+            trial[part] = rules[part]
+        for part in range(position, n_rules - 1):
+            trial[part] = rules[part + 1]
+        work.sizes[TRIAL] = n_rules - 1
+        log_ratio = model.log_proposal[candidates.sizes[gone]]
+        return log_ratio, position, n_rules - 1, gone, nothing
+    work.sizes[TRIAL] = n_rules
+    for part in range(n_rules):
+        trial[part] = rules[part]
+    if move in (REPLACE, EDIT):
+        if move == REPLACE:
+            new = draw_candidate(rng, candidates, model)
+            log_ratio = model.log_proposal[candidates.sizes[gone]]
+            log_ratio -= model.log_proposal[candidates.sizes[new]]
+        else:
+            new, log_ratio = edit(rng, candidates, gone, work.members)
+        if new < 0 or is_listed(rules, n_rules, new):
+            return impossible
+        trial[position] = new
+        return log_ratio, position, n_rules, gone, new
+    other = np.int64(rng.random() * (n_rules - 1))
+    if other >= position:
+        other += 1
+    first, last = min(position, other), max(position, other)
+    if move == SWAP:
+        trial[first], trial[last] = rules[last], rules[first]
+        return 0.0, first, last, rules[first], rules[last]
+    if position < other:
+        for part in range(position, other):
+            trial[part] = rules[part + 1]
+    else:
+        for part in range(other, position):
+            trial[part + 1] = rules[part]
+    trial[other] = gone
+    return 0.0, first, last, gone, gone
+
+
+@kernel
+def sweep(
+    rng: np.random.Generator,
+    candidates: CandidateArrays,
+    rows: RowArrays,
+    model: ModelArrays,
+    log_domain: float,
+    work: Work,
+    n_steps: int,
+    beta: float,
+    start: float,
+    move_cdf: Array,
+    proposed: Array,
+    accepted: Array,
+    best_rules: Array,
+    summary: Array,
+) -> int:
+    """Run steps on ``exp(beta * log density)`` from the list in the work space.
+
+    log_domain: log volume of the domain, nats; start: log density of the list; move_cdf (6,)
+    float64: cumulative selection probabilities of MOVES; proposed, accepted (6,) int64: counts,
+    added to; best_rules (R,) int64 and summary (2,) float64 are written: the best list visited, the
+    first one included; the log density reached and that of the best list.
+
+    Returns the number of rules of the best list.
+    """
+    current, best = start, start
+    n_best: int = work.sizes[CURRENT]
+    for position in range(n_best):
+        best_rules[position] = work.rules[CURRENT, position]
+    for _ in range(n_steps):
+        u = rng.random()
+        move = 0
+        while u >= move_cdf[move]:
+            move += 1
+        proposed[move] += 1
+        log_ratio, first, last, gone, new = propose(rng, candidates, model, work, move)
+        if np.isnan(log_ratio):
+            continue
+        if model.kind == DENSITY and not measure(candidates, work, first, last, gone, new):
+            continue
+        tally(candidates, rows, model, log_domain, work, first, last)
+        value = log_prior(candidates, model, work.rules[TRIAL], work.sizes[TRIAL], work.used)
+        value += log_likelihood(model, work, first, last)
+        log_u = log(rng.random())
+        if log_u < beta * (value - current) + log_ratio:
+            keep(work, first, last)
+            accepted[move] += 1
+            current = value
+            if current > best:
+                best = current
+                n_best = work.sizes[CURRENT]
+                for position in range(n_best):
+                    best_rules[position] = work.rules[CURRENT, position]
+    summary[0] = current
+    summary[1] = best
+    return n_best

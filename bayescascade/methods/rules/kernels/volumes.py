@@ -1,0 +1,339 @@
+"""How many cells a rule captures first: exact, by splitting boxes.
+
+A part of a list holds the cells of a box (its rule's) that are in none of the boxes before it.
+`uncovered` returns the share of a box that a set of rules leaves uncovered. Rules that share no
+open column cover independently, so their shares multiply; within a group, the column that most
+rules use is cut wherever one of their conditions begins or ends, and the shares of the pieces add
+up. Everything added and multiplied is >= 0, so nothing cancels: the result is exact to rounding,
+and 0 exactly if no cell of positive volume is left. (Only a share below 1e-308 of its box, which
+takes dozens of bins that are each a tiny part of their column, is lost to underflow.)
+
+Counting the cells of a union of boxes is #P-hard, so the worst case is exponential: at most
+``prod (pieces of a column)`` over the columns that connected rules share, and never more than a
+factor of three for each rule. Measured, for one whole list of rules of three conditions on binary
+columns: 15 rules take 0.03 ms on 200 columns and at most a few ms on fewer; 62 rules take 20 ms on
+20 columns, 75 ms on 30, and up to 350 ms on 40 to 60.
+"""
+
+from math import log
+
+import numpy as np
+
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.rules.kernels.layout import (
+    COLUMN,
+    HIGH,
+    LOW,
+    Array,
+    CandidateArrays,
+    VolumeSpace,
+)
+
+__all__ = ["are_disjoint", "first_log_volume", "first_log_volumes", "reset_box", "width"]
+
+# what `uncovered` is about to do
+ENTER, NEXT_GROUP, NEXT_PIECE, RETURN = range(4)
+# columns of a space's `masks` and `shares`: the groups to come, the split, and where it has got
+WAITING, SPLIT, FROM, TO, AT, ON_COLUMN, OTHERS = range(7)
+SHARE, SUM, REST, PIECE = range(4)
+
+
+@inner_kernel
+def width(candidates, column, low, high):
+    """Volume of the codes [low, high) of a column, summed up anew: differences would cancel."""
+    start = candidates.offsets[column]
+    total = 0.0
+    for code in range(start + low, start + high):
+        total += candidates.widths[code]
+    return total
+
+
+@inner_kernel
+def are_disjoint(candidates, first, second):
+    """Whether no cell satisfies both candidates."""
+    a, b = 0, 0
+    n_first, n_second = candidates.sizes[first], candidates.sizes[second]
+    while a < n_first and b < n_second:
+        one = candidates.members[first, a]
+        other = candidates.members[second, b]
+        if candidates.items[one, COLUMN] < candidates.items[other, COLUMN]:
+            a += 1
+        elif candidates.items[one, COLUMN] > candidates.items[other, COLUMN]:
+            b += 1
+        else:
+            if (
+                candidates.items[one, HIGH] <= candidates.items[other, LOW]
+                or candidates.items[other, HIGH] <= candidates.items[one, LOW]
+            ):
+                return True
+            a += 1
+            b += 1
+    return False
+
+
+@inner_kernel
+def reset_box(candidates, box):
+    """Make the box the whole domain."""
+    for column in range(box.shape[0]):
+        box[column, 0] = 0
+        box[column, 1] = candidates.offsets[column + 1] - candidates.offsets[column]
+
+
+@inner_kernel
+def _is_open(candidates, box, item):
+    """Whether a condition still divides the box; it is known to hold in a part of it."""
+    column = candidates.items[item, COLUMN]
+    return (
+        candidates.items[item, LOW] > box[column, 0]
+        or candidates.items[item, HIGH] < box[column, 1]
+    )
+
+
+@inner_kernel
+def _overlaps(candidates, box, rule):
+    """Whether a candidate holds somewhere in the box."""
+    for k in range(candidates.sizes[rule]):
+        item = candidates.members[rule, k]
+        column = candidates.items[item, COLUMN]
+        if (
+            candidates.items[item, HIGH] <= box[column, 0]
+            or candidates.items[item, LOW] >= box[column, 1]
+        ):
+            return False
+    return True
+
+
+@inner_kernel
+def _uncovered_by_one(candidates, box, rule):
+    """Share of the box that one rule leaves: what fails its first open condition, and so on."""
+    share, passed = 0.0, 1.0
+    for k in range(candidates.sizes[rule]):
+        item = candidates.members[rule, k]
+        if _is_open(candidates, box, item):
+            column = candidates.items[item, COLUMN]
+            low = max(box[column, 0], np.int64(candidates.items[item, LOW]))
+            high = min(box[column, 1], np.int64(candidates.items[item, HIGH]))
+            inside = width(candidates, column, low, high)
+            outside = width(candidates, column, box[column, 0], low)
+            outside += width(candidates, column, high, box[column, 1])
+            share += passed * (outside / (inside + outside))
+            passed *= inside / (inside + outside)
+    return share
+
+
+@inner_kernel
+def _mark_users(candidates, rules, active, box, users):
+    """Write which active rules split each column; return False if a rule covers the box."""
+    mask, r = active, 0
+    while mask != 0:
+        if mask & 1:
+            covers = True
+            for k in range(candidates.sizes[rules[r]]):
+                item = candidates.members[rules[r], k]
+                if _is_open(candidates, box, item):
+                    covers = False
+                    users[candidates.items[item, COLUMN]] = 0
+            if covers:
+                return False
+        mask >>= 1
+        r += 1
+    mask, r = active, 0
+    while mask != 0:
+        if mask & 1:
+            for k in range(candidates.sizes[rules[r]]):
+                item = candidates.members[rules[r], k]
+                if _is_open(candidates, box, item):
+                    users[candidates.items[item, COLUMN]] |= 1 << r
+        mask >>= 1
+        r += 1
+    return True
+
+
+@inner_kernel
+def _find_group(candidates, rules, todo, box, users):
+    """Return the lowest rule's group: the rules that it is connected to by shared open columns.
+
+    Also returned: the column that most of them use, and how many do; with one, the rule is alone.
+    """
+    group = todo & -todo
+    frontier = group
+    column, most = np.int64(-1), 0
+    while frontier != 0:
+        r = 0
+        while not frontier >> r & 1:
+            r += 1
+        frontier &= ~(1 << r)
+        for k in range(candidates.sizes[rules[r]]):
+            item = candidates.members[rules[r], k]
+            if _is_open(candidates, box, item):
+                c = np.int64(candidates.items[item, COLUMN])
+                found = users[c] & ~group
+                group |= found
+                frontier |= found
+                n_users = 0
+                mask = users[c]
+                while mask != 0:
+                    mask &= mask - 1
+                    n_users += 1
+                if n_users > most or (n_users == most and c < column):
+                    column, most = c, n_users
+    return group, column, most
+
+
+@inner_kernel
+def _next_piece(candidates, rules, on_column, column, at, high):
+    """Return where the piece of a column that starts at a code ends, and the rules that hold there.
+
+    A piece begins and ends where conditions of the rules `on_column` do.
+    """
+    until = high
+    holding = 0
+    mask, r = on_column, 0
+    while mask != 0:
+        if mask & 1:
+            k = 0
+            while candidates.items[candidates.members[rules[r], k], COLUMN] != column:
+                k += 1
+            item = candidates.members[rules[r], k]
+            if candidates.items[item, LOW] > at:
+                until = min(until, np.int64(candidates.items[item, LOW]))
+            elif candidates.items[item, HIGH] > at:
+                until = min(until, np.int64(candidates.items[item, HIGH]))
+                holding |= 1 << r
+        mask >>= 1
+        r += 1
+    return until, holding
+
+
+@inner_kernel
+def uncovered(candidates, rules, active, space):
+    """Share of the box's volume, which is positive, that no active rule covers.
+
+    rules (m,) int64: candidates; active: bits of those that hold somewhere in the box. The box is
+    the same afterwards. What would be recursion is a stack: numba's disk cache cannot hold
+    functions that call themselves.
+    """
+    box, users, masks, shares = space.box, space.users, space.masks, space.shares
+    depth = 0
+    pending = active
+    phase = ENTER
+    result = 1.0
+    while True:
+        if phase == ENTER:  # the share that `pending` leaves of the box as it is now
+            phase = RETURN
+            if pending == 0:
+                result = 1.0
+            elif not _mark_users(candidates, rules, pending, box, users):
+                result = 0.0
+            else:
+                masks[depth, WAITING] = pending
+                shares[depth, SHARE] = 1.0
+                phase = NEXT_GROUP
+        elif phase == NEXT_GROUP:
+            if masks[depth, WAITING] == 0 or shares[depth, SHARE] == 0.0:
+                result = shares[depth, SHARE]
+                phase = RETURN
+                continue
+            group, column, n_users = _find_group(
+                candidates, rules, masks[depth, WAITING], box, users
+            )
+            masks[depth, WAITING] &= ~group
+            if n_users == 1:
+                r = 0
+                while not group >> r & 1:
+                    r += 1
+                shares[depth, SHARE] *= _uncovered_by_one(candidates, box, rules[r])
+                continue
+            masks[depth, SPLIT] = column
+            masks[depth, FROM], masks[depth, TO] = box[column, 0], box[column, 1]
+            masks[depth, AT] = box[column, 0]
+            masks[depth, ON_COLUMN] = users[column]
+            masks[depth, OTHERS] = group & ~users[column]
+            shares[depth, SUM] = 0.0
+            shares[depth, REST] = 0.0
+            phase = NEXT_PIECE
+        elif phase == NEXT_PIECE:
+            column, high = masks[depth, SPLIT], masks[depth, TO]
+            at = masks[depth, AT]
+            piece, holding = 0.0, 0
+            while at < high and holding == 0:
+                until, holding = _next_piece(
+                    candidates, rules, masks[depth, ON_COLUMN], column, at, high
+                )
+                piece = width(candidates, column, at, until)
+                if holding == 0:
+                    # no rule looks at the column any more: all such pieces are one in effect
+                    shares[depth, REST] += piece
+                elif piece > 0.0:
+                    box[column, 0], box[column, 1] = at, until
+                else:
+                    holding = 0
+                at = until
+            masks[depth, AT] = at
+            if holding == 0:
+                box[column, 0], box[column, 1] = masks[depth, FROM], high
+                piece = shares[depth, REST]
+                shares[depth, REST] = 0.0
+            if piece > 0.0:
+                shares[depth, PIECE] = piece
+                pending = masks[depth, OTHERS] | holding
+                depth += 1
+                phase = ENTER
+            else:
+                whole = width(candidates, column, masks[depth, FROM], high)
+                shares[depth, SHARE] *= shares[depth, SUM] / whole
+                phase = NEXT_GROUP
+        else:
+            if depth == 0:
+                return result
+            depth -= 1
+            shares[depth, SUM] += shares[depth, PIECE] * result
+            phase = NEXT_PIECE
+
+
+@inner_kernel
+def first_log_volume(candidates, rules, part, rule, space):
+    """Log share of the domain that `rule` (-1: anything) captures after the first `part` rules.
+
+    The space's box is the domain, as `reset_box` leaves it, and the same afterwards. -inf if
+    nothing is captured.
+    """
+    box = space.box
+    log_share = 0.0
+    if rule >= 0:
+        for k in range(candidates.sizes[rule]):
+            item = candidates.members[rule, k]
+            column = candidates.items[item, COLUMN]
+            whole = width(candidates, column, box[column, 0], box[column, 1])
+            low, high = candidates.items[item, LOW], candidates.items[item, HIGH]
+            inside = width(candidates, column, low, high)
+            log_share += log(inside / whole) if inside > 0.0 else -np.inf
+            box[column, 0], box[column, 1] = low, high
+    if log_share > -np.inf:
+        active = 0
+        for r in range(part):
+            if _overlaps(candidates, box, rules[r]):
+                active |= 1 << r
+        share = uncovered(candidates, rules, active, space)
+        log_share += log(share) if share > 0.0 else -np.inf
+    if rule >= 0:
+        for k in range(candidates.sizes[rule]):
+            column = candidates.items[candidates.members[rule, k], COLUMN]
+            box[column, 0] = 0
+            box[column, 1] = candidates.offsets[column + 1] - candidates.offsets[column]
+    return log_share
+
+
+@kernel
+def first_log_volumes(
+    candidates: CandidateArrays, rules: Array, space: VolumeSpace, out: Array
+) -> None:
+    """Write the log share of the domain that each part captures first, -inf if none.
+
+    rules (m,) int64: candidates; out (m + 1,) float64.
+    """
+    reset_box(candidates, space.box)
+    n_rules = rules.shape[0]
+    for part in range(n_rules):
+        out[part] = first_log_volume(candidates, rules, part, rules[part], space)
+    out[n_rules] = first_log_volume(candidates, rules, n_rules, -1, space)

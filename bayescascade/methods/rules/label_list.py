@@ -1,0 +1,180 @@
+"""A list of labels: rules with how often each class was seen in their parts.
+
+`LabelList` needs no data. Part ``l`` holds the rows that satisfy rule ``l`` and none before it, the
+last part, `else`, those that satisfy none. With ``n_lc`` rows of class ``c`` out of ``n_l``, ``C``
+classes and ``alpha`` = `concentration`, the probabilities of a part are Dirichlet a posteriori;
+given are their means ``(n_lc + alpha) / (n_l + C alpha)``, and intervals of the marginals,
+``Beta(n_lc + alpha, n_l - n_lc + (C - 1) alpha)``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_probability
+from bayescascade.data.levels import level_text
+from bayescascade.data.rows import rows_frame
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.methods.rules.encoding import encode_for_labels
+from bayescascade.methods.rules.models import (
+    label_beta_parameters,
+    label_intervals,
+    label_probabilities,
+)
+from bayescascade.methods.rules.parts import parts_of_codes
+from bayescascade.methods.rules.wording import antecedent_dict, part_words
+from bayescascade.report.numbers import estimate_text
+
+__all__ = ["LabelList"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelList:
+    """Probabilities of classes that are constant on the parts of a list.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns that rules look at. The outer bins of continuous ones are open: a value beyond
+        the range that was learned from is in the bin next to it.
+    classes : (n_classes,) array
+        The labels.
+    rules : tuple of Antecedent
+        The conditions of each rule, the rule tried first at the front.
+    counts : (n_rules + 1, n_classes) float64
+        Weight of the rows of each class in each part, `else` last.
+    concentration : float > 0
+        Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
+    """
+
+    schema: Schema
+    classes: NDArray[Any]
+    rules: tuple[Antecedent, ...]
+    counts: NDArray[np.float64]
+    concentration: float
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules, the `else` not counted."""
+        return len(self.rules)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Posterior mean probability of each class in each part, (n_rules + 1, n_classes)."""
+        return label_probabilities(self.counts, self.concentration)
+
+    def intervals(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Return equal-tailed credible intervals, (n_rules + 1, n_classes, 2) float64.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Posterior probability that one class's probability is inside, for each class by itself.
+        """
+        level = check_probability("level", level, strict=True)
+        return label_intervals(self.counts, self.concentration, level)
+
+    @cached_property
+    def beta_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both parameters of each class probability's marginal, (n_rules + 1, n_classes) each."""
+        return label_beta_parameters(self.counts, self.concentration)
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def part_words(self, part: int) -> str:
+        """Return the conditions of a part's rule, or "anything else" for the `else`."""
+        return part_words(self.schema, self.rules, part, is_open=True)
+
+    @cached_property
+    def class_texts(self) -> list[str]:
+        """The classes as text."""
+        return [level_text(label) for label in self.classes.tolist()]
+
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
+        """Return the rule that fires for a row and the probabilities that it gives, in words.
+
+        Of two classes the second one's probability is told, of more all, most probable first. A
+        missing cell satisfies no condition unless missing cells are a level of their column. A
+        DataFrame must have one row.
+
+        Raises
+        ------
+        ParameterError
+            If there are several rows.
+        DataError
+            If a column is missing or a value is none of its column's levels.
+        """
+        frame = rows_frame(row, self.schema.names, owner=type(self).__name__)
+        if len(frame) != 1:
+            raise ParameterError(f"row must be a single row, got {len(frame)}")
+        codes = encode_for_labels(self.schema, frame, missing="none")
+        return self.explain_codes(codes[:, 0])
+
+    def explain_codes(self, codes: NDArray[np.int32]) -> str:
+        """Return what `explain` does, of a row's codes (n_columns,)."""
+        part = int(self.part_of_codes(codes[:, np.newaxis])[0])
+        of_part, intervals = self.probabilities[part], self.intervals()[part]
+        chosen = [1] if self.n_classes == 2 else np.argsort(-of_part, kind="stable").tolist()
+        told = [
+            f"P({self.class_texts[c]}) = {estimate_text(of_part[c], *intervals[c])}" for c in chosen
+        ]
+        return f"{self.part_words(part)}: {', '.join(told)}, n = {self.counts[part].sum():,.10g}"
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def part_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the part that each row is in, (n_rows,) int64 from 0 to `n_rules`, the `else`.
+
+        Parameters
+        ----------
+        codes : (n_columns, n_rows) int32
+            A cell coded -1, missing or of an unknown level, satisfies no condition.
+        """
+        return parts_of_codes(codes, self.rules)
+
+    # -- as plain data -----------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the list as plain data.
+
+        ``{"rules": [{"if": {name: levels, ...}, "counts": {class: n}, "probabilities": {class: p},
+        "intervals": {class: [low, high]}}, ...], "else": {the same without "if"}}``, classes as
+        text, intervals of 95 %. The levels are a list, of neighbors if the column is ordinal;
+        ``{"interval": [low, high]}`` if it is continuous, None for an open end; and ``[None]`` for
+        the missing level of any.
+        """
+        parts = [
+            {
+                "counts": dict(zip(self.class_texts, counts, strict=True)),
+                "probabilities": dict(zip(self.class_texts, probabilities, strict=True)),
+                "intervals": dict(zip(self.class_texts, intervals, strict=True)),
+            }
+            for counts, probabilities, intervals in zip(
+                self.counts.tolist(),
+                self.probabilities.tolist(),
+                self.intervals().tolist(),
+                strict=True,
+            )
+        ]
+        rules = [
+            {"if": antecedent_dict(self.schema, rule, is_open=True), **part}
+            for rule, part in zip(self.rules, parts[:-1], strict=True)
+        ]
+        return {"rules": rules, "else": parts[-1]}
+
+    def __str__(self) -> str:
+        from bayescascade.model.page import label_list_text
+
+        return label_list_text(self)

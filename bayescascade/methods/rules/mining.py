@@ -1,0 +1,144 @@
+"""The candidates that a table supports: all conjunctions of conditions, up to a size.
+
+They are found size by size on bits, one bit per distinct row and condition: an antecedent that too
+few rows satisfy has no extension that enough do (Agrawal and Srikant 1994). Only the conditions
+keep their bits; a candidate's rows are the intersection of two or three of them whenever they are
+needed, so that 100,000 candidates over 100,000 rows take megabytes.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedents, conditions_of, n_conditions
+from bayescascade.methods.rules.kernels.layout import RowArrays
+from bayescascade.methods.rules.kernels.mining import extend
+from bayescascade.methods.rules.rows import row_arrays
+
+__all__ = ["mine_antecedents"]
+
+_BATCH = 1 << 22  # antecedents that one call of the miner may find
+_ROUNDING = 1e-9  # of sums of weights
+_GIGABYTE = 1e9
+
+
+def mine_antecedents(
+    schema: Schema,
+    codes: NDArray[np.unsignedinteger],
+    weights: NDArray[np.float64],
+    labels: NDArray[np.integer],
+    n_classes: int,
+    *,
+    max_size: int,
+    min_support: float,
+    memory_limit: float,
+) -> tuple[Antecedents, RowArrays]:
+    """Return the candidates, and the rows as bits of their conditions.
+
+    Parameters
+    ----------
+    schema : Schema
+        The features.
+    codes : (n_features, n) uint8 or uint16
+    weights : (n,) float64 > 0
+    labels : (n,) int in [0, n_classes)
+    n_classes : int >= 1
+    max_size : int >= 1
+        Most conditions of a candidate; each is on a column of its own, so that more than there are
+        columns is no more than these.
+    min_support : float in [0, 1)
+        Share of the rows, by weight, that a candidate captures at least; 0 takes all candidates,
+        those that capture no row included.
+    memory_limit : float > 0
+        Gigabytes that candidates and bits may take.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, no candidate reaches the support, or the candidates
+        would take more memory; the message says which parameters to change.
+    """
+    max_size = min(check_integer("max_size", max_size, minimum=1), schema.n_columns)
+    check_real("min_support", min_support, minimum=0.0, below=1.0)
+    check_real("memory_limit", memory_limit, above=0.0)
+    n_items = [n_conditions(column) for column in schema.columns]
+    n_bytes = 8 * math.ceil(weights.size / 64) * sum(n_items)
+    if n_bytes > memory_limit * _GIGABYTE:
+        raise ParameterError(
+            f"memory_limit must be at least {n_bytes / _GIGABYTE:.2g} GB for the rows of "
+            f"{sum(n_items):,} conditions, got {memory_limit:g}: use fewer levels or bins, drop "
+            "columns, or raise memory_limit"
+        )
+    most = int((memory_limit * _GIGABYTE - n_bytes) // _bytes_each(max_size))
+    least_weight = min_support * float(weights.sum()) * (1 - _ROUNDING)
+    n_all = sum(n_items) if min_support > 0 else _n_conjunctions(n_items, max_size)
+    if n_all > most:
+        raise _too_many(n_all, most, max_size, min_support, memory_limit)
+    listed = [
+        condition
+        for index, column in enumerate(schema.columns)
+        for condition in conditions_of(index, column)
+    ]
+    items = np.array(listed, np.int32).reshape(-1, 3)
+    rows = row_arrays(codes, weights, labels, n_classes, items)
+    captured = np.empty((2, rows.everyone.size), np.uint64)
+    counts, largest = np.empty(n_classes), np.zeros(1)
+    found: list[NDArray[np.int32]] = []
+    parents = np.empty((1, 0), np.int32)
+    batch = max(1, _BATCH // max(1, len(listed)))
+    for size in range(1, max_size + 1):
+        parts = []
+        for start in range(0, len(parents), batch):
+            chosen = parents[start : start + batch]
+            out = np.empty((len(chosen) * len(listed), size), np.int32)
+            n = extend(items, rows, chosen, least_weight, captured, counts, out, largest)
+            parts.append(out[:n].copy())
+            n_all = sum(map(len, found)) + sum(map(len, parts))
+            if n_all > most:
+                raise _too_many(n_all, most, max_size, min_support, memory_limit)
+        parents = np.concatenate([np.empty((0, size), np.int32), *parts])
+        found.append(parents)
+    if not listed and min_support > 0:
+        raise DataError("at least one column must vary for a rule to have a condition, got none")
+    if not len(found[0]) and min_support > 0:
+        share = largest[0] / weights.sum()
+        raise ParameterError(
+            f"min_support must be at most {share:.3g}, the largest share of the rows that a "
+            f"condition captures, got {min_support:g}"
+        )
+    members = np.full((sum(map(len, found)), max_size), -1, np.int32)
+    start = 0
+    for part in found:
+        members[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+    return Antecedents(schema, items, members), rows
+
+
+def _bytes_each(max_size: int) -> int:
+    """Return what a candidate takes at most while it is found, copied and kept."""
+    return 3 * 4 * max_size + 16
+
+
+def _n_conjunctions(n_items: list[int], max_size: int) -> int:
+    """Return how many conjunctions of 1 to `max_size` items of different columns there are."""
+    by_size = [1] + [0] * max_size
+    for n in n_items:
+        for size in range(max_size, 0, -1):
+            by_size[size] += n * by_size[size - 1]
+    return sum(by_size[1:])
+
+
+def _too_many(
+    n_found: int, most: int, max_size: int, min_support: float, memory_limit: float
+) -> ParameterError:
+    known = f"{n_found:,} or more" if min_support > 0 else f"{n_found:,}"
+    support = f"raise min_support (now {min_support:g}), " if min_support > 0 else ""
+    return ParameterError(
+        f"max_size must leave at most {most:,} candidates, for which memory_limit "
+        f"{memory_limit:g} GB has room, got {known} with max_size {max_size}: lower max_size, "
+        f"{support}use fewer levels or bins, drop columns, or raise memory_limit"
+    )

@@ -1,0 +1,178 @@
+"""The rule lists' prior and their two likelihoods, formula by formula.
+
+Goh (2018), section 3.2.3 (Model III), which follows Letham, Rudin, McCormick and Madigan (2015). A
+list has ``m`` rules and an `else`: ``K = m + 1`` parts; ``n`` is the total weight, ``alpha`` =
+`concentration`, ``lam`` = `expected_rules`, ``eta`` = `expected_size`, ``A`` the candidates. All in
+nats.
+
+* `ListPrior`, normalized::
+
+      ln P(m)   = m ln lam - ln m! - ln sum_{j = 0 .. M} lam^j / j!,     M = min(|A|, 62)
+      ln P(c_j) = c_j ln eta - ln c_j! - ln sum_{k available} eta^k / k!
+      ln P(a_j) = -ln (number of candidates of size c_j left)
+
+  over the rules j in turn, where candidates before j are no longer left, and a size is available if
+  a candidate of it is left.
+
+* `density_log_likelihood`, weights ``n_l`` and volumes ``v_l`` of what each part captures first::
+
+      lnG(K alpha) - K lnG(alpha) - lnG(n + K alpha) + sum_l [lnG(n_l + alpha) - n_l ln v_l]
+
+* `label_log_likelihood`, weights ``n_lc`` of the ``C`` classes::
+
+      sum_l [lnG(C alpha) - C lnG(alpha) + sum_c lnG(n_lc + alpha) - lnG(n_l + C alpha)]
+
+Departures from the thesis: its last line (1023) drops ``1 / B(alpha, .., alpha)``, which depends on
+``m`` and is kept here; its empty antecedent only ends a list, so sizes begin at 1; lists are cut at
+62 rules, which a Poisson prior with a readable mean never notices; and a list of which some part,
+the `else` included, captures no cell has density zero, because a density cannot live there.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, gammaln
+
+from bayescascade.base.validation import check_real
+from bayescascade.methods.rules.kernels.layout import MAX_RULES
+
+__all__ = [
+    "MAX_RULES",
+    "ListPrior",
+    "density_log_likelihood",
+    "density_probabilities",
+    "label_beta_parameters",
+    "label_intervals",
+    "label_log_likelihood",
+    "label_probabilities",
+]
+
+_MOST_EXPECTED = 10_000.0  # beyond, nobody means what they say
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPrior:
+    """A Poisson on the number of rules and one on the conditions of each, both truncated.
+
+    Parameters
+    ----------
+    expected_rules : float in (0, 10,000]
+        Mean of the Poisson on the number of rules, before it is truncated at 62 (or at the number
+        of candidates). Means near 62 and beyond ask for the longest lists there are.
+    expected_size : float in (0, 10,000]
+        Mean of the Poisson on a rule's number of conditions, before it is truncated.
+
+    Raises
+    ------
+    ParameterError
+        If a mean is out of its range.
+    """
+
+    expected_rules: float = 3.0
+    expected_size: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("expected_rules", "expected_size"):  # as plain floats, whatever came
+            value = check_real(name, getattr(self, name), above=0.0, maximum=_MOST_EXPECTED)
+            object.__setattr__(self, name, value)
+
+    def log_lengths(self, n_candidates: int) -> Floats:
+        """Return the log probability of 0, 1, .. rules, (min(n_candidates, 62) + 1,) float64."""
+        lengths = np.arange(min(n_candidates, MAX_RULES) + 1)
+        terms = lengths * np.log(self.expected_rules) - gammaln(lengths + 1)
+        log_probabilities: Floats = terms - np.logaddexp.reduce(terms)
+        return log_probabilities
+
+    def log_sizes(self, max_size: int) -> Floats:
+        """Return the log weight, unnormalized, of 0 (-inf), 1, .. conditions, (max_size + 1,)."""
+        sizes = np.arange(max_size + 1)
+        weights: Floats = sizes * np.log(self.expected_size) - gammaln(sizes + 1)
+        weights[0] = -np.inf
+        return weights
+
+    def log_prior(self, sizes: Sequence[int], n_of_size: NDArray[np.int64]) -> float:
+        """Return the log prior of a list of different candidates, volumes aside.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Number of conditions of each rule, in order.
+        n_of_size : (max_size + 1,) int64
+            Number of candidates of 0 (none), 1, .. conditions.
+        """
+        lengths = self.log_lengths(int(n_of_size.sum()))
+        if len(sizes) >= lengths.size:
+            return -np.inf
+        weights = self.log_sizes(n_of_size.size - 1)
+        left = n_of_size.copy()
+        value = float(lengths[len(sizes)])
+        log_norm = np.logaddexp.reduce(weights[left > 0])
+        for size in sizes:
+            value += weights[size] - log_norm - math.log(left[size])
+            left[size] -= 1
+            if left[size] == 0:
+                log_norm = np.logaddexp.reduce(weights[left > 0], initial=-np.inf)
+        return float(value)
+
+
+def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: float) -> float:
+    """Return the log likelihood of a density list, nats.
+
+    Parameters
+    ----------
+    counts : (m + 1,) float64 >= 0
+        Weight of the rows that each part captures.
+    log_volumes : (m + 1,) float64
+        Log volume of what each part captures, finite, nats.
+    concentration : float > 0
+    """
+    k, alpha = counts.size, concentration
+    value = gammaln(k * alpha) - k * gammaln(alpha) - gammaln(counts.sum() + k * alpha)
+    return float(value + np.sum(gammaln(counts + alpha) - counts * log_volumes))
+
+
+def label_log_likelihood(counts: Floats, concentration: float) -> float:
+    """Return the log likelihood of a list with labels, nats; counts (m + 1, C) float64 >= 0."""
+    n_classes, alpha = counts.shape[1], concentration
+    value = counts.shape[0] * (gammaln(n_classes * alpha) - n_classes * gammaln(alpha))
+    value += np.sum(gammaln(counts + alpha))
+    return float(value - np.sum(gammaln(counts.sum(axis=1) + n_classes * alpha)))
+
+
+def density_probabilities(counts: Floats, concentration: float) -> Floats:
+    """Return the posterior-mean probability of each part, ``(n_l + a) / (n + K a)``, (m + 1,)."""
+    smoothed = counts + concentration
+    probabilities: Floats = smoothed / smoothed.sum()
+    return probabilities
+
+
+def label_probabilities(counts: Floats, concentration: float) -> Floats:
+    """Return the posterior-mean probabilities ``(n_lc + a) / (n_l + C a)``, (m + 1, C)."""
+    smoothed = counts + concentration
+    probabilities: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def label_beta_parameters(counts: Floats, concentration: float) -> tuple[Floats, Floats]:
+    """Return both parameters of each class probability's marginal, two (m + 1, C) float64.
+
+    They are those of ``Beta(n_lc + a, n_l - n_lc + (C - 1) a)``.
+    """
+    of_class = counts + concentration
+    return of_class, of_class.sum(axis=1, keepdims=True) - of_class
+
+
+def label_intervals(counts: Floats, concentration: float, level: float = 0.95) -> Floats:
+    """Return equal-tailed credible intervals of each class's probability, (m + 1, C, 2).
+
+    Each probability has its marginal, of `label_beta_parameters`, by itself; `level` is in (0, 1).
+    """
+    of_class, of_others = label_beta_parameters(counts, concentration)
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    bounds: Floats = betaincinv(of_class[..., np.newaxis], of_others[..., np.newaxis], tails)
+    return bounds

@@ -1,0 +1,263 @@
+"""Proposals on rule lists, in plain Python: each with its Hastings ratio and a full listing.
+
+The compiled sweep makes the same proposals with the same probabilities. Candidates are proposed as
+the prior has them: a size by its weight, then any candidate of that size. A proposal that would
+list a candidate twice, or that leads to no candidate, is invalid: the chain stays.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.methods.rules.rule_list import RuleList
+from samplers.types import Proposal
+
+if TYPE_CHECKING:
+    from bayescascade.methods.rules.posterior import RuleListPosterior
+
+__all__ = ["MOVE_CLASSES", "Add", "Edit", "ListMove", "Relocate", "Remove", "Replace", "Swap"]
+
+_EDITS = ("exchange", "add", "drop")
+
+
+class ListMove(ABC):
+    """A way to change a list; `proposals` lists every outcome with its probability."""
+
+    def __init__(self, posterior: "RuleListPosterior") -> None:
+        self.antecedents = posterior.antecedents
+        self.log_length = posterior.prior.log_lengths(len(posterior.antecedents))
+        self._log_size = posterior.log_size_proposal
+
+    @abstractmethod
+    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
+        """Return a proposal drawn with `rng`."""
+
+    @abstractmethod
+    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
+        """Return every proposal with its probability; the probabilities sum to one."""
+
+    def log_candidate(self, rule: int) -> float:
+        """Return the log probability that a candidate is drawn, nats."""
+        size = int(self.antecedents.sizes[rule])
+        return float(self._log_size[size] - np.log(self.antecedents.n_of_size[size]))
+
+    def draw_candidate(self, rng: np.random.Generator) -> int:
+        """Draw a size by its prior weight, then a candidate of that size."""
+        size = rng.choice(self._log_size.size, p=np.exp(self._log_size))
+        start = int(self.antecedents.n_of_size[:size].sum())
+        return start + int(rng.integers(self.antecedents.n_of_size[size]))
+
+    def _candidates(self) -> Iterator[tuple[int, float]]:
+        for rule in range(len(self.antecedents)):
+            yield rule, math.exp(self.log_candidate(rule))
+
+
+def _invalid(state: RuleList) -> Proposal[RuleList]:
+    return Proposal(state, -math.inf)
+
+
+class Add(ListMove):
+    """Put a candidate at any position; the reverse of `Remove`."""
+
+    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
+        """Return a proposal drawn with `rng`."""
+        if state.n_rules == self.log_length.size - 1:
+            return _invalid(state)
+        position = int(rng.integers(state.n_rules + 1))
+        return self._at(state, position, self.draw_candidate(rng))
+
+    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
+        """Return every proposal with its probability."""
+        if state.n_rules == self.log_length.size - 1:
+            return [(_invalid(state), 1.0)]
+        n_positions = state.n_rules + 1
+        return [
+            (self._at(state, position, rule), probability / n_positions)
+            for position in range(n_positions)
+            for rule, probability in self._candidates()
+        ]
+
+    def _at(self, state: RuleList, position: int, rule: int) -> Proposal[RuleList]:
+        if rule in state.rules:
+            return _invalid(state)
+        # as many positions to put it as rules to take away again
+        return Proposal(state.inserted(position, rule), -self.log_candidate(rule))
+
+
+class Remove(ListMove):
+    """Take any rule away; the reverse of `Add`."""
+
+    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
+        """Return a proposal drawn with `rng`."""
+        if not state.rules:
+            return _invalid(state)
+        return self._at(state, int(rng.integers(state.n_rules)))
+
+    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
+        """Return every proposal with its probability."""
+        if not state.rules:
+            return [(_invalid(state), 1.0)]
+        return [(self._at(state, i), 1 / state.n_rules) for i in range(state.n_rules)]
+
+    def _at(self, state: RuleList, position: int) -> Proposal[RuleList]:
+        return Proposal(state.removed(position), self.log_candidate(state.rules[position]))
+
+
+class Replace(ListMove):
+    """Put any candidate in the place of a rule."""
+
+    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
+        """Return a proposal drawn with `rng`."""
+        if not state.rules:
+            return _invalid(state)
+        return self._at(state, int(rng.integers(state.n_rules)), self.draw_candidate(rng))
+
+    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
+        """Return every proposal with its probability."""
+        if not state.rules:
+            return [(_invalid(state), 1.0)]
+        return [
+            (self._at(state, position, rule), probability / state.n_rules)
+            for position in range(state.n_rules)
+            for rule, probability in self._candidates()
+        ]
+
+    def _at(self, state: RuleList, position: int, rule: int) -> Proposal[RuleList]:
+        if rule in state.rules:
+            return _invalid(state)
+        log_ratio = self.log_candidate(state.rules[position]) - self.log_candidate(rule)
+        return Proposal(state.replaced(position, rule), log_ratio)
+
+
+class Edit(ListMove):
+    """Exchange, add or drop one condition of a rule, each a third of the time.
+
+    The condition that comes is drawn column first: any column, then any condition on it.
+    """
+
+    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
+        """Return a proposal drawn with `rng`."""
+        if not state.rules:
+            return _invalid(state)
+        position = int(rng.integers(state.n_rules))
+        rule = self.antecedents[state.rules[position]]
+        kind = _EDITS[int(rng.integers(3))]
+        gone = None if kind == "add" else int(rng.integers(len(rule)))
+        new = None
+        if kind != "drop":
+            items = self._items(int(rng.integers(self.antecedents.schema.n_columns)))
+            if not items:
+                return _invalid(state)
+            new = items[int(rng.integers(len(items)))]
+        return self._at(state, position, gone, new)
+
+    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
+        """Return every proposal with its probability."""
+        if not state.rules:
+            return [(_invalid(state), 1.0)]
+        found = []
+        share = 1 / (3 * state.n_rules)
+        n_columns = self.antecedents.schema.n_columns
+        for position, rule in enumerate(state.rules):
+            n_conditions = len(self.antecedents[rule])
+            for gone in range(n_conditions):
+                found.append((self._at(state, position, gone, None), share / n_conditions))
+            for column in range(n_columns):
+                items = self._items(column)
+                if not items:  # neither an exchange nor an addition
+                    found.append((_invalid(state), 2 * share / n_columns))
+                for item in items:
+                    each = share / n_columns / len(items)
+                    found.append((self._at(state, position, None, item), each))
+                    for gone in range(n_conditions):
+                        proposal = self._at(state, position, gone, item)
+                        found.append((proposal, each / n_conditions))
+        return found
+
+    def _items(self, column: int) -> list[int]:
+        return np.flatnonzero(self.antecedents.items[:, 0] == column).tolist()
+
+    def _log_item(self, item: int) -> float:
+        n_items = len(self._items(int(self.antecedents.items[item, 0])))
+        return -math.log(self.antecedents.schema.n_columns * n_items)
+
+    def _at(
+        self, state: RuleList, position: int, gone: int | None, new: int | None
+    ) -> Proposal[RuleList]:
+        row = self.antecedents.members[state.rules[position]]
+        old: list[int] = row[row >= 0].tolist()
+        kept = [item for k, item in enumerate(old) if k != gone]
+        members = sorted(kept if new is None else [*kept, new])
+        antecedent: Antecedent = self.antecedents.conditions(members)
+        if len({condition.column for condition in antecedent}) < len(members):
+            return _invalid(state)
+        rule = self.antecedents.index(antecedent)
+        if rule < 0 or rule in state.rules:
+            return _invalid(state)
+        log_ratio = 0.0
+        if gone is not None:
+            log_ratio += self._log_item(old[gone])
+        if new is not None:
+            log_ratio -= self._log_item(new)
+        if gone is None:
+            log_ratio -= math.log(len(members))  # choosing it again, to drop it
+        if new is None:
+            log_ratio += math.log(len(old))
+        return Proposal(state.replaced(position, rule), log_ratio)
+
+
+class Swap(ListMove):
+    """Exchange two rules."""
+
+    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
+        """Return a proposal drawn with `rng`."""
+        if state.n_rules < 2:
+            return _invalid(state)
+        first, second = rng.choice(state.n_rules, size=2, replace=False).tolist()
+        return Proposal(state.swapped(first, second), 0.0)
+
+    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
+        """Return every proposal with its probability."""
+        return [(Proposal(state.swapped(i, j), 0.0), share) for i, j, share in _pairs(state)] or [
+            (_invalid(state), 1.0)
+        ]
+
+
+class Relocate(ListMove):
+    """Move a rule to any other position."""
+
+    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
+        """Return a proposal drawn with `rng`."""
+        if state.n_rules < 2:
+            return _invalid(state)
+        origin, destination = rng.choice(state.n_rules, size=2, replace=False).tolist()
+        return Proposal(state.relocated(origin, destination), 0.0)
+
+    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
+        """Return every proposal with its probability."""
+        return [(Proposal(state.relocated(i, j), 0.0), share) for i, j, share in _pairs(state)] or [
+            (_invalid(state), 1.0)
+        ]
+
+
+def _pairs(state: RuleList) -> Iterator[tuple[int, int, float]]:
+    """Yield every ordered pair of positions with its probability."""
+    m = state.n_rules
+    for i in range(m):
+        for j in range(m):
+            if i != j:
+                yield i, j, 1 / (m * (m - 1))
+
+
+MOVE_CLASSES: dict[str, type[ListMove]] = {
+    "add": Add,
+    "remove": Remove,
+    "replace": Replace,
+    "edit": Edit,
+    "swap": Swap,
+    "relocate": Relocate,
+}

@@ -1,0 +1,148 @@
+"""The experiment: densities learn a random half of a table, and are scored on the other.
+
+The halves are the same for all densities, so that differences between densities can be told from
+differences between halves. The schema, with the edges of bins, is that of the whole table, so that
+a level which only the other half has is known.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_integer
+from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.table import Table
+from bayescascade.methods.contenders import CONTENDERS
+from samplers.parameters import check_n_jobs
+
+__all__ = ["Comparison", "Outcome", "compare"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one density made of one halving.
+
+    Parameters
+    ----------
+    halving : int >= 0
+    model : str
+        A key of CONTENDERS.
+    log_likelihood : float
+        Mean over the rows of the other half, nats a row.
+    n_parts : float
+        Leaves, rules with the else, or cells; infinite if there are more than 1.8e308.
+    seconds : float
+        To choose settings and learn.
+    settings : mapping of str to float
+        What was chosen by the half that was learned from.
+    """
+
+    halving: int
+    model: str
+    log_likelihood: float
+    n_parts: float
+    seconds: float
+    settings: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The outcomes of a table.
+
+    Parameters
+    ----------
+    table : Table
+    models : tuple of str
+    outcomes : tuple of Outcome
+        Halving by halving; fewer than all if it was interrupted.
+    """
+
+    table: Table
+    models: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def whole(self) -> "Comparison":
+        """The halvings that all models have finished; if there are none, everything."""
+        n_whole = len(self.outcomes) // len(self.models)
+        if n_whole == 0:
+            return self
+        return Comparison(self.table, self.models, self.outcomes[: n_whole * len(self.models)])
+
+    def of(self, model: str) -> tuple[Outcome, ...]:
+        """Return a model's outcomes, one a halving."""
+        return tuple(outcome for outcome in self.outcomes if outcome.model == model)
+
+    def log_likelihoods(self, model: str) -> Floats:
+        """Return a model's held-out means, (n_halvings,) float64, nats a row."""
+        return np.array([outcome.log_likelihood for outcome in self.of(model)])
+
+
+def compare(
+    table: Table,
+    models: Sequence[str] = tuple(CONTENDERS),
+    *,
+    repeats: int = 5,
+    seed: int = 0,
+    n_jobs: int | None = 1,
+) -> Iterator[Outcome]:
+    """Yield what each density makes of each halving, as soon as it is known.
+
+    Parameters
+    ----------
+    table : Table
+    models : sequence of str
+        Keys of CONTENDERS.
+    repeats : int >= 1
+        Halvings.
+    seed : int >= 0
+        A model's outcome in a halving depends on it, not on the other models or on `repeats`.
+    n_jobs : int or None
+        Chains that run at the same time, as joblib counts workers; changes no outcome.
+
+    Yields
+    ------
+    Outcome
+        Halving by halving, models in the order given. Of an odd number of rows the half that is
+        learned from is the smaller.
+
+    Raises
+    ------
+    ParameterError, samplers.SamplerValueError
+        If a parameter is out of its range, or a model cannot be learned with its defaults.
+    DataError
+        If there are fewer than two rows.
+    """
+    for model in models:
+        if model not in CONTENDERS:
+            raise ParameterError(f"models must be some of {', '.join(CONTENDERS)}, got {model!r}")
+    check_integer("repeats", repeats, minimum=1)
+    check_integer("seed", seed, minimum=0)
+    check_n_jobs(n_jobs)
+    if np.floor(table.weights).sum() < 2:
+        raise DataError(
+            f"{table.source or 'the table'} must have at least two rows to be halved, "
+            f"got {table.total_weight:g}"
+        )
+    for halving in range(repeats):
+        dealt = deal(table.weights, 2, np.random.default_rng(_seed(seed, halving, "halves")))
+        seen, held_out = (with_weights(table, weights) for weights in dealt)
+        for model in models:
+            started = perf_counter()
+            learned = CONTENDERS[model](seen, _seed(seed, halving, model), n_jobs)
+            seconds = perf_counter() - started
+            score = learned.model.score(held_out) / held_out.total_weight
+            yield Outcome(halving, model, score, learned.n_parts, seconds, learned.settings)
+
+
+def _seed(seed: int, halving: int, purpose: str) -> int:
+    """Return a seed for one purpose, whatever others there are."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(halving, zlib.crc32(purpose.encode())))
+    return int(sequence.generate_state(1, np.uint64)[0])

@@ -1,0 +1,442 @@
+"""What any estimator does: search, sample, average over draws, print, save and load.
+
+A family of models subclasses `PosteriorEstimator`, or `DensityEstimator` if what it learns is a
+density, and fills in the hooks: the abstract methods, which say how a posterior is made of a table,
+what of a state is kept without the data, and what a user sees of it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.validation import check_choice, check_integer
+from bayescascade.data.schema import Schema
+from bayescascade.data.table import Table
+from bayescascade.model.inference_data import PosteriorRun
+from bayescascade.model.learned import Counted, Density, Draw
+from bayescascade.model.posterior import TablePosterior
+from bayescascade.model.row_densities import RowDensities
+from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
+from bayescascade.model.solution import Solution
+from bayescascade.model.summary import FitSummary, summarize
+
+__all__ = [
+    "AnyEstimator",
+    "Continuous",
+    "DensityEstimator",
+    "Names",
+    "Ordinal",
+    "PosteriorEstimator",
+]
+
+DENSITIES = ("posterior_mean", "empirical")
+PREDICTIVES = ("map", "average")
+
+MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
+
+Names: TypeAlias = Sequence[str | int] | None
+Ordinal: TypeAlias = Mapping[Any, Sequence[Any] | None] | Sequence[str | int] | None
+Continuous: TypeAlias = Mapping[Any, int | Sequence[float]] | None
+"""Declarations of columns; Any stands for names or, with arrays, indices, and for levels."""
+
+S = TypeVar("S")
+C = TypeVar("C", bound=Counted)
+L = TypeVar("L")
+D = TypeVar("D", bound=Density)
+
+
+class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[misc] # untyped base
+    """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
+
+    Subclasses document the parameters; those here are how to search and how to read columns.
+
+    Attributes
+    ----------
+    model_name : str
+        Name of the class in files and traces; `report.words.MODELS` says what it is called.
+    learned_name : str
+        Name of what is learned: the field of a saved file, and with a "_" the attribute.
+    size_name : str
+        Name of the trace that says how large a state is, and of that attribute of what is learned.
+    is_classifier : bool
+        Whether it tells labels, not densities; a value beyond the range that it learned from is
+        then in the bin next to it.
+    """
+
+    model_name: ClassVar[str]
+    learned_name: ClassVar[str]
+    size_name: ClassVar[str]
+    is_classifier: ClassVar[bool] = False
+
+    _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
+    _searches: ClassVar[Sequence[str]] = SEARCHES
+    _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
+
+    concentration: float
+    predictive: str
+    search: str
+    n_steps: int | None
+    n_chains: int
+    n_jobs: int | None
+    random_state: Seed
+    columns: Names
+    drop: Names
+    nominal: Names
+    ordinal: Ordinal
+    continuous: Continuous
+    missing: str
+    checkpoint: str | Path | None
+    resume: bool
+    progress: Callable[[samplers.Progress], object] | None
+
+    posterior_: TablePosterior[S]
+    run_: PosteriorRun[S]
+    exact_: Any  # each family's own answer of its exact search; of that alone
+
+    # -- hooks that every estimator fills in -------------------------------------------------------
+
+    @abstractmethod
+    def _check_model(self) -> None:
+        """Raise ParameterError if a parameter of the model itself is out of its range."""
+
+    @abstractmethod
+    def _make_posterior(self, table: Table) -> TablePosterior[S]:
+        """Return the model's posterior given a table."""
+
+    @abstractmethod
+    def _describe_run(self, run: samplers.Run[S], settings: Mapping[str, Any]) -> PosteriorRun[S]:
+        """Return a run of `posterior_` with what reports need, by `PosteriorRun.of`.
+
+        Its functions can be pickled and must not ask the estimator, which may be fitted again.
+        """
+
+    @abstractmethod
+    def _count(self, state: S) -> C:
+        """Return a state with its weights, by `posterior_`."""
+
+    @abstractmethod
+    def _readable(self, counted: C) -> L:
+        """Return what a user sees of a state, by `schema_` and the parameters."""
+
+    @abstractmethod
+    def _read_counted(self, record: Mapping[str, Any]) -> C:
+        """Return what `Counted.to_record` wrote, checked against `schema_`.
+
+        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
+        """
+
+    @abstractmethod
+    def _log_density(self, counted: C) -> float:
+        """Return the log posterior density of a state, nats, without the data: by its weights."""
+
+    @abstractmethod
+    def _solve(self, posterior: Any, search: Search) -> Solution[S]:  # Any: the family's own
+        """Find the most probable state with a proof; for search "exact" and "auto".
+
+        Raises
+        ------
+        TooLargeError
+            If it would take too much memory or, for "auto", too much time.
+        """
+
+    # -- hooks with an answer that may do ----------------------------------------------------------
+
+    def _default_steps(self, table: Table) -> int:
+        """Return the steps per chain and phase where `n_steps` is None."""
+        return default_steps(table.n_distinct)
+
+    def _starts(self, posterior: Any) -> Sequence[S] | None:  # Any: the family's own
+        """Return where each chain starts, or None for wherever the posterior says."""
+        del posterior
+        return None
+
+    def _canonical(self, state: S) -> S:
+        """Return the state that is shown for all that are equivalent to `state`."""
+        return state
+
+    def _set_features(self, schema: Schema) -> None:
+        """Set the attributes that say which columns the model is about."""
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_columns
+        self.feature_names_in_ = np.array(schema.names, dtype=object)
+
+    def _own_record(self) -> dict[str, Any]:
+        """Return fields of a saved file that only this estimator has."""
+        return {}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        """Become what `_own_record` told, before any state is read; checks as `_read_counted`."""
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def check_parameters(self) -> Search:
+        """Return how to search; raises ParameterError if any parameter is out of its range."""
+        search = Search(
+            search=self.search,
+            n_steps=self.n_steps,
+            n_chains=self.n_chains,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            checkpoint=self.checkpoint,
+            resume=self.resume,
+            progress=self.progress,
+        )
+        self._check_model()
+        check_choice("predictive", self.predictive, PREDICTIVES)
+        check_choice("missing", self.missing, ("error", "level"))
+        check_choice("search", self.search, self._searches)
+        if self.predictive == "average" and self.search in self._drawless_searches:
+            raise ParameterError(
+                f'predictive must be "map" with search "{self.search}", which draws nothing to '
+                'average over, got "average"'
+            )
+        return search
+
+    def _fit_table(self, table: Table, search: Search) -> None:
+        """Search the posterior given a table, and become what was found."""
+        posterior = self._make_posterior(table)
+        solution, reason = None, ""
+        if search.search in ("auto", "exact"):
+            try:
+                solution = self._solve(posterior, search)
+            except TooLargeError as error:
+                if search.search == "exact":
+                    raise
+                reason = f"exact would take {error.needed}"
+                search = search.sampled()
+        if solution is not None:
+            method, run = "exact", solution.as_run(posterior)
+        else:
+            method = search.search
+            run = search.run(
+                posterior,
+                default_steps=self._default_steps(table),
+                n_blocks=most_blocks(table.n_distinct),
+                n_replicas=self._n_replicas,
+                starts=self._starts(posterior),
+            )
+        self.posterior_ = posterior
+        self.run_ = self._describe_run(
+            run,
+            {
+                "model": self.model_name,
+                "search": method,
+                "source": table.source,
+                **posterior.parameters(),
+            },
+        )
+        self._set_features(posterior.schema)
+        best = self._canonical(run.best_state)
+        self.log_posterior_ = posterior.log_density(best)
+        self._best = self._count(best)
+        self.summary_ = summarize(table, self.run_, method, solution, reason)
+        for name in ("_draws", "exact_"):
+            self.__dict__.pop(name, None)
+        if solution is not None:
+            self.exact_ = solution.result
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def learned_(self) -> L:
+        """The most probable state found, as the attribute of the model's own name has it."""
+        check_is_fitted(self, "_best")
+        return self._readable(self._best)
+
+    @cached_property
+    def _draws(self) -> list[Draw[C]]:
+        """Distinct posterior draws with their weights and how often each was drawn."""
+        drawn = [state for chain in self.run_.draws for state in chain]
+        if len(drawn) > MAX_KEPT_DRAWS:
+            chosen = np.linspace(0, len(drawn) - 1, MAX_KEPT_DRAWS).round().astype(int)
+            drawn = [drawn[i] for i in chosen]
+        times: dict[S, int] = {}
+        for state in drawn:
+            times[state] = times.get(state, 0) + 1
+        return [Draw(self._count(state), n) for state, n in times.items()]
+
+    def _drawn(self) -> tuple[list[L], NDArray[np.float64]]:
+        """Return what a user sees of each distinct draw, and its share of the draws."""
+        counted, shares = self._drawn_counted()
+        return [self._readable(one) for one in counted], shares
+
+    def _drawn_counted(self) -> tuple[list[C], NDArray[np.float64]]:
+        """Return each distinct draw with its weights, and its share of the draws.
+
+        Of a search that was interrupted before it drew any, it is the best state found, alone.
+
+        Raises
+        ------
+        ParameterError
+            If there are no draws to average over.
+        """
+        if not self._draws and self.summary_.interrupted:
+            return [self._best], np.ones(1)
+        if not self._draws:
+            raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
+        times = np.array([draw.times for draw in self._draws], np.float64)
+        return [draw.counted for draw in self._draws], times / times.sum()
+
+    def __str__(self) -> str:
+        if not hasattr(self, "_best"):
+            return repr(self)
+        from bayescascade.model.page import model_text
+
+        return model_text(self)
+
+    def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
+        if name in ("posterior_", "run_", "exact_") and "_best" in self.__dict__:
+            if "run_" in self.__dict__:
+                raise AttributeError(f'{name} is there after search "exact": {self._how_sampled()}')
+            raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
+        return self.__getattribute__(name)  # raises again what led here
+
+    def _how_sampled(self) -> str:
+        """Return which search ran instead of an exact one, and why."""
+        summary = self.summary_
+        return f"this was {summary.method}" + (f", as {summary.reason}" if summary.reason else "")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_best")
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; `bayescascade.load` reads it back.
+
+        The file holds the schema, states and counts, never rows. Writing is atomic: on any error
+        the old file stays as it was.
+        """
+        from bayescascade.model.record import save_model
+
+        check_is_fitted(self, "_best")
+        save_model(self, path)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the model that a saved file's record describes; see `bayescascade.load`.
+
+        Raises
+        ------
+        ModelFileError
+            If the record is incomplete or contradicts itself.
+        """
+        from bayescascade.model.record import model_from_record
+
+        return model_from_record(cls, record)
+
+    def _restore(
+        self, best: C, draws: list[Draw[C]], log_posterior: float, summary: FitSummary
+    ) -> None:
+        """Become fitted without data, as a saved file says."""
+        self._best = best
+        self._draws = draws
+        self.log_posterior_ = log_posterior
+        self.summary_ = summary
+
+
+class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
+    """An estimator whose readable state is a density D over rows.
+
+    Subclasses take a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
+    """
+
+    density: str
+
+    def check_parameters(self) -> Search:
+        """Return how to search; raises ParameterError if any parameter is out of its range."""
+        search = super().check_parameters()
+        check_choice("density", self.density, DENSITIES)
+        return search
+
+    def fit(
+        self,
+        X: pd.DataFrame | ArrayLike | Table,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Search for the most probable state, and sample the posterior.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array or Table
+            Rows to learn from. A Table brings its own columns and weights, so the estimator's
+            `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not apply to it.
+        y : ignored
+            There are no labels; the parameter is scikit-learn's convention.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            How many rows each row stands for.
+
+        Returns
+        -------
+        self
+            Ctrl-C ends the search early: the model is then what had been found, and
+            ``run_.interrupted`` says so.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If the data cannot be used; the message names column, value and row.
+        samplers.CheckpointError
+            If the checkpoint is of another model or data, is damaged, or cannot be written.
+        """
+        del y
+        search = self.check_parameters()
+        self._fit_table(self._to_table(X, sample_weight), search)
+        return self
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
+        check_choice("predictive", self.predictive, PREDICTIVES)
+        if self.predictive == "map":
+            return self.learned_.score_codes(codes)
+        densities, shares = self._drawn()
+        scores = np.array([density.score_codes(codes) for density in densities])
+        averaged: NDArray[np.float64] = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
+        return averaged
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
+    ) -> pd.DataFrame:
+        """Draw rows from the density, as a DataFrame with the levels' original types."""
+        check_is_fitted(self, "_best")
+        n_samples = check_integer("n_samples", n_samples, minimum=1)
+        rng = np.random.default_rng(random_state)
+        if self.predictive == "map":
+            return self.schema_.decode(self.learned_.sample_codes(n_samples, rng), rng)
+        densities, shares = self._drawn()
+        drawn = [
+            density.sample_codes(int(n), rng)
+            for density, n in zip(densities, rng.multinomial(n_samples, shares), strict=True)
+            if n > 0
+        ]
+        codes = rng.permutation(np.concatenate(drawn, axis=1), axis=1)
+        return self.schema_.decode(codes, rng)
+
+    def condition(self, evidence: Mapping[str, object]) -> D:
+        """Return the most probable density given evidence; see its own `condition`."""
+        return self.learned_.condition(evidence)
+
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
+        """Return in words the rule that holds for a row, by the most probable density."""
+        if isinstance(row, pd.DataFrame):
+            if len(row) != 1:
+                raise ParameterError(f"row must be a single row, got {len(row)}")
+            row = row.iloc[0]
+        return self.learned_.explain(row)
+
+
+AnyEstimator: TypeAlias = PosteriorEstimator[Any, Any, Any]

@@ -1,0 +1,118 @@
+"""The contract that every method keeps: a posterior is an unnormalized log density over states.
+
+A state is something that a person could read: a tree, a list, a set of cuts. `samplers` explores
+any `Posterior`; a compiled one adds ``advance(rng, state, n_steps, inverse_temperature)``. A method
+that its paper states as an objective to minimize enters by `GibbsPosterior`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from bayescascade.base.validation import check_real
+from samplers.types import Move
+
+if TYPE_CHECKING:
+    from bayescascade.data.schema import Schema
+
+__all__ = ["GibbsPosterior", "Posterior", "TablePosterior"]
+
+S = TypeVar("S")
+
+
+class Posterior(Protocol[S]):
+    """An unnormalized log posterior density over readable states, in nats."""
+
+    def log_prior(self, state: S) -> float:
+        """Return the log prior, nats; unnormalized is fine, -inf off the support, never NaN."""
+        ...
+
+    def log_likelihood(self, state: S) -> float:
+        """Return the log likelihood, nats, parameters that integrate out integrated out."""
+        ...
+
+    def log_density(self, state: S) -> float:
+        """Return the sum of log prior and log likelihood, nats."""
+        ...
+
+    def initial_state(self, rng: np.random.Generator) -> S:
+        """Return a state to start a chain from, drawn anew at every call."""
+        ...
+
+    def moves(self) -> Mapping[str, Move[S]]:
+        """Return the proposals by name, so that acceptance is reported per move."""
+        ...
+
+    def describe(self, state: S) -> Mapping[str, float]:
+        """Return the scalars traced per draw; the same keys for every state."""
+        ...
+
+
+class TablePosterior(Posterior[S], Protocol[S]):
+    """A posterior given a table, as estimators make it."""
+
+    @property
+    def schema(self) -> "Schema":
+        """The columns that states are about."""
+        ...
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the model's parameters by name; plain data."""
+        ...
+
+
+@dataclass(frozen=True)
+class GibbsPosterior(Generic[S]):
+    """The Gibbs posterior ``exp(-objective(state) / temperature)`` of a point objective.
+
+    It is not a Bayesian posterior of a generative model: it weighs states by how nearly they
+    minimize `objective`, and `temperature` (> 0, in units of the objective) says how nearly.
+
+    Parameters
+    ----------
+    objective : callable
+        State to a float to be minimized; infinite off the support.
+    start : callable
+        ``start(rng)`` returns a state to begin from.
+    proposals : mapping of str to Move
+        The moves, by name.
+    temperature : float > 0
+        One nat of log density, in units of the objective.
+    summary : callable, optional
+        State to the scalars traced per draw.
+    """
+
+    objective: Callable[[S], float]
+    start: Callable[[np.random.Generator], S]
+    proposals: Mapping[str, Move[S]]
+    temperature: float = 1.0
+    summary: Callable[[S], Mapping[str, float]] = field(default=lambda _state: {})
+
+    def __post_init__(self) -> None:
+        check_real("temperature", self.temperature, above=0.0)
+
+    def log_prior(self, state: S) -> float:  # noqa: ARG002 - the contract's signature
+        """Return 0: the objective carries everything."""
+        return 0.0
+
+    def log_likelihood(self, state: S) -> float:
+        """Return ``-objective(state) / temperature``."""
+        return -float(self.objective(state)) / self.temperature
+
+    def log_density(self, state: S) -> float:
+        """Return ``-objective(state) / temperature``."""
+        return self.log_likelihood(state)
+
+    def initial_state(self, rng: np.random.Generator) -> S:
+        """Return ``start(rng)``."""
+        return self.start(rng)
+
+    def moves(self) -> Mapping[str, Move[S]]:
+        """Return the moves given."""
+        return self.proposals
+
+    def describe(self, state: S) -> Mapping[str, float]:
+        """Return the objective and whatever `summary` adds."""
+        return {"objective": float(self.objective(state)), **self.summary(state)}

@@ -1,0 +1,145 @@
+"""The rarest rows of a table that is read block by block, and in words why they are rare."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.data.levels import plain_level
+from bayescascade.report.layout import Ink, flow
+from bayescascade.report.numbers import nats_text, ratio_text
+
+if TYPE_CHECKING:
+    from bayescascade.model.learned import Density
+
+__all__ = ["RareRow", "RarestRows", "rare_row_lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class RareRow:
+    """A row of low density.
+
+    Parameters
+    ----------
+    row : int
+        Number of the first data row that is like it, from 1.
+    times : int
+        How many rows are coded alike.
+    values : mapping of str to object
+        Its cells; None where one is missing.
+    log_density : float
+        In nats, of the cells that are there.
+    log_uniform : float
+        That of the uniform density, nats.
+    """
+
+    row: int
+    times: int
+    values: Mapping[str, Any]
+    log_density: float
+    log_uniform: float
+
+
+class RarestRows:
+    """Keeps the `n_rows` different rows of lowest density, of all that are added.
+
+    Rows are different if their codes are; of equally rare ones the earlier are kept.
+    """
+
+    def __init__(self, density: "Density", n_rows: int) -> None:
+        """Start without rows."""
+        self.density = density
+        self._log_widths = [float(np.log(c.widths.sum())) for c in density.schema.columns]
+        self._n_rows = n_rows
+        self._kept: dict[bytes, RareRow] = {}
+
+    def add(
+        self,
+        cells: pd.DataFrame,
+        codes: NDArray[np.int32],
+        scores: NDArray[np.float64],
+        first_row: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add a block of rows.
+
+        Parameters
+        ----------
+        cells : (n, p) DataFrame
+        codes : (p, n) int32
+        scores : (n,) float64
+            Log densities, nats.
+        first_row : int
+            Number of the block's first row.
+        weights : (n,) float64, optional
+            Rows of weight zero are passed over.
+        """
+        if not self._n_rows:
+            return
+        is_full = len(self._kept) == self._n_rows
+        limit = max(row.log_density for row in self._kept.values()) if is_full else np.inf
+        is_there = True if weights is None else weights > 0
+        candidates = np.flatnonzero((scores <= limit) & is_there)
+        if not candidates.size:
+            return
+        different, first, times = _distinct(codes[:, candidates])
+        positions = candidates[first]
+        numbers = first_row + positions  # of the first row that is like it, in this block or before
+        known = np.frombuffer(b"".join(self._kept), different.dtype)
+        for index in np.flatnonzero(np.isin(different, known)):
+            numbers[index] = self._kept[different[index].tobytes()].row
+        order = np.lexsort((numbers, scores[positions]))[: self._n_rows]
+        for index in order:
+            position, key, n = int(positions[index]), different[index].tobytes(), int(times[index])
+            if key in self._kept:
+                self._kept[key] = replace(self._kept[key], times=self._kept[key].times + n)
+                continue
+            present = codes[:, position] >= 0
+            self._kept[key] = RareRow(
+                row=first_row + position,
+                times=n,
+                values={str(name): _plain(cells[name].iloc[position]) for name in cells},
+                log_density=float(scores[position]),
+                log_uniform=-float(np.dot(present, self._log_widths)),
+            )
+        # A row that is dropped cannot come back: those before it in this order stay before it.
+        kept = sorted(self._kept.items(), key=lambda item: (item[1].log_density, item[1].row))
+        self._kept = dict(kept[: self._n_rows])
+
+    @property
+    def rows(self) -> list[RareRow]:
+        """The rarest rows, rarest first."""
+        return list(self._kept.values())
+
+
+def rare_row_lines(density: "Density", rare: RareRow, width: int, ink: Ink) -> list[str]:
+    """Return a row's density, its cells, and the rule of the leaf or part that holds it."""
+    alike = "" if rare.times == 1 else f", {rare.times - 1:,} more like it"
+    head = [
+        f"row {rare.row:,}{alike}",
+        f"log density {nats_text(rare.log_density)}",
+        f"{ratio_text(rare.log_density - rare.log_uniform)} x uniform",
+    ]
+    cells = [f"{name}: {'missing' if v is None else v}" for name, v in rare.values.items()]
+    lines = [ink("bold", line) for line in flow(head, width, 2)]
+    lines += flow(cells, width, 2, first="  ")
+    for reason in density.explain(rare.values).splitlines():
+        lines += flow([f"because {reason}"], width, 4, first="  ")
+    return lines
+
+
+def _distinct(
+    codes: NDArray[np.int32],
+) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the different columns of `codes` as bytes, where each is first, and how often."""
+    rows = np.ascontiguousarray(codes.T)
+    keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()
+    return np.unique(keys, return_index=True, return_counts=True)
+
+
+def _plain(cell: Any) -> Any:  # Any: a cell of any type that a level may have
+    """Return a cell as JSON has it; None if it is missing."""
+    return None if pd.isna(cell) else plain_level("", cell)

@@ -1,0 +1,87 @@
+"""What every density over rows does, whatever it learned: read tables, and score rows of any form.
+
+An estimator inherits this and says how coded rows are scored.
+"""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_weights
+from bayescascade.data.schema import Rows, Schema
+from bayescascade.data.table import Table
+
+if TYPE_CHECKING:
+    from bayescascade.model.estimator import Continuous, Names, Ordinal
+
+__all__ = ["RowDensities"]
+
+
+class RowDensities(DensityMixin):  # type: ignore[misc] # untyped base
+    """A density over the rows of a schema; its parameters say how to read columns."""
+
+    columns: "Names"
+    drop: "Names"
+    nominal: "Names"
+    ordinal: "Ordinal"
+    continuous: "Continuous"
+    missing: str
+
+    schema_: Schema
+
+    @abstractmethod
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
+
+    def score_samples(self, X: Rows) -> NDArray[np.float64]:
+        """Return the log density of each row, (n_rows,) float64, nats.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series or Table
+            DataFrames are matched by column name. Missing cells are integrated out exactly: a row
+            gets the density of the cells that it has.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a value is outside its column's domain; the message names
+            column, value and row.
+        """
+        check_is_fitted(self)
+        return self.score_codes(self.schema_.encode(X))
+
+    def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the (weighted) sum of the rows' log densities, nats."""
+        del y
+        scores = self.score_samples(X)
+        if isinstance(X, Table) and sample_weight is None:
+            sample_weight = X.weights
+        if sample_weight is None:
+            return float(scores.sum())
+        weights = check_weights("sample_weight", sample_weight, scores.shape[0])
+        return float(np.dot(weights[weights > 0], scores[weights > 0]))
+
+    def _to_table(
+        self, X: pd.DataFrame | ArrayLike | Table, sample_weight: ArrayLike | None
+    ) -> Table:
+        if isinstance(X, Table):
+            if sample_weight is not None:
+                raise ParameterError("sample_weight must be None with a Table, which has weights")
+            return X
+        return Table.from_arrays(
+            X,
+            sample_weight=sample_weight,
+            columns=self.columns,
+            drop=self.drop,
+            nominal=self.nominal,
+            ordinal=self.ordinal,
+            continuous=self.continuous,
+            missing=self.missing,
+        )

@@ -1,0 +1,188 @@
+"""Running the engines that an estimator's `search` names, in turn, over one checkpoint."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+import samplers
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_choice, check_integer, check_jobs
+from bayescascade.model.posterior import Posterior
+
+__all__ = ["SAMPLED", "SEARCHES", "Search", "Seed", "default_steps", "most_blocks", "seed_sequence"]
+
+S = TypeVar("S")
+
+SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
+"""Searches by the engines of `samplers`."""
+
+SEARCHES = ("auto", "exact", *SAMPLED)
+""" "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
+
+SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
+"""Hotter starts find no better states: they grow thousands of parts first."""
+
+_MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
+_MANY_ROWS = 40_000
+
+Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How to look for states; the parameters are those of the estimators.
+
+    Raises
+    ------
+    ParameterError
+        If one is out of its range.
+    """
+
+    search: str
+    n_steps: int | None
+    n_chains: int
+    n_jobs: int | None
+    random_state: Seed
+    checkpoint: str | Path | None
+    resume: bool
+    progress: Callable[[samplers.Progress], object] | None
+
+    def __post_init__(self) -> None:
+        check_choice("search", self.search, SEARCHES)
+        if self.n_steps is not None:
+            check_integer("n_steps", self.n_steps, minimum=1)
+        check_integer("n_chains", self.n_chains, minimum=1)
+        check_jobs(self.n_jobs)
+        if not isinstance(self.random_state, np.random.Generator):
+            seed_sequence(self.random_state)
+        if not isinstance(self.checkpoint, str | PathLike | None):
+            raise ParameterError(f"checkpoint must be a path or None, got {self.checkpoint!r}")
+        if self.progress is not None and not callable(self.progress):
+            raise ParameterError(f"progress must be callable or None, got {self.progress!r}")
+        if self.resume and self.checkpoint is None:
+            raise ParameterError("resume must be False without a checkpoint, got True")
+
+    def run(
+        self,
+        posterior: Posterior[S],
+        *,
+        default_steps: int,
+        n_blocks: int = _MOST_BLOCKS,
+        n_replicas: int = 6,
+        starts: Sequence[S] | None = None,
+    ) -> samplers.Run[S]:
+        """Anneal, sample, or both, as `search` says; Ctrl-C ends it with what was found.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        default_steps : int >= 1
+            Steps per chain and phase if the user gave none.
+        n_blocks : int >= 1
+            Draws to keep of each chain, and temperatures of an annealing.
+        n_replicas : int >= 2
+            Temperatures of a replica exchange.
+        starts : sequence of S, optional
+            Where each chain starts; by default wherever the posterior says.
+        """
+        assert self.search in SAMPLED, "exact searches are each family's own"
+        annealing_seed, sampling_seed = seed_sequence(self.random_state).spawn(2)
+        checkpoint = None
+        if self.checkpoint is not None:
+            checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
+        common: dict[str, Any] = {
+            "n_steps": default_steps if self.n_steps is None else self.n_steps,
+            "n_chains": self.n_chains,
+            "n_jobs": self.n_jobs,
+            "progress": self.progress,
+        }
+
+        def section(name: str) -> samplers.CheckpointSection | None:
+            return None if checkpoint is None else checkpoint.section(name)
+
+        run: samplers.Run[S] | None = None
+        if "anneal" in self.search:
+            run = samplers.anneal(
+                posterior,
+                schedule=SCHEDULE,
+                initial_states=starts,
+                n_temperatures=n_blocks,
+                seed=annealing_seed,
+                checkpoint=section("first"),
+                **common,
+            )
+            starts = run.final_states
+        if self.search != "anneal" and not (run and run.interrupted):
+            engine: Callable[..., samplers.Run[S]] = samplers.metropolis
+            if self.search == "tempering":
+                engine = partial(samplers.tempering, n_temperatures=n_replicas)
+            try:
+                sampled = engine(
+                    posterior,
+                    initial_states=starts,
+                    n_draws=n_blocks,
+                    seed=sampling_seed,
+                    # the engine that runs first has the same section, so that a resumed run of
+                    # another search is told apart
+                    checkpoint=section("first" if run is None else "last"),
+                    **common,
+                )
+                run = sampled if run is None else _best_of(run, sampled)
+            except KeyboardInterrupt:
+                if run is None:
+                    raise
+                run = replace(run, interrupted=True)
+        assert run is not None, "every search runs an engine"
+        if checkpoint is not None and not run.interrupted:
+            checkpoint.finish()
+        return run
+
+    def rng(self) -> np.random.Generator:
+        """Return the generator of what is drawn without a chain."""
+        return np.random.default_rng(seed_sequence(self.random_state).spawn(2)[1])
+
+    def sampled(self) -> "Search":
+        """Return the search that "auto" stands for where nothing exact is cheap enough."""
+        return replace(self, search=SAMPLED[0])
+
+
+def default_steps(n_distinct: int) -> int:
+    """Return more steps for more rows, until steps themselves, which touch more rows, get dear."""
+    n = n_distinct
+    return int(max(50_000, min(max(200_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
+
+
+def most_blocks(n_distinct: int) -> int:
+    """Return fewer blocks for more rows, for each begins by sorting all rows into a state's parts.
+
+    That takes as long as a hundred steps or more, and of many rows there are few steps.
+    """
+    return max(_LEAST_BLOCKS, min(_MOST_BLOCKS, _MOST_BLOCKS * _MANY_ROWS // max(n_distinct, 1)))
+
+
+def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
+    """Return the seed sequence of `random_state`; raises ParameterError if it is no seed."""
+    if isinstance(random_state, np.random.SeedSequence):
+        return random_state
+    if isinstance(random_state, np.random.Generator):
+        (child,) = random_state.spawn(1)
+        return np.random.SeedSequence(child.integers(2**63, size=4).tolist())
+    if random_state is not None:
+        random_state = check_integer("random_state", random_state, minimum=0)
+    return np.random.SeedSequence(random_state)
+
+
+def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]:
+    """Return the second run with the better of the two best states, and the time of both."""
+    better = first if first.best_log_density >= second.best_log_density else second
+    return replace(
+        second,
+        best_state=better.best_state,
+        best_log_density=better.best_log_density,
+        seconds={**first.seconds, **second.seconds},
+    )

@@ -1,0 +1,111 @@
+"""Exact searches: what they prove, and their independent draws as a run.
+
+A family's solver finds the most probable state with a proof, or with a bound on what better there
+could be. Where it can also draw states independently, they stand in for chains, so that whatever
+reads a run (averages, traces, saved models) reads them too.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+import samplers
+from bayescascade.model.posterior import Posterior
+
+__all__ = ["Certificate", "Solution"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What an exact search proved.
+
+    Parameters
+    ----------
+    gap : float >= 0
+        Nats by which any state may be more probable than the one found; 0 is the proof that none
+        is.
+    scope : str
+        Which states that is about, such as "of up to 24 leaves"; empty if all.
+    extent : str
+        What was gone through, such as "405 boxes".
+    log_evidence : float or None
+        Log probability of the data under the normalized prior, nats; None if not computed.
+    """
+
+    gap: float
+    scope: str
+    extent: str
+    log_evidence: float | None
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Certificate":
+        """Rebuild from a dict of the fields; raises KeyError, TypeError or ValueError if odd."""
+        gap = float(record["gap"])
+        evidence = record["log_evidence"]
+        log_evidence = None if evidence is None else float(evidence)
+        if not gap >= 0 or not math.isfinite(gap) or not math.isfinite(log_evidence or 0.0):
+            raise ValueError(f"a certificate's numbers must be finite and gap >= 0, got {record}")
+        return cls(gap, str(record["scope"]), str(record["extent"]), log_evidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Generic[S]):
+    """What an exact search found.
+
+    Parameters
+    ----------
+    result : object
+        The solver's own answer, which users see as ``exact_``.
+    state : S
+        The best state.
+    log_density : float
+        Its log posterior density, nats, unnormalized.
+    certificate : Certificate
+    seconds : float
+    draws : sequence of sequences of S
+        Independent posterior draws, as many chains of as many; empty if there are none.
+    shares : mapping of str to mapping of str to float
+        Exact posterior shares by title and label, which replace those of the draws.
+    interrupted : bool
+        Whether Ctrl-C ended the search.
+    """
+
+    result: object
+    state: S
+    log_density: float
+    certificate: Certificate
+    seconds: float
+    draws: Sequence[Sequence[S]] = ()
+    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def as_run(self, posterior: Posterior[S]) -> samplers.Run[S]:
+        """Return the draws as the run of an engine that accepts every proposal."""
+        known = {
+            state: {"log_density": posterior.log_density(state), **posterior.describe(state)}
+            for state in {self.state: None} | dict.fromkeys(s for c in self.draws for s in c)
+        }
+        chains = self.draws or [[]]
+        traces = {
+            name: np.array([[known[s][name] for s in chain] for chain in chains], np.float64)
+            for name in known[self.state]
+        }
+        traces["acceptance_rate"] = np.ones_like(traces["log_density"])
+        return samplers.Run(
+            method="exact",
+            best_state=self.state,
+            best_log_density=self.log_density,
+            traces=traces,
+            draws=tuple(map(tuple, self.draws)),
+            final_states=tuple(chain[-1] for chain in self.draws) or (self.state,),
+            proposed={},
+            accepted={},
+            seconds={"exact": self.seconds},
+            interrupted=self.interrupted,
+            extras={},
+        )

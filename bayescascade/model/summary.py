@@ -1,0 +1,179 @@
+"""What a fit says about itself: its data, its convergence, and how sure it is of what it found."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bayescascade.data.table import Table
+from bayescascade.model.inference_data import Diagnostic, PosteriorRun, convergence_advice
+from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.trace import Trace
+from bayescascade.model.words import trace_words
+
+__all__ = ["FitSummary", "summarize"]
+
+
+@dataclass(frozen=True, slots=True)
+class FitSummary:
+    """The facts that are printed with a model and saved in its file.
+
+    Parameters
+    ----------
+    source : str
+        Name of the file that the rows came from; empty if none.
+    n_rows, n_distinct : int
+        Rows read, and distinct ones.
+    total_weight : float
+        Sum of the rows' weights.
+    notes : tuple of str
+        What a user should know of the data, such as a constant column.
+    method : str
+        The search that was run.
+    n_chains, n_draws : int
+        Chains, and draws kept of each; 0 draws if nothing was sampled.
+    interrupted : bool
+        Whether Ctrl-C ended the search.
+    acceptance : mapping of str to float
+        Share of each move's proposals that were accepted while sampling.
+    diagnostics : mapping of str to Diagnostic
+        Of "log_posterior" and the size, such as "n_leaves"; empty if nothing was sampled.
+    shares : mapping of str to mapping of str to float
+        Shares of the draws by title and label, most probable first, such as
+        ``{"leaves": {"9": 0.7, "8": 0.3}, "first split": {"sex": 1.0}, ...}``; empty if nothing was
+        sampled.
+    certificate : Certificate or None
+        What was proved, of an exact search.
+    reason : str
+        Why search "auto" was not exact; empty if it was, or was not asked for.
+    """
+
+    source: str
+    n_rows: int
+    n_distinct: int
+    total_weight: float
+    notes: tuple[str, ...]
+    method: str
+    n_chains: int
+    n_draws: int
+    interrupted: bool
+    acceptance: Mapping[str, float]
+    diagnostics: Mapping[str, Diagnostic]
+    shares: Mapping[str, Mapping[str, float]]
+    certificate: Certificate | None = None
+    reason: str = ""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the diagnostics object to, and last what to do, in words; empty if nothing."""
+        found = []
+        for name, diagnostic in self.diagnostics.items():
+            if not diagnostic.is_fine:
+                found.append(
+                    f"{trace_words(name)}: R-hat {diagnostic.r_hat:.3f} (should be at most 1.01), "
+                    f"ESS {diagnostic.ess:,.0f} (at least 400)"
+                )
+        return [*found, convergence_advice(self.method)] if found else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        record = asdict(self)
+        record["notes"] = list(self.notes)
+        record["acceptance"] = {k: _plain(v) for k, v in self.acceptance.items()}
+        record["diagnostics"] = {
+            name: {k: _plain(v) for k, v in asdict(d).items()}
+            for name, d in self.diagnostics.items()
+        }
+        return record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
+        """Rebuild from what `to_dict` returned; raises KeyError, TypeError or ValueError if odd."""
+        certificate = record.get("certificate")  # not in files of version 0.1
+        diagnostics = {
+            str(name): Diagnostic(
+                **{k: float("nan") if v is None else float(v) for k, v in d.items()}
+            )
+            for name, d in record["diagnostics"].items()
+        }
+        return cls(
+            source=str(record["source"]),
+            n_rows=int(record["n_rows"]),
+            n_distinct=int(record["n_distinct"]),
+            total_weight=_finite(record["total_weight"]),
+            notes=tuple(str(note) for note in record["notes"]),
+            method=str(record["method"]),
+            n_chains=int(record["n_chains"]),
+            n_draws=int(record["n_draws"]),
+            interrupted=bool(record["interrupted"]),
+            acceptance={
+                str(k): float("nan") if v is None else float(v)
+                for k, v in record["acceptance"].items()
+            },
+            diagnostics=diagnostics,
+            shares={
+                str(title): {str(label): _share(v) for label, v in shares.items()}
+                for title, shares in record["shares"].items()
+            },
+            certificate=None if certificate is None else Certificate.from_dict(certificate),
+            reason=str(record.get("reason", "")),
+        )
+
+
+def summarize(
+    table: Table,
+    run: PosteriorRun[Any],
+    method: str,
+    solution: Solution[Any] | None = None,
+    reason: str = "",
+) -> FitSummary:
+    """Return the summary of a run on a table.
+
+    Parameters
+    ----------
+    table : Table
+    run : PosteriorRun
+    method : str
+        The search that was run.
+    solution : Solution, optional
+        Of an exact search: its draws are independent, which needs no diagnostics.
+    reason : str
+        Why another search was run than an exact one.
+    """
+    is_sampled = any(run.draws)
+    shares = Trace.of(run).shares() if is_sampled else {}
+    return FitSummary(
+        source=table.source,
+        n_rows=table.n_rows,
+        n_distinct=table.n_distinct,
+        total_weight=float(table.total_weight),
+        notes=table.notes,
+        method=method,
+        n_chains=len(run.final_states),
+        n_draws=run.traces["log_density"].shape[1] if is_sampled else 0,
+        interrupted=run.interrupted,
+        acceptance=run.acceptance,
+        diagnostics=run.diagnostics() if is_sampled and solution is None else {},
+        shares=shares if solution is None else {**shares, **solution.shares},
+        certificate=None if solution is None else solution.certificate,
+        reason=reason,
+    )
+
+
+def _plain(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError(f"a summary's numbers must be finite, got {number}")
+    return number
+
+
+def _share(value: Any) -> float:
+    share = _finite(value)
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share must be from 0 to 1, got {share}")
+    return share

@@ -1,0 +1,157 @@
+"""Pictures of traces: how the chains moved, what they agree on.
+
+Every function returns a figure of its own and touches no global state of matplotlib, so they work
+in scripts without a display and beside a user's own figures.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
+from bayescascade.model.inference_data import diagnose_array
+from bayescascade.model.trace import Trace
+from bayescascade.model.words import trace_words
+from bayescascade.report.numbers import diagnostic_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_tree", "plot_ranks", "plot_sizes", "plot_traces", "tree_dot"]
+
+_MOST_POINTS = 2000  # per chain, of a trace
+_RANK_BINS = 20
+_WIDTH, _PANEL_HEIGHT = 8.0, 2.6  # inches
+
+
+def plot_traces(data: Any) -> "Figure":
+    """Plot log posterior and size by draw, a line per chain.
+
+    Chains that have forgotten where they started look alike: no trend, no level of their own.
+
+    Parameters
+    ----------
+    data : PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DataError
+        If there are no draws, or it is not the trace of a fit.
+    """
+    trace = _drawn(data)
+    traced = ("log_posterior", trace.size)
+    figure, panels = _figure(len(traced), _WIDTH, _PANEL_HEIGHT * len(traced))
+    stride = -(-trace.n_draws // _MOST_POINTS)
+    draws = np.arange(0, trace.n_draws, stride)
+    for panel, name in zip(panels, traced, strict=True):
+        for chain, values in enumerate(trace.quantities[name]):
+            panel.plot(
+                draws, values[draws], color=_color(chain), linewidth=0.6, alpha=0.8,
+                label=f"chain {chain + 1}",
+            )  # fmt: skip
+        panel.set_ylabel(trace_words(name) + (", nats" if name == "log_posterior" else ""))
+        if trace.is_sample:
+            found = diagnose_array(trace.quantities[name])
+            r_hat, ess = diagnostic_text(found.r_hat, 3), diagnostic_text(found.ess, 0)
+            panel.set_title(f"R-hat {r_hat}   ESS {ess}", loc="right", fontsize=9)
+    panels[-1].set_xlabel("draw" if trace.is_sample else "temperature step of the annealing")
+    _add_legend(panels[0], trace)
+    return figure
+
+
+def plot_sizes(data: Any) -> "Figure":
+    """Plot the posterior of the number of leaves or rules: bars for all chains, a marker for each.
+
+    Parameters, returns and raises: see `plot_traces`.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    trace = _drawn(data)
+    figure, (panel,) = _figure(1, _WIDTH, 1.4 * _PANEL_HEIGHT)
+    counts = trace.quantities[trace.size].astype(np.int64)
+    values = np.arange(counts.min(), counts.max() + 1)
+    shares = np.array([[np.mean(chain == value) for value in values] for chain in counts])
+    panel.bar(values, shares.mean(axis=0), color="0.82", width=0.8, label="all chains")
+    offsets = np.linspace(-0.2, 0.2, trace.n_chains) if trace.n_chains > 1 else np.zeros(1)
+    for chain, share in enumerate(shares):
+        panel.plot(
+            values + offsets[chain], share, marker="o", markersize=4, linestyle="none",
+            color=_color(chain), label=f"chain {chain + 1}",
+        )  # fmt: skip
+    panel.set_xlabel(trace_words(trace.size))
+    panel.set_ylabel("share of the draws")
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _add_legend(panel, trace)
+    return figure
+
+
+def plot_ranks(data: Any) -> "Figure":
+    """Plot how each chain's draws rank among all draws: flat if the chains agree.
+
+    Equal values are ranked among themselves at random (with a fixed seed): sizes have few
+    values, and would otherwise all stand in a few bins.
+
+    Parameters, returns and raises: see `plot_traces`.
+    """
+    trace = _drawn(data)
+    traced = ("log_posterior", trace.size)
+    figure, panels = _figure(len(traced), _WIDTH, _PANEL_HEIGHT * len(traced))
+    n_bins = max(1, min(_RANK_BINS, trace.n_draws // 5))
+    edges = np.linspace(0, trace.n_chains * trace.n_draws, n_bins + 1)
+    for panel, name in zip(panels, traced, strict=True):
+        for chain, ranks in enumerate(_ranks(trace.quantities[name])):
+            heights = np.histogram(ranks, edges)[0] * n_bins / trace.n_draws
+            panel.stairs(heights, edges, color=_color(chain), label=f"chain {chain + 1}")
+        panel.axhline(1.0, color="0.4", linewidth=0.8, linestyle="--")
+        panel.set_ylim(bottom=0.0)
+        panel.set_ylabel("draws / expected")
+        panel.set_title(trace_words(name), loc="left", fontsize=10)
+    panels[-1].set_xlabel("rank among the draws of all chains")
+    _add_legend(panels[0], trace)
+    return figure
+
+
+def _drawn(data: Any) -> Trace:
+    trace = Trace.of(data)
+    if trace.n_draws == 0:
+        raise DataError("a trace must have draws to be plotted, got none")
+    return trace
+
+
+def _figure(n_panels: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(n_panels, 1, squeeze=False)[:, 0].tolist()
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def _add_legend(panel: "Axes", trace: Trace) -> None:
+    if trace.n_chains <= 10:
+        panel.figure.legend(
+            *panel.get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False
+        )
+
+
+def _color(chain: int) -> str:
+    return f"C{chain % 10}"
+
+
+def _ranks(draws: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rank of each of (n_chains, n_draws) draws among all, ties in random order."""
+    shuffled = np.random.default_rng(0).permutation(draws.size)
+    order = np.lexsort((shuffled, draws.ravel()))
+    ranks = np.empty(draws.size, np.int64)
+    ranks[order] = np.arange(draws.size)
+    return ranks.reshape(draws.shape)

@@ -1,0 +1,271 @@
+"""The density estimation tree is the paper's: greedy, pruned at weakest links, chosen fairly."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+from bayescascade import DensityEstimationTree, LeafPosterior, Table
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.column import Column
+from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.det import DetSettings, _between, _grow, _scores, det_tree
+from bayescascade.methods.cascades.det_growing import grow
+from bayescascade.methods.cascades.det_pruning import leaf_totals, prune, weakest_links
+from tests.cli.conftest import DATA, TITANIC
+from tests.methods.baselines import greedy
+
+KINDS = ("nominal", "ordinal", "continuous")
+
+
+def random_problem(rng, most_columns=3):
+    """Return a small problem as the twins take it, and its schema, codes and weights."""
+    columns = []
+    for j in range(int(rng.integers(1, most_columns + 1))):
+        kind, size = str(rng.choice(KINDS)), int(rng.integers(1, 5))
+        if kind == "continuous":
+            edges = np.cumsum(rng.uniform(0.2, 3.0, size + 1))
+            columns.append(Column(f"c{j}", kind, (), tuple(edges.tolist())))
+        else:
+            columns.append(Column(f"c{j}", kind, tuple("abcd"[:size])))
+    schema = Schema(tuple(columns))
+    cells = list(itertools.product(*(range(q) for q in schema.n_levels)))
+    kept = [cell for cell in cells if rng.random() < 0.7] or cells
+    weights = rng.uniform(0.1, 4.0, len(kept))  # no two splits gain the same but by symmetry
+    record = {
+        "n_levels": tuple(schema.n_levels.tolist()),
+        "nominal": tuple(column.kind == "nominal" for column in columns),
+        "widths": [column.widths.tolist() for column in columns],
+        "rows": kept,
+        "weights": weights.tolist(),
+    }
+    return record, schema, np.array(kept, np.int32).T.reshape(len(columns), -1), weights
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("max_leaf_size", [0.0, 3.0])
+def test_every_step_is_the_best_of_all_two_way_splits(seed: int, max_leaf_size: float) -> None:
+    """Levels are only cut in the order of their density; no set of them may be better."""
+    record, schema, codes, weights = random_problem(np.random.default_rng(seed))
+    found = grow(schema, codes, weights[None], min_leaf_size=0.0, max_leaf_size=max_leaf_size)
+    expected = greedy.grown(record, 0.0, max_leaf_size)
+    nested = found.tree.to_nested(record["nominal"])
+    assert listed(nested) == listed(expected)
+    assert next(found.tree.problems(record["nominal"], record["n_levels"]), None) is None
+    total = found.errors[found.tree.leaves].sum()
+    assert total == pytest.approx(greedy.tree_error(expected, record), rel=1e-9)
+
+
+def listed(nested):
+    if nested is None:
+        return None
+    column, branches = nested
+    return column, [(tuple(codes), listed(child)) for codes, child in branches]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_leaves_of_ordered_columns_are_large_enough(seed: int) -> None:
+    """The best cut that leaves enough on both sides is found, not only looked for."""
+    record, schema, codes, weights = random_problem(np.random.default_rng(seed))
+    columns = tuple(Column(c.name, "ordinal", tuple(range(c.n_levels))) for c in schema.columns)
+    record |= {"nominal": (False,) * len(columns), "widths": [c.widths for c in columns]}
+    found = grow(Schema(columns), codes, weights[None], min_leaf_size=2.5, max_leaf_size=4.0)
+    expected = greedy.grown(record, 2.5, 4.0)
+    assert listed(found.tree.to_nested(record["nominal"])) == listed(expected)
+
+
+def test_the_error_by_hand() -> None:
+    """Eight rows on a 2 x 3 table: R = -(n_t / n)^2 / v_t, the domain's volume being 1."""
+    schema = Schema((Column("a", "nominal", ("x", "y")), Column("b", "ordinal", (1, 2, 3))))
+    codes = np.array([[0, 0, 1], [0, 1, 2]])
+    grown = grow(schema, codes, np.array([[5.0, 2, 1]]), min_leaf_size=0, max_leaf_size=5)
+    # the whole: -1; b splits best: level 1 has 5/8 of the rows on 1/3 of the cells, 1.171875 and
+    # .2109375 in all; a: 7/8 on a half and 1/8 on a half, 1.53125 and .03125, which is better
+    assert grown.tree.to_nested((True, False)) == (
+        0,
+        [((0,), (1, [((0,), None), ((1, 2), None)])), ((1,), None)],
+    )
+    assert_allclose(grown.errors, [-1, -1.53125, -(25 / 64) * 6, -(4 / 64) * 3, -1 / 32])
+    links = weakest_links(grown.tree, grown.errors)
+    # below a is x: 2.34375 + .1875 - 1.53125 = 1 for one leaf more; everything: .5625 + 1, for two
+    assert_allclose(links, [0.78125, 0.78125, 0, 0, 0])
+
+
+def grown_titanic(max_leaf_size: float = 10.0):
+    table = Table.from_csv(TITANIC)
+    grown = grow(
+        table.schema,
+        table.codes,
+        table.weights[None],
+        min_leaf_size=0.0,
+        max_leaf_size=max_leaf_size,
+    )
+    return table, grown, weakest_links(grown.tree, grown.errors)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_pruning_finds_the_least_of_error_and_complexity(seed: int) -> None:
+    """Of all subtrees the pruned one is best for its complexity, and the smallest such."""
+    record, schema, codes, weights = random_problem(np.random.default_rng(seed), most_columns=2)
+    grown = grow(schema, codes, weights[None], min_leaf_size=0.0, max_leaf_size=2.0)
+    links = weakest_links(grown.tree, grown.errors)
+    subtrees = greedy.pruned_trees(grown.tree.to_nested(record["nominal"]))
+    errors = [greedy.tree_error(tree, record) for tree in subtrees]
+    sizes = [len(greedy.reference.leaves_of(tree, record["n_levels"])) for tree in subtrees]
+    for complexity in [*_between(links), *links, 0.0]:
+        pruned, kept = prune(grown.tree, links, complexity)
+        found = grown.errors[kept][pruned.leaves].sum() + complexity * pruned.n_leaves
+        costs = np.array(errors) + complexity * np.array(sizes)
+        assert found == pytest.approx(costs.min(), rel=1e-9)
+        smallest = min(np.array(sizes)[costs < costs.min() + 1e-9])
+        assert pruned.n_leaves == smallest
+
+
+def test_pruned_trees_are_nested() -> None:
+    """A larger complexity may only join leaves, or the folds would not choose along one path."""
+    table, grown, links = grown_titanic()
+    is_nominal = [column.kind == "nominal" for column in table.schema.columns]
+    assert (links[grown.tree.parent[1:]] >= links[1:]).all()
+    previous, inside = grown.tree.n_leaves + 1, set(range(grown.tree.n_nodes))
+    for complexity in np.unique(links):
+        pruned, kept = prune(grown.tree, links, complexity)
+        assert next(pruned.problems(is_nominal, table.schema.n_levels), None) is None
+        assert pruned.n_leaves < previous
+        assert set(kept.tolist()) <= inside
+        previous, inside = pruned.n_leaves, set(kept.tolist())
+    assert previous == 1
+    assert prune(grown.tree, links, 0.0)[0] == grown.tree
+
+
+def test_sums_over_the_leaves_of_every_pruned_tree(rng: np.random.Generator) -> None:
+    _, grown, links = grown_titanic()
+    values = rng.normal(size=grown.tree.n_nodes)
+    complexities = np.concatenate([_between(links), links])
+    slow = []
+    for complexity in complexities:
+        pruned, kept = prune(grown.tree, links, complexity)
+        slow.append(values[kept][pruned.leaves].sum())
+    assert_allclose(leaf_totals(grown.tree, links, values, complexities), slow, atol=1e-9)
+
+
+@pytest.mark.parametrize("choose_by", ["likelihood", "squared_error"])
+def test_folds_are_scored_as_trees_of_their_own_would_score_them(
+    rng: np.random.Generator, choose_by: str
+) -> None:
+    """All complexities are scored at once; each must be what learning for it alone gives."""
+    table = Table.from_csv(TITANIC)
+    settings = DetSettings(choose_by=choose_by)
+    complexities = _between(_grow(table, table.weights[None], settings)[1])
+    held_out = deal(table.weights, 4, rng)[0]
+    scores = _scores(table, held_out, complexities, settings)
+    others, scored = with_weights(table, table.weights - held_out), with_weights(table, held_out)
+    for complexity, score in zip(complexities, scores, strict=True):
+        model = DensityEstimationTree(complexity=float(complexity)).fit(others)
+        if choose_by == "likelihood":
+            domain = model.tree_.log_volumes[0]
+            expected = model.score(scored) + scored.total_weight * domain
+        else:
+            model.set_params(density="empirical")
+            leaves = model.tree_.tree.leaves
+            shares, volumes = model.tree_.probabilities[leaves], model.tree_.log_volumes[leaves]
+            domain = np.exp(model.tree_.log_volumes[0])
+            integral = domain * np.sum(shares**2 / np.exp(volumes))
+            densities = domain * np.exp(model.score_samples(scored))
+            expected = 2 * scored.weights @ densities - scored.total_weight * integral
+        assert score == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_chosen_tree_predicts_better_than_the_grown_and_the_root(
+    rng: np.random.Generator,
+) -> None:
+    """Where rows are few for the cells, a tree that is not pruned is worse than none."""
+    table = Table.from_csv(DATA / "housebreak.csv")
+    halves = deal(table.weights, 2, rng)
+    seen, held_out = (with_weights(table, half) for half in halves)
+    scores = {
+        complexity: DensityEstimationTree(complexity=complexity, random_state=0)
+        .fit(seen)
+        .score(held_out)
+        for complexity in (None, 0.0, 1e9)
+    }
+    assert scores[None] > max(scores[0.0], scores[1e9])
+
+
+def test_an_empty_leaf_has_density() -> None:
+    """One row held out in an empty leaf must not make the score of all rows -inf."""
+    model = DensityEstimationTree(max_leaf_size=0, complexity=0).fit(pd.read_csv(TITANIC))
+    assert (model.tree_.counts == 0).any()
+    row = {"class": "crew", "sex": "male", "age": "child", "survived": "no"}
+    assert np.isfinite(model.score_samples(row)[0])
+    assert model.set_params(density="empirical").score_samples(row)[0] == -np.inf
+
+
+def test_scikit_learn_conventions() -> None:
+    frame = pd.read_csv(TITANIC)
+    model = clone(DensityEstimationTree(choose_by="squared_error", random_state=3, drop=["age"]))
+    assert model.fit(frame) is model
+    assert list(model.feature_names_in_) == ["class", "sex", "survived"]
+    assert model.n_features_in_ == 3
+    scores = model.score_samples(frame)
+    assert scores.shape == (2201,)
+    assert model.score(frame) == pytest.approx(scores.sum())
+    assert model.score(frame, sample_weight=np.full(2201, 2.0)) == pytest.approx(2 * scores.sum())
+    again = clone(model).fit(frame)
+    assert (again.score_samples(frame) == scores).all()
+    assert str(model).splitlines()[1].startswith("everyone ")
+
+
+def test_weights_stand_for_rows() -> None:
+    """A table of counts must give the tree of the rows that it counts."""
+    frame = pd.read_csv(TITANIC)
+    counted = frame.value_counts().reset_index()
+    weighted = DensityEstimationTree(random_state=0).fit(
+        counted[frame.columns.tolist()], sample_weight=counted["count"]
+    )
+    assert weighted.tree_.tree == DensityEstimationTree(random_state=0).fit(frame).tree_.tree
+
+
+def test_missing_cells_are_integrated_out() -> None:
+    model = DensityEstimationTree(random_state=0).fit(pd.read_csv(TITANIC))
+    rows = [{"class": c, "sex": "male", "age": "adult", "survived": "no"} for c in ("1st", "crew")]
+    kinds = [{**rows[0], "class": c} for c in ("1st", "2nd", "3rd", "crew")]
+    together = np.logaddexp.reduce([model.score_samples(kind)[0] for kind in kinds])
+    assert model.score_samples({**rows[0], "class": None})[0] == pytest.approx(together)
+
+
+def test_a_chain_may_start_from_the_tree() -> None:
+    table = Table.from_csv(TITANIC)
+    posterior = LeafPosterior(table)
+    tree = det_tree(table, random_state=0)
+    assert posterior.decode_state(posterior.encode_state(tree)) == tree
+    root = det_tree(table, DetSettings(complexity=1e9))
+    assert root.n_nodes == 1
+    assert posterior.log_density(tree) > posterior.log_density(root)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"min_leaf_size": -1}, "min_leaf_size must be a finite number >= 0, got -1"),
+        ({"max_leaf_size": None}, "max_leaf_size must be a finite number >= 0, got None"),
+        ({"complexity": -0.5}, "complexity must be a finite number >= 0, got -0.5"),
+        ({"choose_by": "x"}, "choose_by must be one of 'likelihood', 'squared_error', got 'x'"),
+        ({"n_folds": 1}, "n_folds must be an integer >= 2, got 1"),
+        ({"concentration": 0}, "concentration must be a finite number > 0, got 0"),
+        ({"density": "x"}, "density must be one of 'posterior_mean', 'empirical', got 'x'"),
+        ({"missing": "x"}, "missing must be one of 'error', 'level', got 'x'"),
+    ],
+)
+def test_wrong_parameters(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        DensityEstimationTree(**parameters).fit(pd.read_csv(TITANIC))
+
+
+def test_an_unknown_level_is_named() -> None:
+    model = DensityEstimationTree(random_state=0).fit(pd.read_csv(TITANIC))
+    with pytest.raises(DataError, match='unknown level "4th" in row 1'):
+        model.score_samples({"class": "4th", "sex": "male", "age": "adult", "survived": "no"})

@@ -1,0 +1,179 @@
+"""GreedyPrune, CostComplexityPrune and TruncatedForest: what BudgetPrune is compared with."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeClassifier
+
+from bayescascade.base.errors import BudgetError, ParameterError
+from bayescascade.budget import (
+    BudgetPrune,
+    CostComplexityPrune,
+    FeatureCosts,
+    GreedyPrune,
+    TruncatedForest,
+    cost_accuracy_curve,
+)
+
+BASELINES = [GreedyPrune, CostComplexityPrune, TruncatedForest]
+KNOBS = {GreedyPrune: "n_removed", CostComplexityPrune: "level", TruncatedForest: "n_trees"}
+
+
+def rows(rng, n):
+    frame = pd.DataFrame(rng.standard_normal((n, 5)), columns=list("abcde"))
+    frame["site"] = rng.choice(["north", "south", "west"], n)
+    y = np.where(frame["a"] + 0.5 * frame["b"] + 0.5 * rng.standard_normal(n) > 0, "ill", "well")
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows(np.random.default_rng(3), 300)
+
+
+COSTS = FeatureCosts({"a": 3.0, "lab": 2.0, "site": 0.0}, groups={"lab": ["b", "c"]})
+FOREST = RandomForestClassifier(6, max_features=None, max_depth=5, random_state=0)
+
+
+def fitted(baseline, data, **settings):
+    X, y = data
+    return baseline(FOREST, costs=COSTS, **settings).fit(X[:200], y[:200], X[200:])
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
+    """Each of its classifiers stands alone, and costs no more than the one before."""
+    X, y = data
+    path = fitted(baseline, data).path()
+    if baseline is TruncatedForest:
+        assert [model.n_trees_ for model in path] == [6, 5, 4, 3, 2, 1]
+    costs = [model.validation_cost_ for model in path]
+    assert np.all(np.diff(costs) <= 1e-12)
+    assert costs[-1] < costs[0]
+    whole = clone(FOREST).fit(path[0]._encoding.transform(X[:200], "test"), y[:200])
+    matrix = path[0]._encoding.transform(X, "test")
+    np.testing.assert_allclose(path[0].predict_proba(X), whole.predict_proba(matrix), atol=1e-12)
+    for model in path[:3]:
+        assert model.acquisition_cost(X[200:]).mean() == pytest.approx(model.validation_cost_)
+        knob = KNOBS[baseline]
+        assert getattr(model, knob) == getattr(model, f"{knob}_")
+        again = fitted(baseline, data, **{knob: getattr(model, knob)})
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert len(cost_accuracy_curve(path, X, y).points) == len(path)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_a_budget_is_kept_and_used(baseline, data):
+    """As much is left of the forest as is within the budget."""
+    model = fitted(baseline, data)
+    values = model._values()
+    costs = np.array([model._cost(value) for value in values])
+    budgets = [costs[0] + 1, float(np.median(costs)), float(costs[-1])]
+    for budget, within in zip(budgets, model.path(budgets=budgets), strict=True):
+        expected = values[int(np.flatnonzero(costs <= budget + 1e-9)[0])]
+        assert getattr(within, f"{KNOBS[baseline]}_") == expected
+        assert within.validation_cost_ <= budget + 1e-9
+        again = fitted(baseline, data, budget=budget)
+        assert again.validation_cost_ == within.validation_cost_
+        assert within.budget == budget
+
+
+def test_a_budget_below_the_first_tree_is_refused(data):
+    """It says what would do."""
+    with pytest.raises(BudgetError, match=r"budget must be >= \d.*, the mean .* got 0.5") as caught:
+        fitted(TruncatedForest, data, budget=0.5)
+    least = fitted(TruncatedForest, data, n_trees=1).validation_cost_
+    assert caught.value.least == pytest.approx(least)
+    assert fitted(GreedyPrune, data, budget=0.0).validation_cost_ == 0.0
+    assert fitted(CostComplexityPrune, data, budget=0.0).validation_cost_ == 0.0
+
+
+def test_greedy_pruning_stops_where_the_objective_is_least(data):
+    """Of its own path, and never below the best pruning of all."""
+    model = fitted(GreedyPrune, data, tradeoff=0.05)
+    objectives = [model.program_.objective(step.kept, 0.05) for step in model._steps]
+    assert model.n_removed_ == int(np.argmin(objectives)) > 0
+    assert len(model.removed_) == model.n_removed_
+    used = model.features_used(data[0])
+    assert not used[model.removed_].to_numpy().any()
+    best = fitted(BudgetPrune, data, tradeoff=0.05)
+    assert best.objective_ <= min(objectives) + 1e-12
+
+
+def test_columns_of_one_feature_are_removed_together(data):
+    """A text column is several columns of the matrix, but one to acquire."""
+    model = fitted(GreedyPrune, data)
+    last = model.path()[-1]
+    assert len(last.removed_) == len(set(last.removed_)) <= 6
+    assert set(last.removed_) <= set(data[0].columns)
+    assert last.n_removed_ == model.path([99])[0].n_removed_
+
+
+def test_a_level_is_the_one_of_scikit_learn(data):
+    """A baseline that differs from the one that users know would prove nothing."""
+    X, y = data
+    numbers = X[list("abcde")].to_numpy(np.float32)
+    model = CostComplexityPrune(FOREST, level=0.0123).fit(numbers, y)
+    expected = clone(FOREST).set_params(ccp_alpha=0.0123).fit(numbers, y)
+    np.testing.assert_allclose(
+        model.predict_proba(numbers), expected.predict_proba(numbers), atol=1e-12
+    )
+
+
+def test_levels_are_tuned_on_rows_out_of_bag(data):
+    """Each tree its own: trees that are grown to the last row gain by it."""
+    model = fitted(CostComplexityPrune, data)
+    assert model.level_.shape == (6,)
+    assert len(set(model.level_)) > 1
+    assert model.forest_.n_splits < model.whole_forest_.n_splits / 2
+    X, y = rows(np.random.default_rng(4), 2000)
+    errors = [(one.predict(X) != y).mean() for one in (model, *model.path([0.0, 0.5]))]
+    assert errors[0] < errors[1] < errors[2]
+
+
+@pytest.mark.parametrize(
+    "forest", [DecisionTreeClassifier(), RandomForestClassifier(bootstrap=False)]
+)
+def test_tuning_needs_rows_out_of_bag(forest, data):
+    """In-bag rows would keep every split."""
+    X, y = data
+    with pytest.raises(ParameterError, match=r"level=None needs a forest .* with bootstrap=True"):
+        CostComplexityPrune(forest).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "settings", "message"),
+    [
+        (GreedyPrune, {"tradeoff": -1.0}, "tradeoff must be a finite number >= 0"),
+        (GreedyPrune, {"n_removed": -1}, "n_removed must be an integer >= 0, got -1"),
+        (CostComplexityPrune, {"level": -1.0}, "level must be a finite number >= 0"),
+        (TruncatedForest, {"n_trees": 0}, "n_trees must be an integer >= 1, got 0"),
+        (TruncatedForest, {"n_trees": 7}, "n_trees must be an integer from 1 to 6, got 7"),
+        (TruncatedForest, {"budget": -1.0}, "budget must be a finite number >= 0"),
+    ],
+)
+def test_impossible_parameters_are_refused(baseline, settings, message, data):
+    """At once, by name."""
+    with pytest.raises(ParameterError, match=message):
+        fitted(baseline, data, **settings)
+
+
+def test_paths_need_a_fit_and_one_kind_of_values(data):
+    """What they start from must be there."""
+    with pytest.raises(NotFittedError):
+        GreedyPrune(FOREST).path()
+    model = fitted(TruncatedForest, data)
+    with pytest.raises(ParameterError, match="either values or budgets must be given, got both"):
+        model.path([1], budgets=[3.0])
+    assert len(model.path(budgets=np.array([99.0, 999.0]))) == 2
+    with pytest.raises(ParameterError, match="values must be a list of n_trees, got 1"):
+        model.path(1)
+    with pytest.raises(ParameterError, match="budgets must be a list of numbers >= 0, got 3"):
+        model.path(budgets=3)
+    with pytest.raises(ParameterError, match=r"values\[1\] must be an integer from 1 to 6, got 9"):
+        model.path([1, 9])
+    with pytest.raises(ParameterError, match=r"budgets\[0\] must be a finite number >= 0"):
+        model.path(budgets=[-3.0])

@@ -1,0 +1,390 @@
+"""BudgetPrune: from rows to a pruned forest."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
+
+import bayescascade
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.budget import BudgetedForestClassifier, BudgetPrune, FeatureCosts
+from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.flow import FlowSolver
+from tests.methods.budget.fits import COSTS, diagnoses, patients
+
+
+@pytest.fixture
+def numbers(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return 240 rows whose label depends on two of six columns."""
+    X = rng.normal(size=(240, 6)).astype(np.float32)
+    return X, np.array(["no", "yes"])[(X[:, 1] + X[:, 4] + 0.3 * rng.normal(size=240) > 0) * 1]
+
+
+def small_forest(**parameters: object) -> RandomForestClassifier:
+    return RandomForestClassifier(8, random_state=0, **parameters)
+
+
+def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers) -> None:
+    """What is certified would not be what is predicted with."""
+    X, y = numbers
+    forest = small_forest().fit(X[:160], y[:160])
+    model = BudgetPrune(forest, tradeoff=0.01).fit(X[:160], y[:160], X[160:])
+    assert model.estimator_ is forest
+    whole = Forest.from_sklearn(forest)
+    is_split = model.program_.nodes_kept(model.kept_, whole.n_nodes)
+    sums = np.zeros((len(X), 2))
+    for i, row in enumerate(X):
+        for root in whole.tree_starts[:-1]:
+            node = root
+            while is_split[node]:
+                left = row[whole.feature[node]] <= whole.threshold[node]
+                node = node + 1 if left else whole.right[node]
+            sums[i] += whole.counts[node] / whole.counts[node].sum()
+    np.testing.assert_allclose(model.predict_proba(X), sums / 8, atol=1e-12)
+    assert model.program_.cost(model.kept_) == pytest.approx(model.validation_cost_)
+    assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X[160:]).mean())
+
+
+@pytest.mark.parametrize("solver", ["flow", "primal_dual", "linear_program"])
+def test_solvers_agree_and_say_how_well(numbers, solver: str) -> None:
+    """An objective or a gap that is not the one of the pruning would be reported."""
+    X, y = numbers
+    model = BudgetPrune(small_forest(), tradeoff=0.02, solver=solver).fit(X[:160], y[:160], X[160:])
+    program = model.program_
+    assert model.objective_ == pytest.approx(program.objective(model.kept_, 0.02))
+    assert model.tradeoff_ == 0.02
+    assert 0 <= model.duality_gap_ <= 1e-3
+    best = FlowSolver(program).solve(0.02).objective
+    assert model.lower_bound_ <= best + 1e-9 <= model.objective_ + 2e-9
+
+
+def test_columns_of_text_groups_and_missing_cells_are_pruned(rng: np.random.Generator) -> None:
+    """Costs must follow the columns through the encoding."""
+    frame = patients(rng, 150, missing=0.05)
+    y = diagnoses(frame, rng)
+    model = BudgetPrune(small_forest(), costs=COSTS, tradeoff=0.002)
+    model.fit(frame[:100], y[:100], frame[100:])
+    assert model.validation_cost_ == pytest.approx(model.program_.cost(model.kept_))
+    assert model.validation_cost_ < COSTS.resolve(list(frame)).costs.sum()
+    assert list(model.predict(frame[:5])) == list(model.predict(frame[:5].to_dict("list")))
+
+
+def test_a_budget_is_kept_and_spent(numbers) -> None:
+    """A user who may pay 3 must not pay 4, nor get a forest for 1."""
+    X, y = numbers
+    whole = BudgetPrune(small_forest(max_features=None), tradeoff=0.0).fit(X[:160], y[:160])
+    full = whole.program_.cost(np.ones(whole.program_.n_splits, np.bool_))
+    errors = []
+    for budget in [0.0, 0.5, 1.0, 2.0, 3.0, 4.0, full]:
+        model = BudgetPrune(small_forest(max_features=None), budget=budget).fit(X[:160], y[:160])
+        assert model.validation_cost_ <= budget * (1 + 1e-9)
+        assert model.lower_bound_ <= model.objective_
+        errors.append(model.program_.error(model.kept_))
+        # no best pruning at a smaller tradeoff is within the budget
+        if budget < full:
+            dearer = FlowSolver(model.program_).solve(model.tradeoff_ * (1 - 1e-6))
+            assert model.program_.cost(dearer.kept) > budget
+    assert errors == sorted(errors, reverse=True)
+    assert model.kept_.all()
+
+
+def test_a_budget_between_all_and_nothing_is_spent_on_some_trees(numbers) -> None:
+    """Forests whose trees share little would be cut down entirely, whatever the budget."""
+    X, y = numbers
+    forest = small_forest(max_features=1).fit(X, y)
+    models = [BudgetPrune(forest, budget=budget).fit(X, y) for budget in (2.5, 4.0, 5.5)]
+    for model, budget in zip(models, (2.5, 4.0, 5.5), strict=True):
+        assert 0.7 * budget < model.validation_cost_ <= budget
+    accuracy = [model.score(X, y) for model in models]
+    assert accuracy[0] > np.mean(y == "yes").clip(0.5) + 0.1
+
+
+def test_paths_are_the_fits_they_stand_for(numbers) -> None:
+    """Warm starts must not show, and each model must know its own parameters."""
+    X, y = numbers
+    model = BudgetPrune(small_forest(), tradeoff=0.01, random_state=0).fit(
+        X[:160], y[:160], X[160:]
+    )
+    tradeoffs = [0.02, 0.001, 0.1]
+    path = model.path(tradeoffs)
+    assert len(path) == 3
+    for tradeoff, one in zip(tradeoffs, path, strict=True):
+        alone = clone(model).set_params(tradeoff=tradeoff).fit(X[:160], y[:160], X[160:])
+        assert one.get_params() | {"forest": None} == alone.get_params() | {"forest": None}
+        np.testing.assert_array_equal(one.kept_, alone.kept_)
+        np.testing.assert_array_equal(one.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(path.tradeoffs, tradeoffs)
+    assert np.all(np.diff(path.costs[[1, 0, 2]]) <= 0)
+    assert np.all(np.diff(path.errors[[1, 0, 2]]) >= 0)
+    np.testing.assert_allclose(path.objectives, path.errors + path.tradeoffs * path.costs)
+    assert path.gaps.max() <= 1e-9
+    assert model.tradeoff_ == 0.01
+    for budget, one in zip([1.0, 3.0], model.path(budgets=[1.0, 3.0]), strict=True):
+        assert one.budget == budget
+        assert one.validation_cost_ <= budget
+
+
+def test_a_path_prints_as_a_table(numbers) -> None:
+    """Users choose from it."""
+    X, y = numbers
+    path = BudgetPrune(small_forest()).fit(X, y).path([0.0, 0.02, 0.5])
+    lines = str(path).splitlines()
+    assert lines[0] == "3 prunings of a forest"
+    assert lines[2].split() == ["tradeoff", "cost", "tree", "error", "splits", "objective", "gap"]
+    assert [line.split()[0] for line in lines[3:]] == ["0", "0.0200", "0.500"]
+    assert all(len(line) <= 80 for line in lines)
+    path = BudgetPrune(small_forest()).fit(X, y).path(budgets=[0.5, 3, 4])
+    lines = str(path).splitlines()
+    assert lines[2].split() == [
+        "budget",
+        "cost",
+        "tree",
+        "error",
+        "at",
+        "least",
+        "splits",
+        "tradeoff",
+    ]
+    assert [line.split()[0] for line in lines[3:]] == ["0.5", "3", "4"]
+
+
+def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Generator) -> None:
+    """A user would take the error for nearly the least one, whatever was left on the table."""
+    X = rng.integers(0, 3, (60, 4)).astype(np.float64)
+    y = np.where(X.sum(axis=1) + rng.normal(size=60) > 4, "yes", "no")
+    forest = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
+    path = BudgetPrune(forest, costs=[1, 2, 0.5, 1]).fit(X, y).path(budgets=[0.3, 0.8, 1.4, 2.2, 9])
+    program = path[0].program_
+    prunings = [
+        kept
+        for bits in itertools.product([False, True], repeat=program.n_splits)
+        if program.is_closed(kept := np.array(bits))
+    ]
+    costs, errors = np.array([(program.cost(kept), program.error(kept)) for kept in prunings]).T
+    for budget, error, least in zip(path.budgets, path.errors, path.least_errors, strict=True):
+        best = errors[costs <= budget + 1e-9].min()
+        assert least - 1e-12 <= best <= error + 1e-12
+    assert path.least_errors[-1] == pytest.approx(errors.min())
+    assert (path.least_errors[:-1] > 0.5 * path.errors[:-1]).all()
+    assert BudgetPrune(forest).fit(X, y).path([0.1]).budgets is None
+
+
+def test_the_text_tells_the_certificate(numbers) -> None:
+    """What was proved would be known to those only who look for attributes."""
+    X, y = numbers
+    text = str(BudgetPrune(small_forest(), tradeoff=0.02).fit(X, y))
+    assert "tradeoff 0.02   objective 0." in text
+    assert text.splitlines()[2].endswith("   optimal")
+    text = str(BudgetPrune(small_forest(max_features=1), budget=4.0).fit(X, y))
+    assert "budget 4   tree error at most " in text
+    text = str(BudgetPrune(small_forest(max_features=1), budget=99.0).fit(X, y))
+    assert "budget 99   optimal" in text
+
+
+@pytest.mark.parametrize("errors", ["out_of_bag", "validation"])
+def test_errors_may_be_those_of_other_rows(numbers, errors: str) -> None:
+    """The wrong rows would make every deep split look useful."""
+    X, y = numbers
+    forest = small_forest().fit(X[:160], y[:160])
+    model = BudgetPrune(forest, tradeoff=0.0, errors=errors)
+    model.fit(X[:160], y[:160], X[160:], y[160:])
+    program, n_nodes = model.program_, model.whole_forest_.n_nodes
+    rates = []
+    for kept in (model.kept_, np.ones(program.n_splits, np.bool_)):
+        pruned = model.whole_forest_.pruned(program.nodes_kept(kept, n_nodes))
+        wrong = []
+        for tree, bag in enumerate(forest.estimators_samples_):
+            rows, labels = X[160:], y[160:]
+            if errors == "out_of_bag":
+                outside = np.setdiff1d(np.arange(160), bag)
+                rows, labels = X[outside], y[outside]
+            leaves = pruned.apply(rows)[:, tree]
+            said = forest.classes_[pruned.counts[leaves].argmax(axis=1)]
+            wrong.append(np.mean(said != labels))
+        rates.append(np.mean(wrong))
+        assert program.error(kept) == pytest.approx(rates[-1])
+    assert rates[0] < rates[1]
+
+
+@pytest.mark.parametrize(
+    "forest",
+    [
+        DecisionTreeClassifier(random_state=0),
+        ExtraTreesClassifier(5, random_state=0),
+        BudgetedForestClassifier(max_trees=5, random_state=0),
+        None,
+    ],
+)
+def test_forests_of_all_kinds_are_pruned(numbers, forest) -> None:
+    """The README says which may be."""
+    X, y = numbers
+    model = BudgetPrune(forest, tradeoff=0.02, random_state=3).fit(X[:160], y[:160])
+    assert model.score(X[160:], y[160:]) > 0.75
+    assert model.validation_cost_ < 6
+    again = BudgetPrune(model.estimator_, tradeoff=0.02).fit(X[:160], y[:160])
+    np.testing.assert_array_equal(again.kept_, model.kept_)
+    if forest is not None:
+        assert not hasattr(forest, "classes_")
+
+
+def test_a_forest_of_text_columns_is_pruned_again(rng: np.random.Generator) -> None:
+    """Comparing prunings of one forest would need a way around the classes that prune."""
+    frame = patients(rng, 120)
+    y = diagnoses(frame, rng)
+    model = BudgetPrune(small_forest(), tradeoff=0.01, random_state=1).fit(frame, y)
+    for forest in (model.estimator_, pickle.loads(pickle.dumps(model.estimator_))):
+        again = BudgetPrune(forest, tradeoff=0.01).fit(frame, y)
+        assert again.estimator_ is forest
+        np.testing.assert_array_equal(again.kept_, model.kept_)
+        np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
+    less = BudgetPrune(model, tradeoff=0.05).fit(frame, y)
+    assert less.forest_.n_splits < model.forest_.n_splits
+    with pytest.raises(ParameterError, match="fitted to columns of the same names and levels"):
+        BudgetPrune(model.estimator_).fit(frame[frame.columns[::-1]], y)
+    with pytest.raises(ParameterError, match="fitted to columns of the same names and levels"):
+        BudgetPrune(model.estimator_).fit(frame[["age", "iron"]], y)
+    elsewhere = model.estimator_.fit(frame[["age", "iron"]], y)
+    assert BudgetPrune(elsewhere).fit(frame[["age", "iron"]], y).n_features_in_ == 2
+
+
+def test_seeds_and_costs_are_given_to_forests_without(numbers) -> None:
+    """Two fits with one seed would differ."""
+    X, y = numbers
+    first, second = (
+        BudgetPrune(RandomForestClassifier(5), random_state=7).fit(X, y).predict_proba(X)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+    grown = BudgetPrune(BudgetedForestClassifier(max_trees=2), costs=[1, 2, 3, 4, 5, 6]).fit(X, y)
+    assert grown.estimator_.costs == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_frozen_forest_stays_in_grid_searches(numbers) -> None:
+    """Clones of fitted forests are unfitted, so a grid search would prune others."""
+    X, y = numbers
+    forest = small_forest().fit(X, y)
+    search = GridSearchCV(BudgetPrune(FrozenEstimator(forest)), {"tradeoff": [0.001, 0.05]}, cv=2)
+    search.fit(X, y)
+    assert search.best_estimator_.estimator_ is forest
+
+
+def test_a_fitted_forest_may_know_more_classes(numbers) -> None:
+    """Labels of a part of the rows must be numbered as the forest does."""
+    X, y = numbers
+    three = np.where(X[:, 0] > 0.8, "a third", y)
+    forest = small_forest().fit(X, three)
+    some = three != "a third"
+    model = BudgetPrune(forest, tradeoff=0.0, errors="validation")
+    model.fit(X[some], three[some], X[some], three[some])
+    assert list(model.classes_) == ["a third", "no", "yes"]
+    assert model.program_.error(np.ones_like(model.kept_)) < 0.2
+    with pytest.raises(DataError, match="y must have labels of the forest's classes 'no', 'yes'"):
+        BudgetPrune(small_forest().fit(X, y)).fit(X, three)
+
+
+def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generator) -> None:
+    """A message must say what to change."""
+    X, y = numbers
+    frame = patients(rng, 60)
+    for model, message in [
+        (BudgetPrune(tradeoff=-1), "tradeoff must be a finite number >= 0, got -1"),
+        (BudgetPrune(budget=np.nan), "budget must be a finite number >= 0, got nan"),
+        (BudgetPrune(errors="all"), "errors must be one of 'in_bag', 'out_of_bag', 'validation'"),
+        (BudgetPrune(solver="magic"), "solver must be one of 'flow', 'primal_dual'"),
+        (BudgetPrune(split_cost=-1), "split_cost must be a finite number >= 0, got -1"),
+        (BudgetPrune(LogisticRegression()), "forest must be .*, got LogisticRegression"),
+        (BudgetPrune(costs={"x": 1}), "costs must be of the columns"),
+        (BudgetPrune(costs=[1, 1, 1, 1, 1, -2]), "must be a finite number >= 0, got -2"),
+        (BudgetPrune(small_forest().fit(X[:, :5], y)), "forest must be fitted to the columns of X"),
+        (
+            BudgetPrune(errors="validation"),
+            'X_val and y_val must be given for errors="validation", got None',
+        ),
+        (
+            BudgetPrune(small_forest(bootstrap=False), errors="out_of_bag"),
+            "needs a forest of scikit-learn with bootstrap=True",
+        ),
+        (
+            BudgetPrune(small_forest().fit(X[:100], y[:100]), errors="out_of_bag"),
+            "needs the rows that the forest was fitted on, 100, got 240",
+        ),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            model.fit(X, y)
+    named = small_forest().fit(frame[["age", "iron"]], diagnoses(frame, rng))
+    with pytest.raises(ParameterError, match="got one of 'age', 'iron' for 'iron', 'age'"):
+        BudgetPrune(named).fit(frame[["iron", "age"]], diagnoses(frame, rng))
+    with pytest.raises(
+        ParameterError, match="got a fitted RandomForestClassifier and column 'sex'"
+    ):
+        BudgetPrune(named).fit(frame[["iron", "sex"]], diagnoses(frame, rng))
+    with pytest.raises(DataError, match="class"):
+        BudgetPrune().fit(X, np.ones(len(X)))
+
+
+def test_wrong_paths_are_named(numbers, tmp_path) -> None:
+    """A saved model has no forest to prune."""
+    X, y = numbers
+    model = BudgetPrune(small_forest(), costs=FeatureCosts(default=2.0)).fit(X, y)
+    with pytest.raises(ParameterError, match="either tradeoffs or budgets must be given, got neit"):
+        model.path()
+    with pytest.raises(ParameterError, match="either tradeoffs or budgets must be given, got both"):
+        model.path([0.1], budgets=[1.0])
+    for values in (np.array([0.1, 0.2]), pd.Series([0.1, 0.2], [7, 8])):
+        assert model.path(values)[:1].tradeoffs.tolist() == [0.1]
+        assert model.path(budgets=values).budgets.tolist() == [0.1, 0.2]
+    with pytest.raises(ParameterError, match="tradeoffs must be a list of numbers >= 0, got 0"):
+        model.path(0.1)
+    with pytest.raises(ParameterError, match="budgets must have at least one value, got"):
+        model.path(budgets=[])
+    with pytest.raises(
+        ParameterError, match=r"tradeoffs\[1\] must be a finite number >= 0, got -1"
+    ):
+        model.path([0.1, -1])
+    with pytest.raises(
+        NotFittedError, match="BudgetPrune must be fitted, and not read from a file"
+    ):
+        BudgetPrune().path([0.1])
+    model.save(tmp_path / "model.json")
+    with pytest.raises(
+        NotFittedError, match="BudgetPrune must be fitted, and not read from a file"
+    ):
+        bayescascade.load(tmp_path / "model.json").path([0.1])
+
+
+def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Minutes of work would be lost."""
+    from bayescascade.methods.prunings import flow
+
+    X, y = numbers
+    model = BudgetPrune(small_forest()).fit(X, y)
+    measure, left = flow.measure_distances, [30]
+
+    def interrupted(*arguments):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return measure(*arguments)
+
+    monkeypatch.setattr(flow, "measure_distances", interrupted)
+    path = model.path(np.linspace(0.0, 0.1, 50).tolist())
+    assert path.interrupted
+    assert 0 < len(path) < 50
+    assert path.gaps.max() < 1e-9
+    assert "interrupted" in str(path)
+    left[0] = 1
+    with pytest.raises(KeyboardInterrupt):
+        model.path([0.1])
+    for n_calls in range(1, 12):
+        left[0] = n_calls
+        cut_short = BudgetPrune(model.estimator_, budget=3.0).fit(X, y)
+        assert cut_short.validation_cost_ <= 3.0

@@ -1,0 +1,258 @@
+"""Forests grown for a budget: it is kept, what is chosen is the best, and nothing is by chance."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, train_test_split
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.budget import BudgetedForestClassifier, FeatureCosts, PolynomialImpurity
+from bayescascade.methods.forests import adding as adding_module
+from tests.methods.budget.fits import COSTS, diagnoses, patients
+
+
+def small_forest(**parameters):
+    return BudgetedForestClassifier(**{"max_trees": 5, "random_state": 0, **parameters})
+
+
+def numbers(rng, n_rows=600, n_columns=8):
+    """Return rows of three classes, and rows to validate on."""
+    X = rng.normal(size=(n_rows, n_columns))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int) + (X[:, 2] + 0.5 * rng.normal(size=n_rows) > 0.5)
+    return train_test_split(X, y, test_size=1 / 3, random_state=0)
+
+
+def same_trees(first, second):
+    return first.forest_.to_dict() == second.forest_.to_dict()
+
+
+def test_budget_is_kept(rng):
+    """The user gets as many trees as the budget pays for, and the one more would pass it."""
+    X, X_val, y, _ = numbers(rng)
+    free = small_forest(max_trees=30).fit(X, y, X_val)
+    assert (np.diff(free.cost_path_) >= 0).all()
+    budget = float(free.cost_path_[9] + free.cost_path_[10]) / 2
+    assert free.cost_path_[9] < budget < free.cost_path_[10]
+    model = small_forest(max_trees=30, budget=budget).fit(X, y, X_val)
+    assert model.forest_.n_trees == 10
+    assert model.validation_cost_ == model.cost_path_[-1] <= budget
+    assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X_val).mean())
+    np.testing.assert_array_equal(model.cost_path_, free.cost_path_[:10])
+
+
+def test_costs_are_measured_on_training_rows_without_others(rng):
+    """A budget is kept on the rows there are."""
+    X, _, y, _ = numbers(rng)
+    model = small_forest(budget=5.0).fit(X, y)
+    assert model.acquisition_cost(X).mean() <= 5.0
+
+
+@pytest.mark.parametrize("thresholds", ["exact", "histogram", "random"])
+def test_result_does_not_depend_on_workers(thresholds, rng):
+    """A laptop and a server grow the same forest from one seed; another seed grows another."""
+    X, X_val, y, _ = numbers(rng)
+    settings = {"thresholds": thresholds, "max_features": "sqrt", "max_depth": 4}
+    settings |= {"budget": 6.5, "max_trees": 9}
+    models = [small_forest(**settings, n_jobs=n_jobs).fit(X, y, X_val) for n_jobs in (None, 2, 4)]
+    assert models[0].forest_.n_trees > 1
+    assert all(same_trees(models[0], other) for other in models[1:])
+    other = small_forest(**settings).set_params(random_state=1).fit(X, y, X_val)
+    assert not same_trees(models[0], other)
+
+
+def test_leaves_are_averaged(rng):
+    """Probabilities are means of the leaves' shares; votes would lose what leaves are unsure of."""
+    X, X_val, y, _ = numbers(rng)
+    model = small_forest(alpha=20.0, max_trees=3).fit(X, y)
+    shares = model.forest_.probabilities[model.forest_.apply(X_val.astype(np.float32))]
+    np.testing.assert_allclose(model.predict_proba(X_val), shares.mean(axis=1))
+    votes = np.array([np.bincount(row, minlength=3) / 3 for row in shares.argmax(axis=2)])
+    assert not np.allclose(model.predict_proba(X_val), votes)
+
+
+def test_bootstrap_is_an_option(rng):
+    """Without it every tree sees each row once: with all columns, too, all are the same."""
+    X, _, y, _ = numbers(rng)
+    model = small_forest(bootstrap=False, max_features=None, max_trees=2).fit(X, y)
+    first, second = np.split(model.forest_.counts, model.forest_.tree_starts[1:-1])
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first[0], np.bincount(y))
+    drawn = small_forest(max_trees=2).fit(X, y).forest_
+    assert (drawn.counts[drawn.roots].sum(axis=1) == len(y)).all()
+    assert not np.array_equal(*drawn.counts[drawn.roots])
+
+
+def test_best_alternative_is_chosen(rng):
+    """Of several alpha and exponents, the forest of least validation error within the budget."""
+    X, X_val, y, y_val = numbers(rng)
+    costs = np.linspace(1, 8, X.shape[1])
+    grid = {"alpha": [0.0, 4.0, 30.0], "cost_exponent": (0.0, 1.0), "max_features": [3, None]}
+    settings = {"costs": costs, "budget": 25.0, "max_trees": 10}
+    model = small_forest(**grid, **settings).fit(X, y, X_val, y_val)
+    tried = model.alternatives_
+    assert [one[:3] for one in tried] == list(product([0, 4, 30], [0, 1], [3, 8]))
+    best = min((one for one in tried if one.n_trees), key=lambda one: (one.error, one.cost))
+    assert (model.alpha_, model.cost_exponent_, model.max_features_) == best[:3]
+    assert model.validation_cost_ == best.cost <= 25.0
+    assert best.error == np.mean(model.predict(X_val) != y_val)
+    alone = small_forest(**settings, **dict(zip(grid, best, strict=False)))
+    assert same_trees(model, alone.fit(X, y, X_val))
+    assert len({one.error for one in tried}) > 1
+
+
+def test_automatic_alternatives(rng):
+    """With a budget and labels to choose by, a few trees of each kind; otherwise one."""
+    X, X_val, y, y_val = numbers(rng)
+    costs = np.linspace(1, 8, X.shape[1])
+    automatic = {"alpha": (0, 16), "cost_exponent": (1, 0.5, 0), "max_features": (4, 8)}
+    cases = [
+        ({"budget": 20.0, "costs": costs}, automatic),
+        ({"budget": 20.0, "costs": costs, "alpha": 3.0}, automatic | {"alpha": (3,)}),
+        ({"budget": 7.0}, automatic | {"cost_exponent": (1,)}),
+        ({"budget": 20.0, "costs": costs, "impurity": "powers"}, automatic | {"alpha": (0,)}),
+        ({"costs": costs}, {name: values[:1] for name, values in automatic.items()}),
+    ]
+    for parameters, expected in cases:
+        model = small_forest(max_trees=2, **parameters).fit(X, y, X_val, y_val)
+        assert [one[:3] for one in model.alternatives_] == list(product(*expected.values()))
+    model = small_forest(max_trees=2, budget=20.0, costs=costs).fit(X, y, X_val)
+    assert [one[:3] for one in model.alternatives_] == [(0, 1, 4)]
+
+
+def test_columns_drawn(rng):
+    """A share is of the columns, rounded down, and at least one."""
+    X, _, y, _ = numbers(rng)
+    for asked, drawn in ((0.5, 4), (0.01, 1), (1.0, 8), (1, 1), (99, 8), ("sqrt", 2), (None, 8)):
+        model = small_forest(max_features=asked, max_trees=1, max_depth=1).fit(X, y)
+        assert model.max_features_ == drawn
+
+
+def test_choosing_needs_labels(rng):
+    """Without them the first of several values would be taken for the best."""
+    X, X_val, y, _ = numbers(rng)
+    with pytest.raises(ParameterError, match="y_val must be given for several alpha"):
+        small_forest(alpha=[0.0, 1.0]).fit(X, y, X_val)
+
+
+def test_infeasible_budget_names_the_least(rng):
+    """The message tells a budget that works."""
+    X, X_val, y, y_val = numbers(rng)
+    model = small_forest(budget=0.5, alpha=[0.0, 10.0])
+    with pytest.raises(ParameterError, match=r"budget must be >= \d.*, got 0.5") as caught:
+        model.fit(X, y, X_val, y_val)
+    least = float(str(caught.value).split()[4].rstrip(","))
+    fitted = model.set_params(budget=least).fit(X, y, X_val, y_val)
+    assert fitted.forest_.n_trees == 1
+    assert fitted.validation_cost_ == pytest.approx(least, rel=1e-4)
+
+
+def test_groups_and_free_features_in_a_frame(rng):
+    """A budget is of what is paid: a group once, free features nothing, levels of one column."""
+    frame = patients(rng, 400, missing=0.1)
+    labels = diagnoses(frame, rng)
+    cheap = small_forest(costs=COSTS, budget=12.0, max_trees=20, max_depth=4).fit(frame, labels)
+    assert cheap.acquisition_cost(frame).mean() <= 12.0
+    dear = small_forest(costs=COSTS, max_trees=20, cost_exponent=0.0).fit(frame, labels)
+    assert dear.acquisition_cost(frame).mean() > 25.0
+    assert (dear.predict(frame) == labels).mean() > (cheap.predict(frame) == labels).mean()
+    used = dear.features_used(frame)
+    assert used["age"].mean() > 0.9
+    assert "blood" in dear.items_.names
+
+
+def test_costly_features_are_avoided(rng):
+    """Of two features that tell the same, trees read the cheap one."""
+    X, _, y, _ = numbers(rng)
+    doubled = np.column_stack([X, X])
+    costs = np.repeat([10.0, 1.0], X.shape[1])
+    model = small_forest(costs=costs, max_features=None).fit(doubled, y)
+    assert model.forest_.feature[model.forest_.is_split].min() >= X.shape[1]
+    assert model.validation_cost_ <= X.shape[1]
+
+
+def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
+    """Ctrl-C leaves a usable forest, and says so; before the first tree it ends the program."""
+    X, X_val, y, y_val = numbers(rng)
+    whole = small_forest().fit(X, y)
+    assert not whole.is_interrupted_
+    grow = adding_module.TreeGrower.grow
+    calls = []
+
+    def interrupted(self, *arguments):
+        calls.append(1)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return grow(self, *arguments)
+
+    monkeypatch.setattr(adding_module.TreeGrower, "grow", interrupted)
+    last = 3
+    model = small_forest().fit(X, y)
+    assert model.is_interrupted_
+    assert model.forest_.n_trees == 2
+    np.testing.assert_array_equal(model.cost_path_, whole.cost_path_[:2])
+    calls.clear()
+    last = 7  # within the second alternative
+    model = small_forest(alpha=[0.0, 50.0]).fit(X, y, X_val, y_val)
+    assert model.is_interrupted_
+    assert [one.n_trees for one in model.alternatives_] == [5, 1]
+    calls.clear()
+    last = 1
+    with pytest.raises(KeyboardInterrupt):
+        small_forest().fit(X, y)
+
+
+def test_grid_search_and_clone(rng):
+    """Costs are a parameter of the constructor, so that scikit-learn's tools need no routing."""
+    X, _, y, _ = numbers(rng, 300)
+    model = small_forest(
+        costs=FeatureCosts({0: 2.0}),
+        impurity=PolynomialImpurity([1, 1, 2], [[1, 1, 0], [1, 0, 1], [0, 1, 1]]),
+    )
+    search = GridSearchCV(model, {"max_depth": [1, 6], "order": [2, 3]}, cv=2).fit(X, y)
+    assert search.best_params_["max_depth"] == 6
+    assert same_trees(clone(model).fit(X, y), model.fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"budget": -1.0}, "budget must be a finite number >= 0, got -1.0"),
+        ({"alpha": []}, r"alpha must be one value or several, got \[\]"),
+        ({"alpha": "2"}, "alpha must be a finite number >= 0, got '2'"),
+        ({"alpha": [0.0, -3.0]}, r"alpha\[1\] must be a finite number >= 0, got -3.0"),
+        ({"cost_exponent": -1.0}, "cost_exponent must be a finite number >= 0, got -1.0"),
+        ({"max_trees": 0}, "max_trees must be an integer >= 1, got 0"),
+        ({"thresholds": "all"}, "thresholds must be one of 'exact', 'histogram', 'random', got"),
+        ({"reuse_is_free": 1}, "reuse_is_free must be True or False, got 1"),
+        ({"bootstrap": None}, "bootstrap must be True or False, got None"),
+        (
+            {"max_features": 1.5},
+            r"max_features must be an integer >= 1, a share in \(0, 1\], .* 1.5",
+        ),
+        ({"max_features": [True]}, r"max_features\[0\] must be .*, got True"),
+        ({"max_features": []}, r"max_features must be one value or several, got \[\]"),
+        ({"max_depth": 0}, "max_depth must be an integer >= 1, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be an integer other than 0 or None, got 0"),
+        ({"random_state": -1}, "random_state must be an integer >= 0, got -1"),
+        ({"impurity": "entropy"}, "impurity must be one of 'threshold_pairs', 'powers', got"),
+        ({"costs": {"9": 1.0}}, "costs must be of the columns 0, 1, 2.*, got '9'"),
+        ({"costs": {0: -1.0}}, r"costs\[0\] must be a finite number >= 0, got -1.0"),
+        (
+            {"impurity": PolynomialImpurity([1.0], [[150, 150, 0]])},
+            "impurity must be finite for 400 rows of each class, got inf",
+        ),
+    ],
+)
+def test_bad_parameters(parameters, message, rng):
+    """At once, by name."""
+    X, _, y, _ = numbers(rng)
+    with pytest.raises(ParameterError, match=message):
+        small_forest(**parameters).fit(X, y)
+
+
+def test_one_class_is_refused(rng):
+    """There is nothing to tell apart."""
+    with pytest.raises(DataError, match="class"):
+        small_forest().fit(rng.normal(size=(5, 2)), np.zeros(5))

@@ -1,0 +1,217 @@
+"""Columns become a matrix: nothing is guessed, every part knows its column."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.data.matrix import Encoding
+from tests.methods.budget.fits import patients
+
+
+def mixed():
+    return pd.DataFrame(
+        {
+            "age": [20, 30, None, 41.5],
+            "sex": ["male", "female", "male", None],
+            "ward": ["west", "east", None, "north"],
+            "pain": pd.Categorical(["b", "c", "a", None], ["c", "b", "a"], ordered=True),
+            "smokes": [True, False, True, False],
+        }
+    )
+
+
+NAN = np.nan
+MATRIX = np.array(
+    [
+        # age, sex, ward is east, north, west, pain, smokes
+        [20, 1, 0, 0, 1, 1, 1],
+        [30, 0, 1, 0, 0, 0, 0],
+        [NAN, 1, NAN, NAN, NAN, 2, 1],
+        [41.5, NAN, 0, 1, 0, NAN, 0],
+    ],
+    np.float32,
+)
+
+
+def test_each_kind_of_column():
+    """Trees must see numbers, levels and ranks as what they are."""
+    encoding = Encoding.learn(mixed())
+    matrix = encoding.transform(mixed(), "Model")
+    np.testing.assert_array_equal(matrix, MATRIX, strict=True)
+    assert matrix.flags.c_contiguous
+    assert encoding.source.tolist() == [0, 1, 2, 2, 2, 3, 4]
+    assert encoding.columns == ("age", "sex", "ward", "pain", "smokes")
+    assert encoding.is_named
+    assert not encoding.is_numeric
+
+
+def test_frames_are_matched_by_name():
+    """Columns in another order would be taken for each other."""
+    encoding = Encoding.learn(mixed())
+    shuffled = mixed()[["ward", "smokes", "pain", "age", "sex"]].assign(other=0)
+    np.testing.assert_array_equal(encoding.transform(shuffled, "Model"), MATRIX)
+    with pytest.raises(DataError, match='column "ward" is missing; columns: age, sex'):
+        encoding.transform(mixed().drop(columns="ward"), "Model")
+
+
+def test_a_mapping_is_a_row():
+    """One patient is a dict."""
+    encoding = Encoding.learn(mixed())
+    row = {"sex": "female", "ward": "east", "pain": "a", "age": 7, "smokes": False}
+    np.testing.assert_array_equal(
+        encoding.transform(row, "Model"), np.float32([[7, 0, 1, 0, 0, 2, 0]])
+    )
+
+
+def test_cells_alone_are_read_as_in_rows(rng):
+    """A value that is asked for must send the row where the value in a table would."""
+    frame = patients(rng, 30, missing=0.2)
+    encoding = Encoding.learn(frame)
+    matrix = encoding.transform(frame, "Model")
+    for i in range(len(frame)):
+        cells = [encoding.read_cell(j, frame.iloc[i, j]) for j in range(frame.shape[1])]
+        np.testing.assert_array_equal(np.concatenate(cells), matrix[i])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (0, "old", "column \"age\" must have a finite number, got 'old'"),
+        (0, float("inf"), 'column "age" must have a finite number, got inf'),
+        (0, [1, 2], r'column "age" must have a single value, got \[1, 2\]'),
+        (2, "south", 'column "ward" has the unknown level "south"; known levels: east'),
+        (2, ["east"], r"column \"ward\" must have a single value, got \['east'\]"),
+    ],
+)
+def test_cells_that_cannot_be_read(column, value, message):
+    """What a person typed is quoted back, with the column."""
+    with pytest.raises(DataError, match=message):
+        Encoding.learn(mixed()).read_cell(column, value)
+
+
+def test_text_that_was_typed_is_parsed():
+    """Numbers come as text from prompts and files."""
+    encoding = Encoding.learn(mixed())
+    assert encoding.read_cell(0, "41.5") == np.float32(41.5)
+    assert encoding.read_cell(0, 1e300) == np.finfo(np.float32).max
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
+def test_arrays_of_numbers(dtype):
+    """Of any type and memory order: kernels read float32 row by row."""
+    X = np.array([[0, 1, 0], [1, 0, 1]], dtype)
+    encoding = Encoding.learn(X)
+    assert encoding.columns == (0, 1, 2)
+    assert not encoding.is_named
+    matrix = encoding.transform(np.asfortranarray(X), "Model")
+    np.testing.assert_array_equal(matrix, X.astype(np.float32), strict=True)
+    assert matrix.flags.c_contiguous
+
+
+def test_arrays_of_objects_and_lists():
+    """Numbers beside text must not become text."""
+    rows = [[1, "b"], [2.5, "a"]]
+    encoding = Encoding.learn(rows)
+    assert encoding.names == ["x0", "x1"]
+    for X in (rows, np.array(rows, dtype=object), pd.DataFrame(rows)):
+        np.testing.assert_array_equal(
+            encoding.transform(X, "Model"), np.float32([[1, 1], [2.5, 0]])
+        )
+
+
+def test_frames_without_names_are_matched_by_position():
+    """Numbers are no names, as in scikit-learn."""
+    encoding = Encoding.learn(pd.DataFrame([[1.0, 2.0]], columns=[7, 8]))
+    assert encoding.columns == (0, 1)
+    np.testing.assert_array_equal(encoding.transform([[3.0, 4.0]], "M"), np.float32([[3, 4]]))
+    with pytest.raises(DataError, match="names of columns must be all text or none, got 0"):
+        Encoding.learn(pd.DataFrame([[1, 2]], columns=["a", 0]))
+
+
+def test_categories_are_levels_even_if_unused():
+    """Cross-validation must not fail for a level that is in one fold only."""
+    cells = pd.Series(pd.Categorical(["a", "b"], ["a", "b", "c"])).to_frame("x")
+    encoding = Encoding.learn(cells)
+    np.testing.assert_array_equal(
+        encoding.transform(pd.DataFrame({"x": ["c"]}), "Model"), np.float32([[0, 0, 1]])
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ward": ["south"] * 4}, 'column "ward" has the unknown level "south" in row 1; .*Categ'),
+        ({"age": [1, 2, np.inf, 3]}, 'column "age" must hold finite numbers, got inf in row 3'),
+        ({"age": [1, "x", 2, 3]}, "column \"age\" must hold numbers, got 'x' in row 2"),
+    ],
+)
+def test_cells_outside_their_column_are_named(change, message):
+    """The cell is to be found in a table of thousands."""
+    with pytest.raises(DataError, match=message):
+        Encoding.learn(mixed()).transform(mixed().assign(**change), "Model")
+
+
+def test_columns_that_are_none():
+    """Dates, identifiers and twins would be learned as noise."""
+    with pytest.raises(DataError, match='column "day" holds dates'):
+        Encoding.learn(pd.DataFrame({"day": pd.to_datetime(["2026-01-01"])}))
+    with pytest.raises(DataError, match='nominal column "id" must have 1 to 64 levels, got 65'):
+        Encoding.learn(pd.DataFrame({"id": [f"p{i}" for i in range(65)]}))
+    with pytest.raises(DataError, match="column names must be different"):
+        Encoding.learn(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    assert Encoding.learn(pd.DataFrame({"a": [None, None]})).is_numeric
+
+
+def test_arrays_that_are_none():
+    """In the words that scikit-learn's users know."""
+    encoding = Encoding.learn(np.ones((2, 3)))
+    with pytest.raises(DataError, match="X has 2 features, but Model is expecting 3 features"):
+        encoding.transform(np.ones((2, 2)), "Model")
+    with pytest.raises(DataError, match="X has 2 features, but Model is expecting 3 features"):
+        encoding.transform(pd.DataFrame(np.ones((2, 2))), "Model")
+    with pytest.raises(ValueError, match="infinity or a value too large"):
+        encoding.transform(np.full((1, 3), 1e300), "Model")
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        Encoding.learn(csr_array(np.ones((2, 2))))
+
+
+def test_a_record_comes_back_the_same(rng):
+    """A loaded model must read cells as the saved one did."""
+    for X in (patients(rng, missing=0.1), np.ones((2, 3))):
+        encoding = Encoding.learn(X)
+        read = Encoding.from_dict(json.loads(json.dumps(encoding.to_dict(), allow_nan=False)))
+        assert (read.columns, read.levels) == (encoding.columns, encoding.levels)
+
+
+LEVELS = {"name": "b", "kind": "nominal", "levels": ["x", "y"], "edges": [],
+          "has_missing_level": False}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"columns": [], "levels": []},
+        {"columns": "ab", "levels": [None, None]},
+        {"columns": ["a", "b"], "levels": [None]},
+        {"columns": ["a", "a"], "levels": [None, None]},
+        {"columns": ["a", 1], "levels": [None, None]},
+        {"columns": [1, 0], "levels": [None, None]},
+        {"columns": [0, True], "levels": [None, None]},
+        {"columns": ["a", ["b"]], "levels": [None, None]},
+        {"columns": ["a", "c"], "levels": [None, LEVELS]},
+        {"columns": ["a", "b"], "levels": [None, {**LEVELS, "kind": "continuous"}]},
+        {"columns": ["a", "b"], "levels": [None, {**LEVELS, "levels": ["x", "x"]}]},
+        {"columns": ["a", "b"], "levels": [None, 3]},
+    ],
+)
+def test_forged_records_are_refused(record):
+    """Kernels read as many columns as the record says."""
+    with pytest.raises(ModelFileError):
+        Encoding.from_dict(record)
+    if record:
+        Encoding.from_dict({"columns": ["a", "b"], "levels": [None, LEVELS]})

@@ -1,0 +1,122 @@
+"""Prunings within budgets, against all prunings that there are."""
+
+import numpy as np
+import pytest
+
+from bayescascade.methods.prunings import frontier
+from bayescascade.methods.prunings.frontier import Frontier
+from bayescascade.methods.prunings.program import PruningProgram
+from tests.methods.budget import reference_pruning
+from tests.methods.budget.forests import random_problem
+
+
+def problems(
+    rng: np.random.Generator, n_problems: int = 10
+) -> list[tuple[PruningProgram, np.ndarray, np.ndarray]]:
+    """Return programs, the features of their splits, and all their prunings."""
+    made = []
+    for number in range(n_problems):
+        problem = random_problem(rng, n_trees=3, depth=3, n_rows=4)
+        program = PruningProgram.of(
+            problem.forest, problem.items, problem.rows, split_cost=0.05 * (number % 2)
+        )
+        leaves = reference_pruning.all_prunings(problem.roots)
+        kept = [reference_pruning.kept_splits(problem.roots, each) for each in leaves]
+        made.append((program, problem.forest.feature[program.node], np.array(kept, np.bool_)))
+    return made
+
+
+def test_budgets_are_kept_and_bounds_hold(rng: np.random.Generator) -> None:
+    """A pruning beyond its budget, or a bound that some pruning beats, would be returned."""
+    n_best = 0
+    for program, feature, prunings in problems(rng):
+        costs = np.array([program.cost(kept) for kept in prunings])
+        errors = np.array([program.error(kept) for kept in prunings])
+        search = Frontier(program, feature)
+        for budget in np.quantile(costs, [0, 0.2, 0.5, 0.8, 1.0]):
+            found = search.within(float(budget))
+            assert program.is_closed(found.kept)
+            assert program.cost(found.kept) <= budget * (1 + 1e-8)
+            assert found.lower_bound <= (errors + found.tradeoff * costs).min() + 1e-12
+            # the corner within the budget is never better
+            at_tradeoff = errors + found.tradeoff * costs
+            corners = at_tradeoff <= at_tradeoff.min() + 1e-12
+            assert np.any(costs[corners] <= budget * (1 + 1e-8))
+            within = corners & (costs <= budget * (1 + 1e-8))
+            assert program.error(found.kept) <= errors[within].min() + 1e-12
+            best = errors[costs <= budget * (1 + 1e-8)].min()
+            n_best += program.error(found.kept) <= best + 1e-12
+    assert n_best > 25  # of 50; it is a heuristic
+
+
+def test_memory_of_corners_changes_nothing(rng: np.random.Generator) -> None:
+    """A path of budgets would depend on their order."""
+    for program, feature, prunings in problems(rng, 4):
+        most = max(program.cost(kept) for kept in prunings)
+        search = Frontier(program, feature)
+        for share in (0.9, 0.3, 0.6, 0.1):
+            alone = Frontier(program, feature).within(share * most)
+            found = search.within(share * most)
+            assert program.cost(found.kept) == pytest.approx(program.cost(alone.kept))
+            assert program.error(found.kept) == pytest.approx(program.error(alone.kept))
+
+
+def test_filling_is_judged_by_the_error_given(rng: np.random.Generator) -> None:
+    """Labels of validation rows would be asked for and not used."""
+    program, feature, _ = problems(rng, 1)[0]
+    judged: list[np.ndarray] = []
+
+    def error_of(kept: np.ndarray) -> float:
+        judged.append(kept)
+        return float(len(judged))
+
+    full = program.cost(np.ones(program.n_splits, np.bool_))
+    found = Frontier(program, feature, error_of).within(0.6 * full)
+    assert len(judged) > 1
+    np.testing.assert_array_equal(found.kept, judged[0])
+
+
+def test_the_program_between_two_prunings_is_the_difference(rng: np.random.Generator) -> None:
+    """Costs already paid must not be paid twice, and none that is new be free."""
+    for program, _, prunings in problems(rng, 5):
+        for _ in range(20):
+            lower, middle, upper = prunings[rng.integers(len(prunings), size=3)]
+            lower, upper = lower & middle, upper | middle
+            inner, splits = program.between(lower, upper)
+            assert inner.is_closed(middle[splits])
+            kept = middle[splits]
+            assert inner.error(kept) == pytest.approx(program.error(middle))
+            expected = program.cost(middle) - program.cost(lower)
+            assert inner.cost(kept) == pytest.approx(expected, abs=1e-12)
+
+
+def test_ctrl_c_leaves_what_is_within_the_budget(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing beyond the budget may be returned, however early Ctrl-C comes."""
+    program, feature, _ = problems(rng, 1)[0]
+    budget = 0.6 * program.cost(np.ones(program.n_splits, np.bool_))
+    solve, remove = frontier.FlowSolver.solve, frontier.remove_features
+    for n_calls in range(1, 12):
+        left = [n_calls]
+
+        def interrupted_solve(solver, tradeoff, left=left):
+            left[0] -= 1
+            found = solve(solver, tradeoff)
+            if left[0]:
+                return found
+            nothing = np.zeros_like(found.kept)
+            return type(found).of(solver.program, nothing, tradeoff, -1.0, True)
+
+        def interrupted_remove(*arguments, left=left):
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return remove(*arguments)
+
+        monkeypatch.setattr(frontier.FlowSolver, "solve", interrupted_solve)
+        monkeypatch.setattr(frontier, "remove_features", interrupted_remove)
+        found = Frontier(program, feature).within(budget)
+        assert found.interrupted == (left[0] <= 0)
+        assert program.is_closed(found.kept)
+        assert program.cost(found.kept) <= budget

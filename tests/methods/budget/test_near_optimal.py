@@ -1,0 +1,207 @@
+"""What prunings that are nearly as good as the best one pay for."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import samplers
+from bayescascade.base.errors import ParameterError
+from bayescascade.costs.items import FeatureCosts
+from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.budget_prune import BudgetPrune
+from bayescascade.methods.prunings.near_optimal import near_optimal
+from bayescascade.methods.prunings.posterior import PruningPosterior
+from bayescascade.methods.prunings.program import PruningProgram
+from tests.methods.budget.pruning_problems import DEEP, THREE, PruningProblem
+
+N_STEPS = 20_000
+
+WIDE = PruningProblem(
+    "wide", ((-1, 0, 1, 1, 0, 4, 5),) * 12, n_uses=60, tradeoff=0.05, base_error=9.0
+)
+
+
+def with_items(problem):
+    """Return the program whose use u is of item u % 3, and the items' costs, twice their shares."""
+    items = FeatureCosts(default=2.0).resolve(["age", "blood", "scan"])
+    use_item = np.arange(problem.n_uses, dtype=np.int32) % 3
+    return dataclasses.replace(problem.program, use_item=use_item), items
+
+
+def exact(problem, tolerance, temperature):
+    """Return, by listing them, what near-optimal prunings need and which shares of rows pay."""
+    objectives = np.array([problem.objective(kept) for kept in problem.sets])
+    is_near = objectives <= (1 + tolerance) * objectives.min()
+    weights = is_near * np.exp(-(objectives - objectives.min()) / temperature)
+    weights /= weights.sum()
+    shares = np.zeros((len(problem.sets), 3))
+    for use, (price, splits) in enumerate(
+        zip(problem.record["price"], problem.record["asking"], strict=True)
+    ):
+        for row, kept in enumerate(problem.sets):
+            shares[row, use % 3] += price / 2.0 * bool(kept & set(splits))
+    return weights @ (shares > 0), weights @ shares, int(is_near.sum())
+
+
+def best_of(problem):
+    objectives = [problem.objective(kept) for kept in problem.sets]
+    return problem.prunings[int(np.argmin(objectives))].kept
+
+
+@pytest.mark.parametrize(
+    ("problem", "tolerance", "temperature"), [(DEEP, 0.3, math.inf), (THREE, 1.0, 0.2)]
+)
+def test_shares_are_those_of_all_near_optimal_prunings(problem, tolerance, temperature, rng):
+    """On problems this small they can all be listed."""
+    program, items = with_items(problem)
+    result = near_optimal(
+        program, items, best_of(problem), problem.tradeoff, tolerance=tolerance,
+        temperature=temperature, n_steps=N_STEPS, n_draws=500, random_state=rng,
+    )  # fmt: skip
+    needed, shares, n_near = exact(problem, tolerance, temperature)
+    error = 5 * 0.5 / math.sqrt(1000)  # 2,000 draws that are hardly correlated: 5 standard errors
+    np.testing.assert_allclose(result.needed, needed, atol=error)
+    np.testing.assert_allclose(result.shares, shares, atol=0.2 * error)
+    of_all, _, n_all = exact(problem, 1e9, 0.3)
+    assert np.abs(of_all - needed).max() > error  # the test can fail
+    drawn = {state for chain in result.run.draws for state in chain}
+    assert len(drawn) == n_near < n_all
+    assert all(diagnostic.is_fine for diagnostic in result.diagnostics.values())
+    assert result.optimum == pytest.approx(min(map(problem.objective, problem.sets)))
+    assert result.best_shares.tolist() == pytest.approx(exact(problem, 1e-9, 0.2)[1].tolist())
+
+
+def test_no_draw_is_beyond_the_tolerance_or_better_than_the_best(rng):
+    """Chains of millions of steps add up what they change: it must not carry them over."""
+    items = FeatureCosts().resolve(["all"])
+    best = annealed_best(WIDE)
+    result = near_optimal(
+        WIDE.program, items, best, WIDE.tradeoff, tolerance=0.1, n_steps=N_STEPS, random_state=rng
+    )
+    excess = result.run.traces["objective"] / result.optimum - 1
+    assert excess.min() >= -1e-9
+    assert excess.max() <= 0.1 + 1e-9
+    assert 0.02 < np.median(excess) < 0.07  # about half of what they may
+
+
+def annealed_best(problem):
+    """Return the best pruning that cooling down finds."""
+    schedule = samplers.GeometricSchedule(100.0, 0.1)
+    posterior = problem.posterior(temperature=1e-3)
+    run = samplers.anneal(posterior, n_steps=200_000, n_chains=1, schedule=schedule, seed=0)
+    return run.best_state.kept
+
+
+@pytest.fixture(scope="module")
+def pruned():
+    """Return a pruned forest of six columns, of which labels need two."""
+    X = np.random.default_rng(1).standard_normal((300, 6))
+    y = X[:, 0] + X[:, 1] > 0
+    forest = RandomForestClassifier(5, max_depth=4, max_features=None, random_state=0)
+    return BudgetPrune(forest, tradeoff=0.01).fit(X[:200], y[:200], X[200:])
+
+
+def test_annealing_never_beats_the_certified_optimum(pruned):
+    """Two programs that share no line of code: one would be wrong."""
+    schedule = samplers.GeometricSchedule(300.0, 0.1)
+    posterior = PruningPosterior(pruned.program_, 0.01, 1e-4)
+    run = samplers.anneal(posterior, n_steps=60_000, n_chains=3, schedule=schedule, seed=0)
+    objectives = [posterior.describe(state)["objective"] for state in run.final_states]
+    assert min(objectives) >= pruned.lower_bound_ - 1e-12
+    assert posterior.describe(run.best_state)["objective"] == pytest.approx(pruned.objective_)
+    start = posterior.initial_state(np.random.default_rng(0))
+    assert posterior.describe(start)["objective"] > 1.1 * pruned.objective_  # it had to be found
+
+
+def test_a_fitted_pruning_tells_what_it_needs(pruned):
+    """The columns that labels depend on, and hardly any other."""
+    result = pruned.near_optimal(0.02, n_draws=100, random_state=0)
+    assert result.names == ("x0", "x1", "x2", "x3", "x4", "x5")
+    assert result.needed[:2].tolist() == [1.0, 1.0]
+    assert result.shares[2:].max() < 0.3 < 0.9 < result.shares[:2].min()
+    assert result.optimum == pytest.approx(pruned.objective_)
+    np.testing.assert_allclose(result.best_shares, pruned.item_shares_)
+    assert (result.run.traces["objective"] >= pruned.lower_bound_ - 1e-12).all()
+
+
+def test_one_seed_is_one_result():
+    """Whatever the number of jobs."""
+    program, items = with_items(THREE)
+    settings = {"tolerance": 0.3, "n_steps": 2000, "n_draws": 20, "random_state": 5}
+    first = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
+    again = near_optimal(program, items, best_of(THREE), THREE.tradeoff, n_jobs=2, **settings)
+    assert first.run == again.run
+    np.testing.assert_array_equal(first.shares, again.shares)
+
+
+def test_prints_as_a_table(rng):
+    """What a user reads."""
+    program, items = with_items(THREE)
+    result = near_optimal(
+        program, items, best_of(THREE), THREE.tradeoff, tolerance=0.3, n_steps=5000,
+        random_state=rng,
+    )  # fmt: skip
+    result = dataclasses.replace(
+        result,
+        needed=np.array([0.25, 1.0, 0.0]),
+        shares=np.array([0.1, 0.5, 0.0]),
+        best_shares=np.array([0.0, 0.75, 0.0]),
+    )
+    lines = str(result).splitlines()
+    assert lines[0] == "near-optimal prunings: at most 30 % above the best objective"
+    assert lines[1].startswith("best objective 0.5   temperature ")
+    assert "   2,000 draws of 4 chains" in lines[1]
+    assert lines[-4:] == [
+        "paid for   needed     rows   at best",
+        "blood           1   50.0 %    75.0 %",
+        "age          0.25   10.0 %     0.0 %",
+        "never paid for: scan",
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+def test_chains_that_are_apart_say_what_that_means():
+    """Longer chains might never help, and what the table says would be taken for known."""
+    program, items = with_items(THREE)
+    result = near_optimal(
+        program, items, best_of(THREE), THREE.tradeoff, tolerance=0.3, n_steps=5000, random_state=0
+    )
+    assert "far apart" not in str(result)
+    traces = result.run.traces["cost"].copy()
+    traces[0] += 10.0
+    run = dataclasses.replace(result.run, traces=result.run.traces | {"cost": traces})
+    text = str(dataclasses.replace(result, run=run))
+    assert "there may be groups of prunings" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tolerance": 0.0}, "tolerance must be a finite number > 0, got 0.0"),
+        ({"temperature": -1.0}, "temperature must be a finite number > 0, got -1.0"),
+        ({"n_steps": 0}, "n_steps must be an integer >= 1, got 0"),
+        ({"n_chains": 0}, "n_chains must be an integer >= 1, got 0"),
+        ({"random_state": "x"}, "random_state must be an integer >= 0, got 'x'"),
+    ],
+)
+def test_impossible_parameters_are_refused(settings, message):
+    """At once, by name."""
+    program, items = with_items(THREE)
+    with pytest.raises(ParameterError, match=message):
+        near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
+
+
+def test_an_objective_of_zero_is_refused():
+    """Nothing is one percent worse than nothing."""
+    forest = Forest.from_preorder(
+        np.array([0, -1, -1], np.int32), np.array([0.5, 0.0, 0.0]), np.zeros(3, bool),
+        np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]),
+    )  # fmt: skip
+    items = FeatureCosts(default=0.0).resolve([0])
+    program = PruningProgram.of(forest, items, np.array([[0.0], [1.0]], np.float32))
+    with pytest.raises(ParameterError, match="the best objective must be > 0 for a tolerance"):
+        near_optimal(program, items, np.array([True]), 0.1)

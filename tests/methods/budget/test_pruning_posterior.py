@@ -1,0 +1,184 @@
+"""The posterior of prunings: its density, its moves one by one, and what it says of a state."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.methods.prunings.budget_prune import BudgetPrune
+from bayescascade.methods.prunings.kept_splits import KeptSplits
+from bayescascade.methods.prunings.kernels.cutting import MOVES
+from bayescascade.methods.prunings.posterior import PruningPosterior
+from tests.methods.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
+from tests.statistical.proposals import draws_as_listed
+
+
+@each(*PROBLEMS)
+def test_density_is_the_objective_over_the_temperature(problem):
+    """What is sampled must be what was optimized."""
+    posterior = problem.posterior(temperature=0.07)
+    for kept, pruning in zip(problem.sets, problem.prunings, strict=True):
+        expected = -problem.objective(kept) / 0.07
+        assert posterior.log_density(pruning) == pytest.approx(expected, rel=1e-12)
+        assert posterior.log_prior(pruning) == 0.0
+
+
+def test_a_split_below_a_cut_has_no_density():
+    """No forest has such a split."""
+    posterior = PAIR.posterior()
+    hanging = KeptSplits(np.array([False, True, False, False, False, False]))
+    assert posterior.log_density(hanging) == -math.inf
+    assert posterior.log_prior(hanging) == -math.inf
+
+
+@each(*PROBLEMS)
+def test_moves_reach_every_pruning(problem):
+    """A pruning that no move leads to would never be drawn."""
+    posterior = problem.posterior()
+    start = posterior.initial_state(np.random.default_rng(0))
+    cuts = {name: posterior.moves()[name] for name in ("cut", "uncut")}
+    for moves in (posterior.moves(), cuts):
+        assert set(samplers.enumerate_states(posterior, start, moves)) == set(problem.prunings)
+
+
+@each(PAIR, DEEP, THREE)
+@pytest.mark.parametrize("name", MOVES)
+def test_listed_proposals_are_those_drawn(problem, name, rng):
+    """The exact tests see the listing, chains see the draws."""
+    move = problem.posterior().moves()[name]
+    for state in [problem.prunings[int(i)] for i in rng.choice(len(problem.prunings), size=4)]:
+        assert draws_as_listed(move, state, rng)
+
+
+@each(DEEP, THREE)
+def test_sliding_exchanges_two_splits(problem):
+    """It is the one move that keeps as many splits as there are."""
+    move = problem.posterior().moves()["slide"]
+    for state in problem.prunings:
+        for proposal, _ in move.proposals(state):
+            if proposal.log_q_ratio > -math.inf:
+                assert proposal.state.n_kept == state.n_kept
+                assert np.count_nonzero(proposal.state.kept != state.kept) == 2
+
+
+@each(PAIR, THREE)
+def test_a_long_block_reports_the_density_of_its_states(problem, rng):
+    """Steps add up small changes: what they add up to must stay what it is called."""
+    posterior = problem.posterior()
+    start = posterior.initial_state(rng)
+    state, counts = posterior.advance(rng, start, 20_000, 0.5)
+    assert counts.log_density == posterior.log_density(state)
+    assert counts.best_log_density == posterior.log_density(counts.best_state)
+    best = -min(map(problem.objective, problem.sets)) / problem.temperature
+    assert counts.best_log_density == pytest.approx(best, abs=1e-9)
+
+
+def test_prunings_beyond_the_bound_have_no_density():
+    """Chains below a bound must be told where to start."""
+    objectives = sorted(map(THREE.objective, THREE.sets))
+    posterior = THREE.posterior(temperature=math.inf, max_objective=objectives[7])
+    densities = [posterior.log_density(state) for state in THREE.prunings]
+    assert densities.count(0.0) == 8
+    assert densities.count(-math.inf) == len(THREE.sets) - 8
+    with pytest.raises(ParameterError, match="initial_states must be given"):
+        posterior.initial_state(np.random.default_rng(0))
+
+
+def test_starts_differ():
+    """R-hat compares chains from different places; equal starts would flatter it."""
+    rng = np.random.default_rng(0)
+    starts = [THREE.posterior().initial_state(rng) for _ in range(60)]
+    assert len(set(starts)) > 10
+    assert {0, 6} <= {state.n_kept for state in starts}
+    assert set(starts) <= set(THREE.prunings)
+
+
+def test_descriptions_are_those_of_the_program():
+    """Each becomes a trace, and diagnostics are read off the objective's."""
+    posterior = THREE.posterior()
+    kept = np.array([True, False, True, True, False, False])
+    described = posterior.describe(KeptSplits(kept))
+    assert described["objective"] == pytest.approx(THREE.objective(frozenset({0, 2, 3})))
+    parts = described["error"] + THREE.tradeoff * described["cost"]
+    assert parts == pytest.approx(described["objective"])
+    assert (described["n_splits"], described["n_trees"]) == (3.0, 2.0)
+
+
+def test_states_survive_a_file():
+    """A checkpoint holds them."""
+    posterior = THREE.posterior()
+    for pruning in THREE.prunings:
+        encoded = json.loads(json.dumps(posterior.encode_state(pruning)))
+        assert posterior.decode_state(encoded) == pruning
+
+
+@pytest.mark.parametrize(
+    ("encoded", "message"),
+    [
+        ({}, "cannot be read"),
+        ({"n_splits": 6, "kept": "zz"}, "cannot be read"),
+        ({"n_splits": 6, "kept": "ffff"}, "cannot be read: kept must have 6 bits, got 2 bytes"),
+        ({"n_splits": 5, "kept": "f8"}, "must be of 6 splits, got 5"),
+        ({"n_splits": 6, "kept": "40"}, "keeps a split below a cut"),
+        (None, "cannot be read"),
+    ],
+)
+def test_forged_states_are_refused(encoded, message):
+    """The kernels trust what they are given."""
+    with pytest.raises(ModelFileError, match=message):
+        THREE.posterior().decode_state(encoded)
+
+
+def test_prunings_compare_by_their_splits():
+    """Distinct draws are counted, and runs compared."""
+    one = KeptSplits(np.array([True, False]))
+    assert one == KeptSplits(np.array([True, False]))
+    assert one != KeptSplits(np.array([True, True]))
+    assert one != KeptSplits(np.array([True, False, False]))
+    assert one != "pruning"
+    assert len({one, KeptSplits(np.array([True, False]))}) == 1
+
+
+def test_fingerprints_tell_programs_apart():
+    """A checkpoint of another forest, price or temperature must not be resumed."""
+    program = dataclasses.replace(THREE.program, base_error=0.25)
+    posteriors = [
+        THREE.posterior(),
+        DEEP.posterior(),
+        THREE.posterior(tradeoff=0.4),
+        THREE.posterior(temperature=0.4),
+        THREE.posterior(max_objective=0.4),
+        type(THREE.posterior())(program, THREE.tradeoff, THREE.temperature),
+    ]
+    assert len({posterior.fingerprint() for posterior in posteriors}) == len(posteriors)
+
+
+@pytest.mark.parametrize("tradeoff", [-0.1, math.nan, math.inf, "1", None])
+def test_impossible_tradeoffs_are_refused(tradeoff):
+    """A negative price would reward waste."""
+    with pytest.raises(ParameterError, match="tradeoff must be a finite number >= 0"):
+        THREE.posterior(tradeoff=tradeoff)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, "1", None])
+def test_impossible_temperatures_are_refused(temperature):
+    """A temperature of zero divides by zero."""
+    with pytest.raises(ParameterError, match="temperature must be a finite number > 0"):
+        THREE.posterior(temperature=temperature)
+
+
+@pytest.mark.parametrize("bound", [math.nan, -math.inf, "1", None])
+def test_impossible_bounds_are_refused(bound):
+    """Nothing is below minus infinity."""
+    with pytest.raises(ParameterError, match="max_objective must be a finite number"):
+        THREE.posterior(max_objective=bound)
+
+
+def test_a_model_is_no_program():
+    """The error would come from within compiled code."""
+    with pytest.raises(ParameterError, match=r"a PruningProgram, model.program_, got BudgetPrune"):
+        PruningPosterior(BudgetPrune(), 0.1, 0.1)

@@ -1,0 +1,202 @@
+"""What solves pruning programs, against the best of all prunings."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from bayescascade.methods.prunings.flow import FlowSolver
+from bayescascade.methods.prunings.linear_program import LinearProgramSolver, relax
+from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
+from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.pruning import Pruning, relative_gap
+from tests.methods.budget import reference_pruning
+from tests.methods.budget.forests import forest_of, items_of, random_problem
+
+TRADEOFFS = [0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1e6]
+
+
+class Listed(NamedTuple):
+    """A program and all its prunings, (n_prunings, n_splits) bool, with their errors and costs."""
+
+    program: PruningProgram
+    prunings: np.ndarray
+    errors: np.ndarray
+    costs: np.ndarray
+
+    def best(self, tradeoff: float) -> float:
+        """Return the least objective."""
+        return float((self.errors + tradeoff * self.costs).min())
+
+
+def programs(rng: np.random.Generator, n_programs: int = 12) -> list[Listed]:
+    """Return programs with groups, weights, work and splits that increase the error."""
+    made = []
+    for number in range(n_programs):
+        problem = random_problem(rng, n_trees=3, depth=2 + number % 2, n_rows=5)
+        program = PruningProgram.of(
+            problem.forest,
+            problem.items,
+            problem.rows,
+            problem.weights,
+            split_cost=0.1 * (number % 3),
+            counts=problem.forest.counts if number % 2 else rng.random(problem.forest.counts.shape),
+        )
+        leaves = reference_pruning.all_prunings(problem.roots)
+        kept = [reference_pruning.kept_splits(problem.roots, each) for each in leaves]
+        prunings = np.array(kept, np.bool_)
+        errors = np.array([program.error(each) for each in prunings])
+        made.append(Listed(program, prunings, errors, np.array(list(map(program.cost, prunings)))))
+    return made
+
+
+@pytest.mark.parametrize("solver", [FlowSolver, LinearProgramSolver])
+def test_exact_solvers_find_the_best_pruning(
+    rng: np.random.Generator, solver: Callable[[PruningProgram], FlowSolver]
+) -> None:
+    """What is called optimal would not be."""
+    for listed in programs(rng):
+        program = listed.program
+        for tradeoff in TRADEOFFS:
+            found = solver(program).solve(tradeoff)
+            assert program.is_closed(found.kept)
+            assert found.objective == pytest.approx(program.objective(found.kept, tradeoff))
+            best = listed.best(tradeoff)
+            assert found.objective == pytest.approx(best, abs=1e-9, rel=1e-9)
+            assert found.lower_bound == pytest.approx(best, abs=1e-7, rel=1e-7)
+            assert found.lower_bound <= found.objective
+
+
+def test_the_primal_dual_method_proves_how_good_it_is(rng: np.random.Generator) -> None:
+    """A bound above the optimum is no bound, a gap above the tolerance is no result."""
+    for listed in programs(rng):
+        program = listed.program
+        for tradeoff in TRADEOFFS:
+            found = PrimalDualSolver(program, tolerance=1e-3).solve(tradeoff)
+            assert program.is_closed(found.kept)
+            best = listed.best(tradeoff)
+            assert found.lower_bound <= best + 1e-12
+            assert best <= found.objective + 1e-12
+            assert 0 <= found.gap <= 1e-3
+
+
+def test_a_bound_of_duals_that_pay_too_much_would_be_seen(rng: np.random.Generator) -> None:
+    """The test of bounds must be able to fail: here uses are priced twice, and bounds are none."""
+    broken = 0
+    for listed in programs(rng):
+        program = listed.program
+        dear = replace(program, use_cost=2 * program.use_cost)
+        for tradeoff in TRADEOFFS[1:-1]:
+            bound = PrimalDualSolver(dear).solve(tradeoff).lower_bound
+            broken += bound > listed.best(tradeoff) + 1e-12
+    assert broken > 10
+
+
+def test_solutions_of_the_linear_program_are_whole(rng: np.random.Generator) -> None:
+    """Fractional solutions would be no prunings (theorem 4.3.2 of the thesis)."""
+    for program, *_ in programs(rng):
+        for tradeoff in TRADEOFFS:
+            relaxed = relax(program, tradeoff)
+            for values in relaxed[:-1]:
+                np.testing.assert_allclose(values, np.rint(values), atol=1e-7)
+
+
+def test_warm_starts_end_where_cold_ones_do(rng: np.random.Generator) -> None:
+    """A path would depend on where it began."""
+    for program, *_ in programs(rng):
+        flow, duals = FlowSolver(program), PrimalDualSolver(program)
+        for tradeoff in [0.01, 0.03, 0.02, 0.0, 0.1, 1e-9]:
+            cold = FlowSolver(program).solve(tradeoff)
+            np.testing.assert_array_equal(flow.solve(tradeoff).kept, cold.kept)
+            assert duals.solve(tradeoff).objective == pytest.approx(cold.objective, rel=2e-3)
+
+
+def test_best_prunings_are_nested_and_the_largest(rng: np.random.Generator) -> None:
+    """Larger tradeoffs must keep fewer splits, and a tie must not cut what costs nothing."""
+    for listed in programs(rng):
+        program = listed.program
+        larger = np.ones(program.n_splits, np.bool_)
+        for tradeoff in TRADEOFFS:
+            kept = FlowSolver(program).solve(tradeoff).kept
+            assert not np.any(kept & ~larger)
+            larger = kept
+            best = listed.best(tradeoff)
+            ties = listed.errors + tradeoff * listed.costs <= best * (1 + 1e-13)
+            assert not np.any(listed.prunings[ties] & ~kept)
+
+
+def test_without_a_price_only_what_does_harm_is_cut(rng: np.random.Generator) -> None:
+    """Tradeoff 0 must leave a forest's own errors as they are."""
+    for program, *_ in programs(rng):
+        kept = FlowSolver(program).solve(0.0).kept
+        if np.all(program.error_gain >= 0):
+            assert kept.all()
+        else:
+            assert program.error(kept) <= program.error(np.ones(program.n_splits, np.bool_))
+
+
+@pytest.mark.parametrize("solver", [FlowSolver, LinearProgramSolver, PrimalDualSolver])
+def test_forests_that_are_only_leaves_or_free_are_solved(
+    solver: Callable[[PruningProgram], FlowSolver],
+) -> None:
+    """Constant columns and free features must not divide by zero."""
+    rows = np.zeros((2, 1), np.float32)
+    leaves = PruningProgram.of(forest_of([[3, 1], [2, 2]]), items_of([(0,)], [1.0]), rows)
+    assert solver(leaves).solve(0.1).objective == pytest.approx(3 / 8)
+    free = PruningProgram.of(forest_of([(0, 0.5, [3, 1], [1, 4])]), items_of([()], []), rows)
+    found = solver(free).solve(0.1)
+    assert found.kept.all()
+    assert found.gap == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_gap_is_relative_and_never_negative(rng: np.random.Generator) -> None:
+    """Rounding must not make a proof of less than nothing."""
+    problem = random_problem(rng)
+    program = PruningProgram.of(problem.forest, problem.items, problem.rows)
+    kept = np.zeros(program.n_splits, np.bool_)
+    objective = program.objective(kept, 1.0)
+    assert Pruning.of(program, kept, 1.0, 0.9 * objective).gap == pytest.approx(0.1)
+    assert Pruning.of(program, kept, 1.0, objective + 1e-15).gap == 0.0
+    assert relative_gap(0.0, -1e-12) == 0.0
+    assert relative_gap(0.0, -0.1) == np.inf
+
+
+@pytest.mark.parametrize("solver", [FlowSolver, PrimalDualSolver])
+def test_ctrl_c_leaves_a_pruning_and_its_bound(
+    rng: np.random.Generator,
+    solver: Callable[[PruningProgram], FlowSolver],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An hour's search would be lost, or what it leaves would be no pruning."""
+    for listed in programs(rng, 8):
+        program = listed.program
+        for n_calls in range(4):
+            _interrupt_after(monkeypatch, n_calls)
+            search = solver(program)
+            found = search.solve(0.02)
+            monkeypatch.undo()
+            assert program.is_closed(found.kept)
+            assert found.lower_bound <= listed.best(0.02) + 1e-12
+            assert search.solve(0.03).objective == pytest.approx(listed.best(0.03), rel=2e-3)
+
+
+def _interrupt_after(monkeypatch: pytest.MonkeyPatch, n_calls: int) -> None:
+    """Let Ctrl-C fall into the compiled steps after some calls."""
+    from bayescascade.methods.prunings import flow, primal_dual
+
+    left = [n_calls]
+
+    def interrupted(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
+            result = function(*arguments)
+            left[0] -= 1
+            if left[0] == -1:
+                raise KeyboardInterrupt
+            return result
+
+        return call
+
+    monkeypatch.setattr(flow, "advance_flow", interrupted(flow.advance_flow))
+    monkeypatch.setattr(primal_dual, "prune_trees", interrupted(primal_dual.prune_trees))

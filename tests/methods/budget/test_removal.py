@@ -1,0 +1,63 @@
+"""Removing features from a forest, one after the other."""
+
+import numpy as np
+import pytest
+
+from bayescascade.methods.prunings.removal import remove_features
+from tests.methods.budget.pruning_problems import DEEP, PAIR, THREE, PruningProblem, each
+
+WIDE = PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 4, n_uses=30, seed=5)
+
+
+def features_of(problem):
+    return np.random.default_rng(problem.seed).integers(0, 4, len(problem.parent))
+
+
+def without(problem, kept, features, gone):
+    """Return the kept splits that neither are on a feature nor below one that is."""
+    left = set()
+    for split in sorted(kept):
+        above = problem.parent[split]
+        if features[split] != gone and (above < 0 or above in left):
+            left.add(split)
+    return frozenset(left)
+
+
+@each(PAIR, DEEP, THREE, WIDE)
+def test_each_step_removes_the_feature_that_leaves_least(problem):
+    """The twin tries every feature, and adds up the whole objective each time."""
+    features = features_of(problem)
+    steps = list(remove_features(problem.program, features, problem.tradeoff))
+    kept = frozenset(range(len(features)))
+    assert steps[0].feature == -1
+    assert steps[0].kept.all()
+    for step in steps[1:]:
+        objectives = {
+            gone: problem.objective(without(problem, kept, features, gone))
+            for gone in {features[split] for split in kept}
+        }
+        assert objectives[step.feature] == pytest.approx(min(objectives.values()), abs=1e-12)
+        kept = without(problem, kept, features, step.feature)
+        assert frozenset(np.flatnonzero(step.kept).tolist()) == kept
+    assert not kept
+
+
+@each(WIDE)
+def test_there_are_at_most_as_many_steps_as_features(problem):
+    """A removed feature does not come back."""
+    features = features_of(problem)
+    steps = list(remove_features(problem.program, features, problem.tradeoff))
+    removed = [step.feature for step in steps[1:]]
+    assert len(removed) == len(set(removed)) <= 4
+    for step, feature in zip(steps[1:], removed, strict=True):
+        assert problem.program.is_closed(step.kept)
+        assert feature not in features[step.kept]
+
+
+@each(WIDE)
+def test_a_dear_feature_goes_sooner_when_costs_matter(problem):
+    """At a tradeoff of 0 only errors count."""
+    features = features_of(problem)
+    for_errors = [step.feature for step in remove_features(problem.program, features, 0.0)]
+    for_costs = [step.feature for step in remove_features(problem.program, features, 50.0)]
+    assert for_errors != for_costs

@@ -1,0 +1,283 @@
+"""The posterior of budgeted trees: its density, its moves, its candidates, its forests."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.methods.cost_trees.kernels.sweep import MOVES
+from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
+from bayescascade.methods.cost_trees.split_candidates import SplitCandidates
+from bayescascade.methods.cost_trees.tree import BudgetTree
+from tests.methods.budget.tree_problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
+from tests.statistical.proposals import draws_as_listed
+
+# -- density ---------------------------------------------------------------------------------------
+
+
+@each(*PROBLEMS)
+def test_density_is_the_formula(problem):
+    """What is sampled must be what the module says."""
+    posterior = problem.posterior()
+    for tree, expected in zip(problem.trees, problem.log_densities(), strict=True):
+        assert posterior.log_density(tree) == pytest.approx(expected, abs=1e-9)
+        assert posterior.log_prior(tree) + posterior.log_likelihood(tree) == pytest.approx(expected)
+
+
+@each(GROUPED, WEIGHED)
+def test_one_more_unit_of_mean_cost_is_so_many_nats(problem):
+    """The scale of the tradeoff, which users choose."""
+    cheap, dear = problem.posterior(tradeoff=0.0), problem.posterior(tradeoff=3.0)
+    for tree in problem.trees:
+        loss = cheap.log_prior(tree) - dear.log_prior(tree)
+        assert loss == pytest.approx(3.0 * dear.expected_cost(tree), abs=1e-9)
+
+
+def test_features_of_a_path_are_paid_for_once():
+    """Acquired is acquired: by itself, and by its group."""
+    X = np.repeat([[0, 0], [0, 1], [1, 0], [2, 1]], 2, axis=0)
+    posterior = BudgetTreePosterior(X, [0, 1] * 4, costs=[4.0, 1.0])
+    assert posterior.candidates.thresholds.tolist() == [0.5, 1.5, 0.5]
+    assert posterior.expected_cost(BudgetTree()) == 0.0
+    assert posterior.expected_cost(BudgetTree((0, -1, 1, -1, -1))) == 4.0
+    assert posterior.expected_cost(BudgetTree((0, 2, -1, -1, 1, -1, -1))) == 4.5
+
+
+@each(TWO)
+def test_trees_beyond_the_limits_have_no_density(problem):
+    """Neither more leaves, nor smaller ones."""
+    assert problem.posterior(max_leaves=2).log_density(problem.trees[-1]) == -math.inf
+    assert problem.posterior(min_leaf_weight=99).log_density(problem.trees[-1]) == -math.inf
+    assert problem.posterior(min_leaf_weight=99).log_density(problem.trees[0]) == -math.inf
+    empty = problem.trees[1].grown(1, problem.trees[1].nodes[0])  # the same split again
+    assert problem.posterior().log_density(empty) == -math.inf
+
+
+def test_rows_without_weight_count_for_nothing():
+    """They are as if they were not there."""
+    X, y = [[0.0], [1.0], [2.0], [9.0]], ["a", "b", "b", "c"]
+    weighed = BudgetTreePosterior(X, y, [1.0, 2.0, 1.0, 0.0])
+    without = BudgetTreePosterior(X[:3], y[:3], [1.0, 2.0, 1.0])
+    assert weighed.classes.tolist() == ["a", "b"]
+    assert weighed.candidates.thresholds.tolist() == [0.5, 1.5]
+    assert weighed.fingerprint() == without.fingerprint()
+
+
+# -- moves -----------------------------------------------------------------------------------------
+
+
+@each(*PROBLEMS)
+def test_moves_reach_every_tree(problem):
+    """A tree that no move leads to would never be drawn."""
+    posterior = problem.posterior()
+    found = samplers.enumerate_states(posterior, BudgetTree(), posterior.moves())
+    assert set(found) == set(problem.trees)
+    assert len(found) == len(problem.trees)
+
+
+@each(TWO, GROUPED)
+@pytest.mark.parametrize("name", MOVES)
+def test_listed_proposals_are_those_drawn(problem, name, rng):
+    """The exact tests see the listing, chains see the draws."""
+    move = problem.posterior().moves()[name]
+    for state in [problem.trees[0], problem.trees[4], problem.trees[-1]]:
+        assert draws_as_listed(move, state, rng)
+
+
+class Biased:
+    """A move that makes the first of its proposals too often."""
+
+    def __init__(self, move):
+        self._move, self.proposals = move, move.proposals
+
+    def propose(self, rng, state):
+        if rng.random() < 0.3:
+            return self.proposals(state)[0][0]
+        return self._move.propose(rng, state)
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_draws_that_are_not_listed_would_be_seen(name, rng):
+    """The test above must be able to fail."""
+    move = Biased(TWO.posterior().moves()[name])
+    state = max(TWO.trees, key=lambda tree: len(tree.twigs))
+    assert not draws_as_listed(move, state, rng)
+
+
+def test_nothing_can_be_split_where_all_rows_are_alike():
+    """A column of one value has no threshold."""
+    posterior = BudgetTreePosterior([[1.0], [1.0]], [0, 1])
+    assert posterior.candidates.n_candidates == 0
+    run = samplers.metropolis(posterior, n_steps=50, n_draws=5, n_chains=2, seed=0)
+    assert run.best_state == BudgetTree()
+    plain = samplers.metropolis(posterior, n_steps=50, n_chains=1, moves=posterior.moves(), seed=0)
+    assert plain.best_state == BudgetTree()
+
+
+@each(TWO, WEIGHED)
+def test_a_long_block_reports_the_density_of_its_states(problem, rng):
+    """Steps add up small changes: what they add up to must stay what it is called."""
+    posterior = problem.posterior()
+    state, counts = posterior.advance(rng, posterior.initial_state(rng), 20_000, 0.3)
+    assert counts.log_density == posterior.log_density(state)
+    assert counts.best_log_density == posterior.log_density(counts.best_state)
+    assert counts.best_log_density == pytest.approx(problem.log_densities().max(), abs=1e-9)
+
+
+def test_starts_differ():
+    """R-hat compares chains from different places; equal starts would flatter it."""
+    rng = np.random.default_rng(0)
+    starts = [TWO.posterior().initial_state(rng) for _ in range(60)]
+    assert len(set(starts)) > 10
+    assert {state.n_leaves for state in starts} == {1, 2, 3, 4}
+    assert set(starts) <= set(TWO.trees)
+
+
+# -- candidates ------------------------------------------------------------------------------------
+
+
+def test_thresholds_are_halfway_between_values():
+    """Rows go left at a candidate exactly when their value is at most its threshold."""
+    X = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 1.0]], np.float32)
+    candidates = SplitCandidates.of(X, 8)
+    assert candidates.thresholds.tolist() == [1.5, 2.5]
+    assert candidates.starts.tolist() == [0, 2, 2]
+    assert candidates.columns.tolist() == [0, 0]
+    assert candidates.codes[0].tolist() == [2, 0, 1, 0]
+    assert np.exp(candidates.log_probabilities()).tolist() == [0.5, 0.5]
+
+
+def test_many_values_have_thresholds_evenly_among_rows(rng):
+    """A grid over the values would leave most rows between two thresholds."""
+    X = np.exp(3 * rng.standard_normal((5000, 1))).astype(np.float32)
+    candidates = SplitCandidates.of(X, 9)
+    shares = np.bincount(candidates.codes[0]) / len(X)
+    np.testing.assert_allclose(shares, 0.1, atol=0.001)
+    heavy = SplitCandidates.of(np.repeat(np.float32([[0], [1], [2], [3]]), [97, 1, 1, 1], 0), 2)
+    assert heavy.thresholds.tolist() == [0.5]
+
+
+# -- forests and files -----------------------------------------------------------------------------
+
+
+def test_draws_predict_the_posterior_predictive():
+    """The forest of draws is how a tree posterior classifies."""
+    posterior = THREE_CLASSES.posterior()
+    rows, labels, weights = THREE_CLASSES.rows
+    states = [THREE_CLASSES.trees[-1], THREE_CLASSES.trees[0]]
+    forest = posterior.forest(states)
+    with pytest.raises(ParameterError, match="states must have at least one tree, got none"):
+        posterior.forest([])
+    assert forest.n_trees == 2
+    X = np.array(rows, np.float32)
+    leaves = forest.apply(X)
+    expected = np.zeros((len(rows), 3))
+    for tree in range(2):
+        for i in range(len(rows)):
+            together = [j for j in range(len(rows)) if leaves[j, tree] == leaves[i, tree]]
+            counts = np.full(3, THREE_CLASSES.concentration)
+            for j in together:
+                counts[labels[j]] += weights[j]
+            expected[i] += counts / counts.sum() / 2
+    np.testing.assert_allclose(forest.predict_proba(X), expected, atol=1e-12)
+
+
+def test_a_forest_costs_what_its_trees_cost():
+    """Expected costs in the posterior are those that users pay."""
+    posterior = GROUPED.posterior()
+    X = np.array(GROUPED.rows[0], np.float32)
+    for tree in GROUPED.trees:
+        used = posterior.forest([tree]).features_used(X)
+        paid = posterior.items.total(posterior.items.paid(used))
+        assert paid.mean() == pytest.approx(posterior.expected_cost(tree), abs=1e-12)
+
+
+def test_states_survive_a_file():
+    """A checkpoint holds them."""
+    posterior = TWO.posterior()
+    for tree in TWO.trees:
+        assert posterior.decode_state(json.loads(json.dumps(posterior.encode_state(tree)))) == tree
+
+
+@pytest.mark.parametrize(
+    ("encoded", "message"),
+    [
+        (None, "cannot be read"),
+        ([], "one tree in preorder"),
+        ([0, -1], "one tree in preorder"),
+        ([-1, -1], "one tree in preorder"),
+        ([-1, 0, -1, -1], "one tree in preorder"),
+        ([99, -1, -1], "integers from -1 to 2"),
+        ([-2, -1, -1], "integers from -1 to 2"),
+        ([0.0, -1, -1], "integers from -1 to 2"),
+        ([True, -1, -1], "integers from -1 to 2"),
+        ([0, 0, -1, -1, -1], "its prior is zero"),
+    ],
+)
+def test_forged_states_are_refused(encoded, message):
+    """The kernels trust what they are given."""
+    with pytest.raises(ModelFileError, match=message):
+        TWO.posterior().decode_state(encoded)
+
+
+def test_fingerprints_tell_problems_apart():
+    """A checkpoint of other rows, labels, costs or priors must not be resumed."""
+    rows, labels, weights = TWO.rows
+    posteriors = [
+        TWO.posterior(),
+        GROUPED.posterior(),
+        TWO.posterior(tradeoff=0.1),
+        TWO.posterior(costs=[1.0, 3.0]),
+        TWO.posterior(concentration=0.1),
+        TWO.posterior(split_probability=0.1),
+        TWO.posterior(max_leaves=3),
+        TWO.posterior(min_leaf_weight=3),
+        TWO.posterior(n_thresholds=1),
+        BudgetTreePosterior(rows, labels[::-1], weights),
+        BudgetTreePosterior(rows, [f"class {label}" for label in labels[::-1]], weights),
+    ]
+    assert len({posterior.fingerprint() for posterior in posteriors}) == len(posteriors)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tradeoff": -1.0}, "tradeoff must be a finite number >= 0, got -1.0"),
+        ({"concentration": 0.0}, "concentration must be a finite number > 0, got 0.0"),
+        ({"split_probability": 1.0}, "split_probability must be a finite number > 0 and < 1"),
+        ({"max_leaves": 0}, "max_leaves must be an integer >= 1, got 0"),
+        ({"min_leaf_weight": 0}, "min_leaf_weight must be a finite number > 0, got 0"),
+        ({"n_thresholds": 0}, "n_thresholds must be an integer from 1 to 65536, got 0"),
+        ({"costs": [1.0]}, "costs must have one cost per feature, 2, got 1"),
+        ({"costs": [1.0, -1.0]}, "must be a finite number >= 0, got -1.0"),
+    ],
+)
+def test_impossible_parameters_are_refused(settings, message):
+    """At once, by name."""
+    with pytest.raises(ParameterError, match=message):
+        TWO.posterior(**settings)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[1.0], [2.0]], [1, 1], "y must have at least 2 classes, got only 1"),
+        ([[1.0], [math.nan]], [0, 1], "X must be finite, got nan in row 2, column x0"),
+        ([[1.0], [1e39]], [0, 1], "X must be finite, got inf in row 2, column x0"),
+        ([[1.0], [2.0]], [0, 1, 1], r"y must have shape \(2,\), got \(3,\)"),
+        ([1.0, 2.0], [0, 1], "X must have two dimensions"),
+        ([["a"], ["b"]], [0, 1], "X must be numbers in rows of one length: could not convert"),
+        ([[1.0], [1.0, 2.0]], [0, 1], "X must be numbers in rows of one length"),
+        (np.empty((0, 2)), [], "at least one row"),
+    ],
+)
+def test_unusable_rows_are_refused(X, y, message):
+    """Kernels look at no bounds."""
+    with pytest.raises(DataError, match=message):
+        BudgetTreePosterior(X, y)

@@ -1,0 +1,62 @@
+"""Independent draws from the exact posterior."""
+
+import numpy as np
+import pytest
+
+from bayescascade.methods.cascades.exact import solve
+from tests.methods.cascades.exact.brute_force import LEVELS, BruteForce, cases
+from tests.methods.cascades.problems import (
+    BINARY,
+    BINS,
+    BRANCH,
+    FRACTIONAL,
+    INCLUSION,
+    INDEPENDENT,
+    INDEPENDENT_BRANCH,
+    LEAF,
+    MULTIWAY,
+    TERNARY_THREE_WAY,
+)
+from tests.statistical.chi_square import fits
+
+N_DRAWS = 4_000
+DRAWN = (
+    (BINARY, LEAF), (MULTIWAY, BRANCH), (MULTIWAY, INCLUSION), (BINS, INDEPENDENT),
+    (FRACTIONAL, LEAF), (LEVELS, LEAF), (LEVELS, INCLUSION), (LEVELS, INDEPENDENT_BRANCH),
+    (TERNARY_THREE_WAY, BRANCH),
+)  # fmt: skip
+
+
+def drawn_indices(exact, everything, rng):
+    index = {tree: i for i, tree in enumerate(everything.trees)}
+    return [index[tree] for tree in exact.sample(N_DRAWS, rng)]
+
+
+@cases(*DRAWN)
+def test_draws_have_the_posterior_probabilities(problem, model, rng):
+    """Draws stand for the posterior in everything that is computed from them."""
+    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    drawn = drawn_indices(exact, everything, rng)
+    assert fits(drawn, everything.probabilities)
+
+
+@cases(*DRAWN[:4])
+def test_draws_from_broken_values_are_found_out(problem, model, rng):
+    """The broken twin: every fifth value is twice what it should be."""
+    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    exact._sums.values.mantissa[::5] *= 2
+    assert not fits(drawn_indices(exact, everything, rng), everything.probabilities)
+
+
+def test_draws_are_repeatable():
+    """The same seed must give the same trees, whatever was asked before."""
+    one, other = solve(BRANCH.on(MULTIWAY)), solve(BRANCH.on(MULTIWAY))
+    _ = other.split_probabilities
+    trees = one.sample(20, np.random.default_rng(3))
+    assert trees == other.sample(20, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_draws(n, rng):
+    """No draw is a list of none."""
+    assert len(solve(LEAF.on(BINARY)).sample(n, rng)) == n

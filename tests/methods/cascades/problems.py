@@ -1,0 +1,307 @@
+"""Tiny problems whose trees can all be listed, in the words of both the package and its twins."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade.data.schema import Column, Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.splits import SplitProposals
+from bayescascade.methods.cascades.tree import Tree
+from samplers import Proposal
+from tests import reference
+
+REVERSES = {"grow": "prune", "prune": "grow"}
+"""Moves that are each other's reverse; all others are their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A small domain and some rows on it.
+
+    `edges` of a column make it continuous; `n_rows` 0 means no data at all; with `partitions`
+    "levels" every split sends each level its own way, whatever `max_branches` says.
+    """
+
+    name: str
+    n_levels: tuple[int, ...]
+    nominal: tuple[bool, ...]
+    max_branches: int
+    edges: Mapping[int, tuple[float, ...]] | None = None
+    n_rows: int = 14
+    fractional: bool = False
+    partitions: str = "subsets"
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        columns = []
+        for j, (size, nominal) in enumerate(zip(self.n_levels, self.nominal, strict=True)):
+            if self.edges and j in self.edges:
+                columns.append(Column(f"c{j}", "continuous", (), self.edges[j]))
+            else:
+                levels = tuple(chr(97 + code) for code in range(size))
+                columns.append(Column(f"c{j}", "nominal" if nominal else "ordinal", levels))
+        return tuple(columns)
+
+    @cached_property
+    def record(self) -> dict[str, object]:
+        """The problem as `reference` takes it: distinct rows and their weights."""
+        rng = np.random.default_rng(len(self.name) + 7 * self.n_rows)
+        skewed = [np.sort(rng.dirichlet(np.ones(size))) for size in self.n_levels]
+        drawn = [tuple(int(rng.choice(len(p), p=p)) for p in skewed) for _ in range(self.n_rows)]
+        rows = sorted(set(drawn))
+        weights = rng.integers(1, 6, len(rows)).astype(float)
+        if self.fractional:
+            weights += rng.random(len(rows))
+        return {
+            "n_levels": self.n_levels,
+            "nominal": self.nominal,
+            "widths": [column.widths.tolist() for column in self.columns],
+            "rows": rows,
+            "weights": weights.tolist(),
+        }
+
+    @cached_property
+    def table(self) -> Table:
+        rows, weights = self.record["rows"], self.record["weights"]
+        if not rows:
+            return empty_table(Schema(self.columns))
+        cells = [
+            [self._cell(column, code) for column, code in zip(self.columns, row, strict=True)]
+            for row in rows
+        ]
+        return Table.from_arrays(cells, sample_weight=weights, schema=Schema(self.columns))
+
+    @staticmethod
+    def _cell(column: Column, code: int) -> object:
+        if column.kind == "continuous":
+            return (column.edges[code] + column.edges[code + 1]) / 2
+        return column.levels[code]
+
+    @cached_property
+    def nested(self) -> list[object]:
+        """Every tree, as `reference` has them."""
+        return reference.all_trees(self.n_levels, self.nominal, self.max_branches, self.partitions)
+
+    @cached_property
+    def trees(self) -> list[Tree]:
+        return [Tree.from_nested(tree, self.nominal) for tree in self.nested]
+
+
+def empty_table(schema: Schema) -> Table:
+    """Return a table without rows: the posterior is then the prior."""
+    codes = np.empty((schema.n_columns, 0), np.uint8)
+    weights = np.empty(0)
+    codes.flags.writeable = weights.flags.writeable = False
+    return Table(schema=schema, codes=codes, weights=weights, n_rows=0, total_weight=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A posterior with chosen parameters, and its twin in `reference`."""
+
+    name: str
+    posterior: Callable[..., CascadePosterior]
+    parameters: Mapping[str, object]
+    twin: Callable[..., float]
+
+    def on(self, problem: Problem, **settings: object) -> CascadePosterior:
+        return self.posterior(
+            problem.table,
+            max_branches=problem.max_branches,
+            partitions=problem.partitions,
+            **self.parameters,
+            **settings,
+        )
+
+    def reference(self, problem: Problem, **changed: object) -> np.ndarray:
+        """Return the log density of every tree of the problem, by the twin.
+
+        Parameters given here take the place of the model's own.
+        """
+        parameters = {**self.parameters, **changed}
+        return np.array([self.twin(tree, problem.record, **parameters) for tree in problem.nested])
+
+
+LEAF = Model(
+    "leaf",
+    LeafPosterior,
+    {"expected_leaves": 3.0, "concentration": 1.5},
+    reference.leaf_log_density,
+)
+BRANCH = Model(
+    "branch",
+    BranchPosterior,
+    {"expected_branches": 1.8, "concentration": 0.7},
+    reference.branch_log_density,
+)
+INCLUSION = Model(
+    "inclusion",
+    BranchPosterior,
+    {"expected_branches": 2.2, "concentration": 1.0, "feature_inclusion": 0.3},
+    reference.branch_log_density,
+)
+MODELS = (LEAF, BRANCH, INCLUSION)
+
+INDEPENDENT = Model(
+    "independent",
+    LeafPosterior,
+    {**LEAF.parameters, "leaf": "independent", "leaf_concentration": 0.6},
+    reference.leaf_log_density,
+)
+INDEPENDENT_BRANCH = Model(
+    "independent-branch",
+    BranchPosterior,
+    {**BRANCH.parameters, "leaf": "independent", "leaf_concentration": 1.3},
+    reference.branch_log_density,
+)
+BOUNDED = Model(
+    "bounded", LeafPosterior, {**LEAF.parameters, "max_leaves": 4}, reference.leaf_log_density
+)
+OPTIONS = (INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED)
+"""Models with options that are not the default."""
+
+TERNARY = Problem("ternary", (3, 3), (True, True), 2)
+TERNARY_THREE_WAY = Problem("ternary-3-way", (3, 3), (True, True), 3)
+BINARY = Problem("binary", (2, 2, 2), (True, True, True), 2)
+MULTIWAY = Problem("multiway", (3, 2), (True, True), 3)
+ORDINAL = Problem("ordinal", (4, 2), (False, True), 4)
+BINS = Problem("bins", (3, 2), (False, True), 3, edges={0: (-1.0, -0.5, 1.5, 2.0)})
+MIXED_WAYS = Problem("mixed-ways", (3, 2, 2), (True, True, True), 3)
+FRACTIONAL = Problem("fractional", (3, 2), (True, True), 3, fractional=True)
+CONSTANT = Problem("constant", (3, 2, 1), (False, True, True), 2)
+LEVELS = Problem("levels", (3, 2, 2), (True, True, True), 2, partitions="levels")
+UNEVEN_LEVELS = Problem(
+    "uneven-levels", (3, 3, 1), (False, True, False), 2, edges={0: (-1.0, -0.5, 1.5, 2.0)},
+    fractional=True, partitions="levels",
+)  # fmt: skip
+PROBLEMS = (
+    TERNARY, TERNARY_THREE_WAY, BINARY, MULTIWAY, ORDINAL, BINS, FRACTIONAL, CONSTANT,
+)  # fmt: skip
+SMALL = (BINARY, MULTIWAY, BINS, FRACTIONAL, CONSTANT)
+"""Those of which every transition is quickly listed."""
+
+
+WITH_OPTIONS = (
+    (MULTIWAY, INDEPENDENT),
+    (BINS, INDEPENDENT),
+    (FRACTIONAL, INDEPENDENT_BRANCH),
+    (MULTIWAY, BOUNDED),
+    (UNEVEN_LEVELS, LEAF),
+    (UNEVEN_LEVELS, BRANCH),
+    (UNEVEN_LEVELS, INDEPENDENT),
+)
+"""Each option with what it could fail at: few problems, as every exact test runs over them."""
+
+
+def pairs(*chosen: tuple[Problem, Model]) -> pytest.MarkDecorator:
+    """Parametrize a test over pairs of a problem and a model."""
+    return pytest.mark.parametrize(
+        ("problem", "model"), [pytest.param(p, m, id=f"{p.name}-{m.name}") for p, m in chosen]
+    )
+
+
+def each(*problems: Problem, models: Sequence[Model] = MODELS) -> pytest.MarkDecorator:
+    """Parametrize a test over problems and models."""
+    return pytest.mark.parametrize(
+        ("problem", "model"),
+        [pytest.param(p, m, id=f"{p.name}-{m.name}") for p in problems for m in models],
+    )
+
+
+def slowly(*problems: Problem, model: Model) -> pytest.MarkDecorator:
+    """Parametrize over problems and all models; those with `model` are slow tests."""
+    return pytest.mark.parametrize(
+        ("problem", "model"),
+        [
+            pytest.param(p, m, id=f"{p.name}-{m.name}", marks=[pytest.mark.slow] * (m is model))
+            for p in problems
+            for m in MODELS
+        ],
+    )
+
+
+def groups(posterior: CascadePosterior) -> list[tuple[str, ...]]:
+    """Return the move names in groups that are closed under reversal, and all of them together."""
+    names = list(posterior.moves())
+    closed = {tuple(sorted({name, REVERSES.get(name, name)})) for name in names}
+    return [*sorted(closed), tuple(names)]
+
+
+def weights_of(posterior: CascadePosterior, names: Sequence[str]) -> dict[str, float]:
+    """Return the selection weights of some moves only."""
+    return {name: w for name, w in posterior.move_weights().items() if name in names}
+
+
+class _Remembered:
+    """Split proposals at a node that compute each probability once."""
+
+    def __init__(self, splits) -> None:
+        self._splits = splits
+        self.probability = cache(splits.probability)
+        self.probability_with_branches = cache(splits.probability_with_branches)
+
+    def __getattr__(self, name):
+        return getattr(self._splits, name)
+
+
+def listed_moves(posterior: CascadePosterior):
+    """Return the posterior's moves, made quick enough to list all proposals of all trees."""
+    remembered = {}
+
+    def splits_at(box):
+        key = tuple(map(tuple, box))
+        if key not in remembered:
+            remembered[key] = _Remembered(SplitProposals.at(posterior, box))
+        return remembered[key]
+
+    moves = posterior.moves()
+    for move in moves.values():
+        move.splits_at = splits_at
+    return moves
+
+
+@cache
+def _move_matrix(
+    problem: Problem, model: Model, name: str, inverse_temperature: float
+) -> np.ndarray:
+    posterior = model.on(problem)
+    return samplers.transition_matrix(
+        listed_moves(posterior)[name],
+        posterior,
+        problem.trees,
+        inverse_temperature=inverse_temperature,
+    )
+
+
+def step_matrix(
+    problem: Problem, model: Model, names: Sequence[str], inverse_temperature: float = 1.0
+) -> np.ndarray:
+    """Return the exact transition matrix of a step that selects one of these plain moves."""
+    weights = weights_of(model.on(problem), names)
+    matrices = [
+        w * _move_matrix(problem, model, n, inverse_temperature) for n, w in weights.items()
+    ]
+    return sum(matrices) / sum(weights.values())
+
+
+class WithoutHastings:
+    """The broken twin of a move: every valid proposal claims to be symmetric."""
+
+    def __init__(self, move) -> None:
+        self.move = move
+
+    def proposals(self, state):
+        return [
+            (Proposal(p.state, 0.0 if p.log_q_ratio > -np.inf else -np.inf), probability)
+            for p, probability in self.move.proposals(state)
+        ]
+
+
+def without_hastings(moves):
+    return {name: WithoutHastings(move) for name, move in moves.items()}

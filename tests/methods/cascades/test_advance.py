@@ -1,0 +1,285 @@
+"""The compiled sweep: its running sums are exact, its trees valid, and it is a pure function."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from numpy.testing import assert_array_equal
+
+import samplers
+from bayescascade.data.schema import Column, Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.cascades.tree import Tree
+from tests import reference
+from tests.methods.cascades.problems import (
+    BINS,
+    FRACTIONAL,
+    LEVELS,
+    MODELS,
+    MULTIWAY,
+    ORDINAL,
+    TERNARY_THREE_WAY,
+    WITH_OPTIONS,
+    each,
+    pairs,
+)
+
+KINDS = ("nominal", "ordinal", "continuous")
+
+
+def column_of(index, kind, n_levels, rng):
+    if kind == "continuous":
+        edges = tuple(np.cumsum([-3.0, *(rng.random(n_levels) + 0.01)]).tolist())
+        return Column(f"c{index}", "continuous", (), edges)
+    return Column(f"c{index}", kind, tuple(range(n_levels)))
+
+
+def random_table(columns, n_rows, fractional, seed):
+    """Return rows that cluster, on columns given as (kind, number of levels)."""
+    rng = np.random.default_rng(seed)
+    schema = Schema(tuple(column_of(j, *column, rng) for j, column in enumerate(columns)))
+    cells = np.empty((n_rows, len(columns)), object)
+    for j, column in enumerate(schema.columns):
+        codes = np.minimum(rng.geometric(2 / (1 + column.n_levels), n_rows), column.n_levels) - 1
+        if column.kind == "continuous":
+            edges = np.array(column.edges)
+            cells[:, j] = (edges[codes] + edges[codes + 1]) / 2
+        else:
+            cells[:, j] = codes
+    weights = rng.integers(1, 20, n_rows) + (rng.random(n_rows) if fractional else 0.0)
+    return Table.from_arrays(cells, sample_weight=weights, schema=schema)
+
+
+def as_record(table):
+    """Return a table as `reference` takes it."""
+    return {
+        "n_levels": tuple(table.schema.n_levels.tolist()),
+        "nominal": tuple(column.kind == "nominal" for column in table.schema.columns),
+        "widths": [column.widths.tolist() for column in table.schema.columns],
+        "rows": [tuple(map(int, row)) for row in table.codes.T],
+        "weights": table.weights.tolist(),
+    }
+
+
+def assert_consistent(posterior, state, counts):
+    """Check what `advance` returned against computation from scratch."""
+    levels = posterior.table.schema.n_levels
+    for tree, claimed in (
+        (state, counts.log_density),
+        (counts.best_state, counts.best_log_density),
+    ):
+        assert not list(tree.problems(posterior.is_nominal, levels))
+        assert posterior.decode_state(posterior.encode_state(tree)) == tree
+        exact = posterior.log_density(tree)
+        assert abs(claimed - exact) <= 1e-9 * (1 + abs(exact))
+    assert counts.best_log_density >= counts.log_density - 1e-9 * (1 + abs(counts.log_density))
+    most = np.bincount(state.parent[1:], minlength=1).max(initial=0)
+    assert most <= posterior.max_branches
+
+
+small_columns = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.integers(1, 7)), min_size=1, max_size=5
+).filter(lambda columns: any(n_levels > 1 for _, n_levels in columns))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    columns=small_columns,
+    n_rows=st.integers(2, 60),
+    fractional=st.booleans(),
+    seed=st.integers(0, 2**32),
+    inverse_temperature=st.sampled_from([0.0, 0.05, 0.5, 1.0, 4.0]),
+    max_branches=st.sampled_from([2, 3, None]),
+    is_leaf=st.booleans(),
+    inclusion=st.sampled_from([None, 0.2]),
+    max_leaves=st.sampled_from([None, None, 1, 5]),
+    options=st.fixed_dictionaries(
+        {
+            "partitions": st.sampled_from(["subsets", "levels"]),
+            "leaf": st.sampled_from(["uniform", "independent"]),
+            "leaf_concentration": st.sampled_from([0.3, 1.0]),
+        }
+    ),
+)
+def test_trees_stay_valid_and_sums_exact(
+    columns,
+    n_rows,
+    fractional,
+    seed,
+    inverse_temperature,
+    max_branches,
+    is_leaf,
+    inclusion,
+    max_leaves,
+    options,
+):
+    """Whatever columns, weights and temperature: an invalid tree would be printed as a model."""
+    table = random_table(columns, n_rows, fractional, seed)
+    if is_leaf:
+        posterior = LeafPosterior(table, 6.0, 0.5, max_branches, max_leaves=max_leaves, **options)
+    else:
+        posterior = BranchPosterior(
+            table, 2.5, 0.5, max_branches, feature_inclusion=inclusion, **options
+        )
+    rng = np.random.default_rng(seed)
+    state = posterior.initial_state(rng)
+    for n_steps in (1, 7, 400):
+        state, counts = posterior.advance(rng, state, n_steps, inverse_temperature)
+        assert sum(counts.proposed.values()) == n_steps
+        assert all(counts.accepted[name] <= counts.proposed[name] for name in counts.proposed)
+        assert_consistent(posterior, state, counts)
+
+
+WIDE = [
+    pytest.param([("nominal", 64), ("nominal", 3)], id="64-level-nominal"),
+    pytest.param([("nominal", 64), ("nominal", 64), ("ordinal", 200)], id="two-of-64"),
+    pytest.param([("continuous", 250), ("ordinal", 256)], id="256-codes"),
+]
+
+
+@pytest.mark.parametrize("columns", WIDE)
+@pytest.mark.parametrize("posterior", [LeafPosterior, BranchPosterior])
+@pytest.mark.parametrize("partitions", ["subsets", "levels"])
+def test_wide_columns_keep_their_invariants(columns, posterior, partitions):
+    """The 64th level is the last bit of a block, the 256th the last code of a byte."""
+    table = random_table(columns, 300, fractional=False, seed=5)
+    target = posterior(
+        table, concentration=0.5, partitions=partitions, leaf="independent", leaf_concentration=0.2
+    )
+    n_steps = 1500 if partitions == "subsets" else 150  # a step may make hundreds of branches
+    rng = np.random.default_rng(3)
+    state = target.initial_state(rng)
+    for inverse_temperature in (0.0, 0.3, 1.0):
+        state, counts = target.advance(rng, state, n_steps, inverse_temperature)
+        assert_consistent(target, state, counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "columns", [[("ordinal", 1000), ("nominal", 5)], [("continuous", 300), ("ordinal", 70)]]
+)
+@pytest.mark.parametrize("posterior", [LeafPosterior, BranchPosterior])
+def test_codes_of_two_bytes(columns, posterior):
+    """More than 256 levels are stored otherwise, and compiled anew for it."""
+    table = random_table(columns, 800, fractional=False, seed=8)
+    assert table.codes.dtype == np.uint16
+    target = posterior(table, max_branches=4)
+    rng = np.random.default_rng(3)
+    state = target.initial_state(rng)
+    for inverse_temperature in (0.0, 0.3, 1.0):
+        state, counts = target.advance(rng, state, 1500, inverse_temperature)
+        assert_consistent(target, state, counts)
+
+
+@pairs(
+    *((p, m) for p in (TERNARY_THREE_WAY, ORDINAL, BINS, FRACTIONAL) for m in MODELS),
+    *WITH_OPTIONS,
+)
+def test_running_sums_are_those_of_the_formula(problem, model, rng):
+    """After thousands of steps the density is still the twin's, not a sum of rounding errors."""
+    posterior = model.on(problem)
+    state = posterior.initial_state(rng)
+    for _ in range(20):
+        state, counts = posterior.advance(rng, state, 300, 1.0)
+        for tree, claimed in (
+            (state, counts.log_density),
+            (counts.best_state, counts.best_log_density),
+        ):
+            nested = tree.to_nested(problem.nominal)
+            exact = model.twin(nested, problem.record, **model.parameters)
+            assert claimed == pytest.approx(exact, abs=1e-9)
+
+
+def test_log_density_of_large_weights_is_that_of_the_formula():
+    """A billion rows are as many distinct ones with large weights."""
+    table = Table.from_arrays([["a", "x"], ["b", "x"], ["b", "y"]], sample_weight=[4e8, 5e8, 1.0])
+    posterior = LeafPosterior(table)
+    tree = Tree.from_nested((0, [((0,), None), ((1,), (1, [((0,), None), ((1,), None)]))]), [1, 1])
+    exact = reference.leaf_log_density(tree.to_nested([1, 1]), as_record(table), 8.0, 2.0)
+    assert posterior.log_density(tree) == pytest.approx(exact, rel=1e-12)
+    rng = np.random.default_rng(0)
+    state, counts = posterior.advance(rng, tree, 500, 1e-8)
+    assert counts.log_density == pytest.approx(posterior.log_density(state), rel=1e-12)
+
+
+def test_trees_may_outgrow_the_work_space():
+    """A tree of thousands of nodes is grown in a space made for a few hundred."""
+    table = random_table([("ordinal", 200), ("ordinal", 100)], 400, fractional=False, seed=1)
+    posterior = LeafPosterior(table, expected_leaves=4000.0, concentration=1.0)
+    rng = np.random.default_rng(0)
+    state, counts = posterior.advance(rng, Tree.root(), 20_000, 1.0)
+    assert state.n_nodes > 1000
+    assert sum(counts.proposed.values()) == 20_000
+    assert_consistent(posterior, state, counts)
+
+
+@each(MULTIWAY, FRACTIONAL)
+def test_advance_is_a_pure_function(problem, model):
+    """Same seed, same bytes: resumed runs and any number of workers depend on it."""
+    posterior = model.on(problem)
+    start = posterior.initial_state(np.random.default_rng(1))
+    key, codes = start.key(), posterior.table.codes.copy()
+    results = []
+    for target in (posterior, posterior, model.on(problem)):
+        rng = np.random.default_rng(2)
+        state, counts = target.advance(rng, start, 5000, 0.7)
+        results.append((state.key(), counts.log_density, counts, rng.bit_generator.state))
+    first = results[0]
+    for other in results[1:]:
+        assert first[:2] == other[:2]
+        assert first[2].best_state == other[2].best_state
+        assert first[2]._replace(best_state=None) == other[2]._replace(best_state=None)
+        assert first[3] == other[3]
+    assert start.key() == key
+    assert_array_equal(posterior.table.codes, codes)
+
+
+def test_workers_do_not_change_the_result():
+    """Chains in threads share the posterior; each must have its own work space."""
+    posterior = LeafPosterior(TERNARY_THREE_WAY.table, max_branches=3)
+    runs = [
+        samplers.metropolis(posterior, n_steps=4000, n_chains=3, n_jobs=n_jobs, seed=4)
+        for n_jobs in (1, 2)
+    ]
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("weights", [{"grow": 1.0, "prune": 1.0}, {"change": 2.0}])
+def test_only_the_moves_that_were_asked_for_are_tried(weights):
+    """Restricted runs are how each move is tested alone."""
+    posterior = LeafPosterior(MULTIWAY.table, move_weights=weights)
+    start = MULTIWAY.trees[60]
+    _, counts = posterior.advance(np.random.default_rng(0), start, 400, 1.0)
+    assert set(counts.proposed) == set(weights)
+    assert sum(counts.proposed.values()) == 400
+
+
+def test_stored_states_are_checked():
+    """A checkpoint that was tampered with is refused, not run."""
+    posterior = LeafPosterior(MULTIWAY.table)
+    tree = MULTIWAY.trees[50]
+    assert posterior.decode_state(posterior.encode_state(tree)) == tree
+    flat = tree.to_flat()
+    for forged in (
+        {**flat, "feature": flat["feature"][:-1]},
+        {**flat, "parent": [0, *flat["parent"][1:]]},
+        {**flat, "block": [2**63] * len(flat["block"])},
+        {"feature": flat["feature"]},
+        {**flat, "feature": "x"},
+        [1, 2],
+        None,
+    ):
+        with pytest.raises(ValueError, match="stored tree"):
+            posterior.decode_state(forged)
+
+
+def test_stored_states_are_checked_against_the_options():
+    """A tree of another posterior has no density here, or none that the formula gives."""
+    subsets, levels = (LeafPosterior(LEVELS.table, partitions=p) for p in ("subsets", "levels"))
+    two_ways = Tree.from_nested((0, [((0, 1), None), ((2,), None)]), LEVELS.nominal)
+    assert subsets.decode_state(subsets.encode_state(two_ways)) == two_ways
+    with pytest.raises(ValueError, match="every branch must hold a single level"):
+        levels.decode_state(levels.encode_state(two_ways))
+    bounded = LeafPosterior(LEVELS.table, max_leaves=2, partitions="levels")
+    with pytest.raises(ValueError, match="at most 2 leaves"):
+        bounded.decode_state(bounded.encode_state(LEVELS.trees[-1]))

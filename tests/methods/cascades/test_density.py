@@ -1,0 +1,244 @@
+"""What a user asks of a density tree: densities, missing cells, draws, words, plain data."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.schema import Column, Schema
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.leaves import independent_probabilities, leaf_boxes
+from bayescascade.methods.cascades.models import empirical_probabilities
+from bayescascade.methods.cascades.tree import Tree
+from tests import reference
+from tests.methods.cascades.problems import (
+    BINARY,
+    BINS,
+    FRACTIONAL,
+    INDEPENDENT,
+    INDEPENDENT_BRANCH,
+    MODELS,
+    MULTIWAY,
+    ORDINAL,
+    TERNARY_THREE_WAY,
+    each,
+)
+from tests.statistical.chi_square import fits
+
+DENSITIES = ("posterior_mean", "empirical")
+WITH_INDEPENDENT = (*MODELS, INDEPENDENT, INDEPENDENT_BRANCH)
+
+
+def density_of(problem, model, tree, density="posterior_mean"):
+    """Return the density tree of a problem's tree, as an estimator makes it."""
+    posterior = model.on(problem)
+    counts, _ = posterior.node_statistics(tree)
+    if density == "empirical":
+        probabilities = empirical_probabilities(tree, counts)
+    else:
+        probabilities = posterior.model.probabilities(tree, counts)
+    schema, levels = problem.table.schema, None
+    if posterior.model.leaf == "independent":
+        levels = independent_probabilities(
+            schema,
+            leaf_boxes(schema, tree),
+            posterior.level_counts(tree)[tree.leaves],
+            0.0 if density == "empirical" else posterior.model.leaf_concentration,
+        )
+    return DensityTree(schema, tree, counts, probabilities, {}, level_probabilities=levels)
+
+
+def cells_of(schema):
+    """Return the codes of all cells of the domain, (p, n_cells), and their volumes."""
+    cells = np.array(list(itertools.product(*(range(q) for q in schema.n_levels))), np.int32).T
+    widths = [column.widths[codes] for column, codes in zip(schema.columns, cells, strict=True)]
+    return np.ascontiguousarray(cells), np.prod(widths, axis=0)
+
+
+@each(BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, TERNARY_THREE_WAY, models=WITH_INDEPENDENT)
+@pytest.mark.parametrize("density", DENSITIES)
+def test_densities_integrate_to_one(problem, model, density):
+    """Otherwise scores of different models could not be compared."""
+    for tree in problem.trees[:: max(1, len(problem.trees) // 25)]:
+        tree_density = density_of(problem, model, tree, density)
+        cells, volumes = cells_of(tree_density.schema)
+        scores = tree_density.score_codes(cells)
+        assert np.dot(np.exp(scores), volumes) == pytest.approx(1.0, abs=1e-12)
+
+
+@each(BINS, FRACTIONAL)
+def test_posterior_means_are_those_of_the_dirichlet(problem, model):
+    """Leaves by (n_l + alpha) / (n + K alpha), or the product of such shares along the path."""
+    alpha = model.parameters["concentration"]
+    for nested, tree in zip(problem.nested[::7], problem.trees[::7], strict=True):
+        tree_density = density_of(problem, model, tree)
+        counts = tree_density.counts
+        if model.name == "leaf":
+            leaves = tree.leaves
+            share = (counts[leaves] + alpha) / (counts[0] + leaves.size * alpha)
+            assert_allclose(tree_density.probabilities[leaves], share)
+        else:
+            for node in range(tree.n_nodes):
+                children = tree.children(node)
+                share = (counts[children] + alpha) / (counts[node] + len(children) * alpha)
+                expected = tree_density.probabilities[node] * share
+                assert_allclose(tree_density.probabilities[children], expected)
+        assert tree_density.probabilities[0] == pytest.approx(1.0)
+        assert len(reference.leaves_of(nested, problem.n_levels)) == tree_density.n_leaves
+
+
+@each(BINARY, BINS, models=WITH_INDEPENDENT)
+@pytest.mark.parametrize("density", DENSITIES)
+def test_missing_cells_are_integrated_out(problem, model, density):
+    """A row's score without a cell is the sum over what the cell could have been."""
+    for tree in problem.trees[1 :: max(1, len(problem.trees) // 10)]:
+        tree_density = density_of(problem, model, tree, density)
+        cells, _ = cells_of(tree_density.schema)
+        full = np.exp(tree_density.score_codes(cells))
+        for missing in itertools.product((False, True), repeat=cells.shape[0]):
+            asked = np.where(np.array(missing)[:, None], -1, cells).astype(np.int32)
+            found = np.exp(tree_density.score_codes(asked))
+            for i in range(cells.shape[1]):
+                compatible = np.ones(cells.shape[1], bool)
+                volume = np.ones(cells.shape[1])
+                for j, column in enumerate(tree_density.schema.columns):
+                    if missing[j]:
+                        volume *= column.widths[cells[j]]
+                    else:
+                        compatible &= cells[j] == cells[j, i]
+                expected = (full * volume)[compatible].sum()
+                assert found[i] == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+@each(BINS, models=WITH_INDEPENDENT)
+def test_a_row_of_missing_cells_has_density_one(problem, model):
+    """Nothing is known of it, and nothing is what it says."""
+    density = density_of(problem, model, problem.trees[20])
+    assert density.score_codes(np.full((2, 1), -1, np.int32))[0] == pytest.approx(0.0, abs=1e-12)
+
+
+@each(BINS, MULTIWAY, models=WITH_INDEPENDENT)
+def test_draws_have_the_density(problem, model, rng):
+    """Synthetic rows must have the frequencies that the printed tree states."""
+    density = density_of(problem, model, problem.trees[len(problem.trees) // 2])
+    cells, volumes = cells_of(density.schema)
+    probabilities = np.exp(density.score_codes(cells)) * volumes
+    codes = density.sample_codes(4000, rng)
+    drawn = np.ravel_multi_index(codes, density.schema.n_levels)
+    assert fits(drawn, probabilities)
+    uniform = volumes / volumes.sum()
+    assert not fits(drawn, uniform)
+
+
+def grades():
+    """Return a tree over a nominal, an ordinal and a continuous column, with a missing level."""
+    schema = Schema(
+        (
+            Column("sex", "nominal", ("female", "male")),
+            Column("grade", "ordinal", (1, 2, 3, 4)),
+            Column("income", "continuous", (), (0.0, 10.0, 30.0, 100.0), has_missing_level=True),
+        )
+    )
+    income = (2, [((0, 1), None), ((2, 3), None)])
+    nested = (0, [((0,), None), ((1,), (1, [((0, 1, 2), income), ((3,), None)]))])
+    tree = Tree.from_nested(nested, [True, False, False])
+    counts = np.zeros(tree.n_nodes)
+    counts[tree.leaves] = [10.0, 4.0, 5.0, 1.0]
+    for node in range(tree.n_nodes - 1, 0, -1):
+        counts[tree.parent[node]] += counts[node]
+    return DensityTree(schema, tree, counts, counts / counts[0], {})
+
+
+def test_plain_data_of_a_tree():
+    """Programs read the tree in this form; the keys are documented."""
+    record = grades().to_dict()
+    assert record["feature"] == "sex"
+    female, male = record["branches"]
+    assert female["levels"] == ["female"]
+    volume = 1 * 4 * 101
+    assert female["child"] == {
+        "count": 10.0,
+        "volume": pytest.approx(volume),
+        "probability": 0.5,
+        "density": pytest.approx(0.5 / volume),
+    }
+    inner = male["child"]
+    assert set(inner) == {"feature", "branches"}
+    assert inner["branches"][0]["levels"] == [1, 2, 3]
+    income = inner["branches"][0]["child"]
+    assert income["feature"] == "income"
+    assert income["branches"][0]["interval"] == [0.0, 30.0]
+    assert "missing" not in income["branches"][0]
+    assert income["branches"][1]["interval"] == [30.0, 100.0]
+    assert income["branches"][1]["missing"] is True
+    assert income["branches"][1]["child"]["volume"] == pytest.approx(3 * 71)
+
+
+def test_a_single_leaf_is_a_leaf():
+    """The smallest model is one density for all cells."""
+    schema = MULTIWAY.table.schema
+    root = DensityTree(schema, Tree.root(), np.array([5.0]), np.array([1.0]), {})
+    assert root.to_dict() == {
+        "count": 5.0,
+        "volume": pytest.approx(6.0),
+        "probability": 1.0,
+        "density": pytest.approx(1 / 6),
+    }
+    assert root.explain({"c0": "a", "c1": "b"}).startswith("any row: 5 of 5 rows")
+    assert root.relative_densities.tolist() == pytest.approx([1.0])
+
+
+def test_explanations_name_the_rule_and_the_figures():
+    """A rare row is shown with why it is rare."""
+    density = grades()
+    words = density.explain({"sex": "male", "grade": 4, "income": 3.0})
+    assert words.startswith("sex is male and grade is 4: 1 of 20 rows, probability 0.05, density ")
+    figure = float(words.split("density ")[1].split(",")[0])
+    assert figure == pytest.approx(0.05 / (1 * 1 * 101), rel=1e-3)
+    assert words.endswith("x uniform")
+    relative = float(words.split(", ")[-1].split(" ")[0])
+    assert relative == pytest.approx(0.05 / 101 * (2 * 4 * 101), rel=1e-2)
+
+
+def test_explanations_of_rows_with_missing_cells_list_every_leaf():
+    """A row that could be in several leaves gets one line for each."""
+    words = grades().explain(pd.Series({"sex": "male", "grade": 2, "income": None}))
+    assert words.startswith("sex is male and grade is 1 to 3 and income is in [30, 100] or missing")
+    assert "\n" not in words
+    several = grades().explain({"sex": None, "grade": 4, "income": 1.0}).splitlines()
+    assert [line.split(":")[0] for line in several] == [
+        "sex is female",
+        "sex is male and grade is 4",
+    ]
+
+
+def test_words_of_branches():
+    """The printed tree is made of them."""
+    density = grades()
+    assert density.branch_words(1) == "sex is female"
+    assert density.branch_words(4) == "income is in [0, 30)"
+    assert density.rule_words(0) == "any row"
+    assert density.evidence_words() == ""
+
+
+def test_volumes_and_densities_are_logarithms():
+    """300 binary columns have more cells than a float can count."""
+    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(1200)))
+    density = DensityTree(schema, Tree.root(), np.array([1.0]), np.array([1.0]), {})
+    assert density.log_densities[0] == pytest.approx(-1200 * math.log(2))
+    scored = density.score_codes(np.zeros((1200, 1), np.int32))
+    assert scored[0] == pytest.approx(-1200 * math.log(2))
+    leaf = density.to_dict()
+    assert (leaf["volume"], leaf["density"]) == (math.inf, 0.0)
+
+
+def test_unknown_levels_are_named():
+    """A level never seen has no density: it is an error, not a zero."""
+    with pytest.raises(DataError, match=r'"sex".*robot'):
+        grades().explain({"sex": "robot", "grade": 1, "income": 5.0})
+    with pytest.raises(DataError, match='column "grade" is missing'):
+        grades().explain({"sex": "male"})

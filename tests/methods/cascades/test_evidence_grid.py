@@ -1,0 +1,71 @@
+"""Evidences of models and parameters: what is compared, and that the comparison is right."""
+
+import pytest
+
+from bayescascade import BranchPosterior, LeafPosterior, Table
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.cascades.evidence_grid import evidence_grid
+from bayescascade.methods.cascades.evidence_table import evidence_table
+from bayescascade.methods.cascades.exact import solve
+from bayescascade.report.layout import Ink
+from tests.methods.cascades.fits import people
+
+
+def table() -> Table:
+    return Table.from_frame(people()[["sex", "crew", "age"]])
+
+
+def test_every_combination_is_solved_and_sorted():
+    """The best must be first, and be what its own exact posterior says."""
+    grid = {"expected_leaves": [2, 8.0], "leaf": ["uniform", "independent"]}
+    points = evidence_grid(table(), ["leaf", "branch"], grid)
+    assert len(points) == 6  # the branch model has no expected_leaves
+    evidences = [point.log_evidence for point in points]
+    assert evidences == sorted(evidences, reverse=True)
+    for point in points:
+        posterior_of = LeafPosterior if point.model == "leaf" else BranchPosterior
+        exact = solve(posterior_of(table(), **point.parameters))
+        assert point.log_evidence == pytest.approx(exact.log_evidence, abs=1e-9)
+        assert point.log_posterior == pytest.approx(exact.log_density, abs=1e-9)
+        assert point.n_leaves == exact.tree.n_leaves
+
+
+def test_too_large_ones_are_told_not_computed():
+    """One that does not fit must not cost the others."""
+    points = evidence_grid(table(), ["branch"], {"max_branches": [2]}, memory_limit=1e-9)
+    assert points[0].log_evidence is None
+    assert "boxes" in points[0].needed
+    lines = evidence_table(points, ["max_branches"], 60, Ink(False))
+    assert any("too large" in line for line in lines)
+    assert max(map(len, lines)) <= 60
+
+
+def test_the_table_says_what_differs():
+    """Log evidences, how far below the best, and the size of the best tree."""
+    points = evidence_grid(table(), ["leaf", "branch"], {"concentration": [0.5, 2]})
+    header, *lines = evidence_table(points, ["concentration"], 80, Ink(False))
+    assert header.split() == ["log", "evidence", "below", "best", "leaves"]
+    first = next(line for line in lines if "0.00" in line)
+    assert first.split()[-1] == str(points[0].n_leaves)
+    assert {line.split(", ")[1].split("  ")[0] for line in lines} == {
+        "concentration 0.5", "concentration 2"
+    }  # fmt: skip
+    assert max(map(len, [header, *lines])) <= 80
+
+
+@pytest.mark.parametrize(
+    ("models", "grid", "message"),
+    [
+        (["forest"], {}, "model must be one of leaf, branch, got forest"),
+        ([], {}, "models must be named once each, got none"),
+        (["leaf", "leaf"], {}, "models must be named once each"),
+        (["leaf"], {"expected_branches": [2]}, "a grid's parameter must be one of .*branches$"),
+        (["leaf"], {"expected_leaves": []}, "a grid must have values, got none"),
+        (["leaf"], {"expected_leaves": [-1]}, "expected_leaves must be"),
+        (["leaf"], {"leaf": ["naive"]}, "leaf must be"),
+    ],
+)
+def test_bad_grids_are_refused(models, grid, message):
+    """A typo in a grid must not be a column of nothing."""
+    with pytest.raises(ParameterError, match=message):
+        evidence_grid(table(), models, grid)

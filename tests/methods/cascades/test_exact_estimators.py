@@ -1,0 +1,202 @@
+"""Exact searches as a user meets them: when they run, what they say, keep and refuse."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade import LeafCascade
+from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.model.page import model_text
+from bayescascade.model.records import model_record
+from bayescascade.model.trace import Trace, read_trace
+from bayescascade.model.trace_text import trace_text
+from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
+
+both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
+
+TINY = {"memory_limit": 1e-9}  # gigabytes: nothing fits
+
+
+def rows() -> pd.DataFrame:
+    return people()[["sex", "crew", "age"]]
+
+
+@both
+def test_small_tables_are_searched_exactly_by_default(estimator):
+    """Who does not know of searches should get the proof wherever it costs nothing."""
+    model = estimator(random_state=0).fit(rows())
+    summary = model.summary_
+    assert (summary.method, summary.reason, summary.certificate.gap) == ("exact", "", 0.0)
+    assert summary.certificate.log_evidence == model.exact_.log_evidence
+    assert model.log_posterior_ == pytest.approx(model.exact_.log_density, abs=1e-9)
+    annealed = estimator(**{**QUICK, "search": "anneal", "n_steps": 20_000}).fit(rows())
+    assert annealed.log_posterior_ <= model.log_posterior_ + 1e-9
+    text = model_text(model)
+    assert "exact: no tree is more probable" in text
+    assert "1,000 independent draws" in text
+    assert "R-hat" not in text
+
+
+@both
+def test_large_tables_are_sampled_and_the_print_says_why(estimator):
+    """A silent change of method would be read as a proof."""
+    model = estimator(**{**QUICK, "search": "auto"}, **TINY).fit(rows())
+    assert model.summary_.method == "anneal+metropolis"
+    assert model.summary_.reason.startswith("exact would take ")
+    assert "boxes" in model.summary_.reason
+    assert model.summary_.reason.split()[0] in model_text(model)
+    with pytest.raises(AttributeError, match=r'exact_ is there after search "exact"'):
+        model.exact_  # noqa: B018
+    assert not hasattr(model, "exact_")
+
+
+@both
+def test_what_does_not_fit_is_refused_before_it_starts(estimator):
+    """An hour of work that ends out of memory helps nobody."""
+    with pytest.raises(TooLargeError, match="memory_limit") as error:
+        estimator(search="exact", **TINY).fit(rows())
+    assert isinstance(error.value, ParameterError)
+    assert "boxes" in error.value.needed
+
+
+@both
+def test_another_search_forgets_the_proof(estimator):
+    """A refit model must not keep a certificate of another fit."""
+    model = estimator(random_state=0).fit(rows())
+    model.set_params(**{**QUICK, "search": "anneal"}).fit(rows())
+    assert model.summary_.certificate is None
+    assert not hasattr(model, "exact_")
+
+
+@both
+def test_the_average_is_over_all_trees(estimator):
+    """It integrates to one, and is what the draws estimate."""
+    model = estimator(predictive="average", random_state=0).fit(rows())
+    schema = model.schema_
+    grid = np.indices(schema.n_levels).reshape(schema.n_columns, -1).astype(np.int32)
+    averaged = np.exp(model.score_codes(grid))
+    assert averaged.sum() == pytest.approx(1.0, abs=1e-9)
+    draws, shares = model._drawn()
+    by_draw = np.array([np.exp(draw.score_codes(grid)) for draw in draws])
+    mean = shares @ by_draw
+    error = np.sqrt(shares @ (by_draw - mean) ** 2 / 1000)
+    assert np.all(np.abs(mean - averaged) <= 5 * error + 1e-12)
+    at_best = np.exp(model.tree_.score_codes(grid))  # the broken twin: one tree
+    assert np.any(np.abs(at_best - averaged) > 5 * error + 1e-12)
+
+
+@both
+def test_saved_models_keep_proof_and_draws(estimator, tmp_path):
+    """What was proved is worth keeping; the boxes themselves need the data."""
+    model = estimator(predictive="average", random_state=0).fit(rows())
+    model.save(tmp_path / "m.json")
+    again = bayescascade.load(tmp_path / "m.json")
+    assert again.summary_ == model.summary_
+    assert model_text(again) == model_text(model)
+    with pytest.raises(AttributeError, match="exact_ is not in a model that was read from a file"):
+        again.exact_  # noqa: B018
+    difference = again.score_samples(rows()) - model.score_samples(rows())
+    assert np.abs(difference).max() < 0.1  # of 1,000 draws
+    record = model_record(model)
+    assert record["summary"]["certificate"]["gap"] == 0.0
+    copied = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copied.score_samples(rows()), model.score_samples(rows()))
+
+
+def test_shares_of_certain_columns_are_at_most_one(tmp_path):
+    """Shares that rounding takes above 1 would make a saved model unreadable."""
+    tossed = rows().assign(coin=np.arange(len(rows())) % 2)
+    model = bayescascade.BranchCascade(feature_inclusion=0.5, random_state=0)
+    model.fit(tossed, sample_weight=np.full(len(tossed), 10.0))
+    split = model.exact_.split_probabilities
+    shares = [*split.used.values(), *split.first.values(), split.none]
+    assert 0 <= min(shares) <= max(shares) <= 1
+    model.save(tmp_path / "model.json")
+    assert bayescascade.load(tmp_path / "model.json").summary_.shares == model.summary_.shares
+
+
+@both
+def test_independent_draws_are_a_trace(estimator, tmp_path):
+    """Notebooks and diagnose read chains; independent draws must not break them."""
+    model = estimator(random_state=0, n_chains=2).fit(rows())
+    assert {len(chain) for chain in model.run_.draws} == {500}
+    model.run_.save_trace(tmp_path / "t.nc")
+    trace = read_trace(tmp_path / "t.nc")
+    assert trace.is_sample
+    assert trace.acceptance == Trace.of(model.run_).acceptance == {}
+    assert all(diagnostic.is_fine for diagnostic in trace.diagnostics().values())
+    text = trace_text(trace)
+    assert "search exact" in text
+    assert "accepted" not in text
+
+
+@both
+def test_the_same_seed_draws_the_same(estimator):
+    """Exact searches are random only in their draws."""
+    first, second, other = (estimator(random_state=seed).fit(rows()) for seed in (1, 1, 2))
+    assert first.run_ == second.run_
+    assert first.run_.draws != other.run_.draws
+    assert first.exact_.log_normalizer == other.exact_.log_normalizer
+
+
+def test_ctrl_c_leaves_a_fitted_model_untouched():
+    """An impatient second fit must not lose the first."""
+    model = LeafCascade(random_state=0).fit(rows())
+    before = model_text(model)
+
+    def interrupt(_report):
+        raise KeyboardInterrupt
+
+    model.set_params(progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(people()[["sex", "crew"]])
+    assert model_text(model.set_params(progress=None)) == before
+    assert model.exact_.posterior is model.posterior_
+
+
+@both
+def test_fractional_weights_are_weights(estimator):
+    """Survey weights are rarely whole."""
+    weights = np.random.default_rng(0).random(150) + 0.5
+    model = estimator(search="exact").fit(rows(), sample_weight=weights)
+    best = model.posterior_.log_density(model.tree_)
+    assert model.exact_.log_density == pytest.approx(best, abs=1e-9)
+
+
+@both
+def test_options_of_trees_are_searched_exactly_too(estimator):
+    """Independent leaves and splits by level are there for both ways of searching."""
+    options = {"leaf": "independent", "leaf_concentration": 0.5, "partitions": "levels"}
+    model = estimator(**options, **DECLARED, random_state=0).fit(people())
+    assert model.summary_.method == "exact"
+    text = model_text(model)
+    assert "partitions levels, leaf independent, leaf_concentration 0.5" in " ".join(text.split())
+    assert "max_branches" not in text
+    annealed = estimator(**options, **DECLARED, **{**QUICK, "n_steps": 20_000}).fit(people())
+    assert annealed.log_posterior_ <= model.log_posterior_ + 1e-9
+
+
+def test_trees_of_more_leaves_than_asked_for_are_out():
+    """`max_leaves` is a promise, whatever the search."""
+    for search in ("exact", "anneal"):
+        model = LeafCascade(max_leaves=3, search=search, n_steps=5000, random_state=0).fit(rows())
+        assert model.tree_.n_leaves <= 3
+    exact = LeafCascade(max_leaves=3, random_state=0).fit(rows()).exact_
+    assert exact.leaf_count_probabilities.shape == (3,)
+
+
+def test_numbers_of_leaves_that_no_tree_has_end_no_search():
+    """Splits of three levels make odd numbers of leaves only: none of 16 says nothing of 17."""
+    squares = pd.DataFrame(np.indices((3, 3, 3)).reshape(3, -1).T, columns=list("abc")).astype(str)
+    squares["d"] = np.where(
+        (squares["a"] == squares["b"]) & (squares["b"] == squares["c"]), "x", "y"
+    )
+    weights = np.where(squares["d"] == "x", 200, 7)
+    model = LeafCascade(2, 0.5, partitions="levels", search="exact").fit(squares, None, weights)
+    annealed = LeafCascade(2, 0.5, partitions="levels", **{**QUICK, "n_steps": 20_000})
+    best = annealed.fit(squares, None, weights).log_posterior_
+    assert model.tree_.n_leaves > 12  # where counting leaves begins
+    assert best <= model.log_posterior_ + 1e-9

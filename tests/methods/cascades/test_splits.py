@@ -1,0 +1,167 @@
+"""Split proposals: the compiled probability is that of the plain one, and they sum to one."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from bayescascade.data.schema import Column, Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades import kernels
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.cascades.splits import SplitProposals
+from bayescascade.methods.cascades.tree import Tree
+from tests.statistical.chi_square import fits
+
+
+def mixed_table(rng, n_levels=(8, 5, 6), fractional=False, n_rows=60):
+    """Return nominal, ordinal, continuous and binary columns, filled unevenly."""
+    nominal, ordinal, bins = n_levels
+    schema = Schema(
+        (
+            Column("nominal", "nominal", tuple(range(nominal))),
+            Column("ordinal", "ordinal", tuple(range(ordinal))),
+            Column("bins", "continuous", (), tuple(np.cumsum([0.0, *rng.random(bins) + 0.05]))),
+            Column("binary", "nominal", (False, True)),
+        )
+    )
+    edges = np.array(schema.columns[2].edges)
+    middles = (edges[1:] + edges[:-1]) / 2
+    rows = [
+        [
+            int(rng.choice(nominal, p=rng.dirichlet(np.ones(nominal)))),
+            int(rng.integers(ordinal)),
+            float(middles[min(bins - 1, int(rng.exponential(bins / 4)))]),
+            bool(rng.random() < 0.2),
+        ]
+        for _ in range(n_rows)
+    ]
+    weights = rng.integers(1, 9, n_rows) + (rng.random(n_rows) if fractional else 0.0)
+    return Table.from_arrays(rows, sample_weight=weights, schema=schema)
+
+
+def boxes_of(posterior, tree):
+    moves = posterior.moves()["grow"]
+    return moves.boxes(tree)
+
+
+def compiled(posterior, tree, node, split):
+    """Return the probability that the kernels give a split of a node."""
+    work = kernels.new_work(posterior.arrays, posterior.model_arrays, tree.n_nodes)
+    kernels.load(
+        posterior.arrays, posterior.model_arrays, work, tree.feature, tree.parent, tree.block
+    )
+    j, blocks = split
+    assign = np.zeros(int(posterior.table.schema.n_levels.max()), np.int64)
+    for branch, codes in enumerate(blocks):
+        assign[list(codes)] = branch
+    log_q = kernels.split_log_probability(
+        posterior.arrays, posterior.model_arrays, work, node, j, len(blocks), assign
+    )
+    return float(np.exp(log_q))
+
+
+def random_trees(posterior, rng, n):
+    """Return trees that the chain visits."""
+    tree = posterior.initial_state(rng)
+    for _ in range(n):
+        tree, _ = posterior.advance(rng, tree, 40, 0.3)
+        yield tree
+
+
+POSTERIORS = [
+    pytest.param(LeafPosterior, {"max_branches": 2}, id="leaf-2"),
+    pytest.param(LeafPosterior, {"max_branches": None, "concentration": 0.3}, id="leaf-all"),
+    pytest.param(BranchPosterior, {"max_branches": 3}, id="branch-3"),
+    pytest.param(BranchPosterior, {"expected_branches": 4.0}, id="branch-all"),
+    pytest.param(LeafPosterior, {"partitions": "levels", "concentration": 0.3}, id="levels"),
+    pytest.param(LeafPosterior, {"leaf": "independent"}, id="independent"),
+    pytest.param(
+        BranchPosterior, {"leaf": "independent", "partitions": "levels"}, id="independent-levels"
+    ),
+]
+
+
+@pytest.mark.parametrize("fractional", [False, True], ids=["whole", "fractional"])
+@pytest.mark.parametrize(("cls", "parameters"), POSTERIORS)
+def test_compiled_probability_is_that_of_the_plain_one(cls, parameters, fractional, rng):
+    """Two programs for one distribution: if they differ, one of the two chains is wrong."""
+    posterior = cls(mixed_table(rng, fractional=fractional), **parameters)
+    checked = 0
+    for tree in random_trees(posterior, rng, 5):
+        boxes = boxes_of(posterior, tree)
+        for node in rng.choice(tree.n_nodes, size=min(3, tree.n_nodes), replace=False):
+            if all(len(codes) < 2 for codes in boxes[node]):
+                continue
+            splits = SplitProposals.at(posterior, boxes[node])
+            for _ in range(6):
+                split = splits.draw(rng)
+                expected = splits.probability(split)
+                found = compiled(posterior, tree, int(node), split)
+                assert found == pytest.approx(expected, rel=1e-9, abs=1e-300)
+                checked += 1
+    assert checked > 30
+
+
+@pytest.mark.parametrize(("cls", "parameters"), POSTERIORS)
+def test_probabilities_of_all_splits_sum_to_one(cls, parameters, rng):
+    """A split that is left out, or listed twice, would break the balance."""
+    posterior = cls(mixed_table(rng, n_levels=(5, 4, 4)), **parameters)
+    tree = next(random_trees(posterior, rng, 1))
+    splittable = [
+        (node, box)
+        for node, box in enumerate(boxes_of(posterior, tree))
+        if any(len(codes) > 1 for codes in box)
+    ]
+    for node, box in splittable[:4]:
+        splits = SplitProposals.at(posterior, box)
+        listed = list(splits.all())
+        assert len(set(listed)) == len(listed)
+        plain = [splits.probability(split) for split in listed]
+        assert sum(plain) == pytest.approx(1.0, abs=1e-9)
+        fast = [compiled(posterior, tree, node, split) for split in listed]
+        assert_allclose(fast, plain, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n_branches", "partitions"),
+    [(2, "subsets"), (3, "subsets"), (4, "subsets"), (2, "levels"), (4, "levels"), (5, "levels")],
+)
+def test_probabilities_given_the_branches_sum_to_one(n_branches, partitions, rng):
+    """The same for changes of a split that keep its number of branches."""
+    posterior = BranchPosterior(mixed_table(rng, n_levels=(5, 4, 4)), partitions=partitions)
+    splits = SplitProposals.at(posterior, boxes_of(posterior, Tree.root())[0])
+    listed = list(splits.all_with_branches(n_branches))
+    assert {len(blocks) for _, blocks in listed} == {n_branches}
+    assert sum(map(splits.probability_with_branches, listed)) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n_branches", "partitions"), [(2, "subsets"), (3, "subsets"), (3, "levels")]
+)
+def test_draws_have_the_stated_probabilities(n_branches, partitions, rng):
+    """A ratio made of other probabilities than those drawn with is no Hastings ratio."""
+    posterior = BranchPosterior(mixed_table(rng, n_levels=(4, 3, 3)), partitions=partitions)
+    splits = SplitProposals.at(posterior, boxes_of(posterior, Tree.root())[0])
+    for listed, probability, draw in (
+        (list(splits.all()), splits.probability, splits.draw),
+        (
+            list(splits.all_with_branches(n_branches)),
+            splits.probability_with_branches,
+            lambda generator: splits.draw_with_branches(generator, n_branches),
+        ),
+    ):
+        index = {split: i for i, split in enumerate(listed)}
+        drawn = [index[draw(rng)] for _ in range(1000)]
+        probabilities = np.array([probability(split) for split in listed])
+        assert fits(drawn, probabilities)
+        assert not fits(drawn, np.roll(probabilities * np.linspace(0.5, 1.5, len(listed)), 1))
+
+
+def test_a_node_without_rows_proposes_as_well(rng):
+    """Empty regions are split too: they are where a density is low."""
+    posterior = BranchPosterior(mixed_table(rng, n_rows=3))
+    box = [tuple(range(1, 8)), tuple(range(5)), (5,), (0, 1)]
+    splits = SplitProposals.at(posterior, box)
+    total = sum(splits.column_probability(j) for j in splits.ordered)
+    assert total == pytest.approx(1.0)
+    assert set(splits.ordered) == {0, 1, 3}

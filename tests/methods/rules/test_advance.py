@@ -1,0 +1,299 @@
+"""The compiled sweep: its running sums are exact, its lists valid, and it is a pure function."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
+from numpy.testing import assert_array_equal
+
+import samplers
+from bayescascade.data.table import Table
+from bayescascade.methods.rules.models import MAX_RULES
+from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
+from tests.methods.rules.problems import (
+    BINS,
+    CONTINUOUS,
+    FRACTIONAL,
+    KINDS,
+    NOMINAL,
+    ORDINAL,
+    PAIR,
+    PROBLEMS,
+    SUPPORTED,
+    TARGET,
+    THREE,
+    WEIGHED,
+    Problem,
+    each,
+    small_problems,
+)
+
+
+def assert_consistent(posterior, state, counts):
+    """Check what `advance` returned against computation from scratch."""
+    for rules, claimed in (
+        (state, counts.log_density),
+        (counts.best_state, counts.best_log_density),
+    ):
+        assert rules.problem(len(posterior.antecedents)) is None
+        exact = posterior.log_density(rules)
+        assert abs(claimed - exact) <= 1e-9 * (1 + abs(exact))
+    assert counts.best_log_density >= counts.log_density - 1e-9 * (1 + abs(counts.log_density))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    problem=st.one_of(small_problems("density"), small_problems("labels", min_support=0.02)),
+    seed=st.integers(0, 2**32),
+    inverse_temperature=st.sampled_from([0.0, 0.05, 0.5, 1.0, 4.0]),
+    expected_rules=st.sampled_from([0.5, 3.0, 12.0]),
+)
+def test_lists_stay_valid_and_sums_exact(problem, seed, inverse_temperature, expected_rules):
+    """Whatever columns, weights and temperature: an invalid list would be printed as a model."""
+    record = problem.record
+    assume(record["candidates"] and len(set(record["labels"])) >= min(2, problem.n_classes))
+    posterior = problem.posterior(expected_rules=expected_rules)
+    rng = np.random.default_rng(seed)
+    state = posterior.initial_state(rng)
+    for n_steps in (1, 7, 400):
+        state, counts = posterior.advance(rng, state, n_steps, inverse_temperature)
+        assert sum(counts.proposed.values()) == n_steps
+        assert all(counts.accepted[name] <= counts.proposed[name] for name in counts.proposed)
+        assert_consistent(posterior, state, counts)
+
+
+SIXTY_ROWS = Problem("sixty", KINDS, (4, 5, 4), 3, (1,), n_rows=130)
+TWO_CLASSES = Problem("two", KINDS, (4, 5, 4), 3, (1,), n_classes=2, n_rows=70)
+THREE_CLASSES = Problem("three", KINDS, (4, 5, 4), 2, (1,), n_classes=3, n_rows=1500)
+FRACTIONS = Problem(
+    "fractions", KINDS, (4, 5, 4), 2, (0,), n_classes=3, n_rows=1500, fractional=True
+)
+DENSITY_FRACTIONS = Problem("density", KINDS, (5, 5, 5), 2, (2,), n_rows=1500, fractional=True)
+
+
+def test_problems_below_are_of_several_words():
+    """Rows are bits of words of 64: the last bit of one, the first of the next, a part of one."""
+    sizes = [len(one.record["rows"]) for one in (SIXTY_ROWS, THREE_CLASSES, FRACTIONS)]
+    assert 50 < sizes[0] < 64
+    assert min(sizes[1:]) > 128
+
+
+@each(SIXTY_ROWS, TWO_CLASSES, THREE_CLASSES, FRACTIONS, DENSITY_FRACTIONS)
+@pytest.mark.parametrize("expected_rules", [3.0, 25.0])
+def test_running_sums_are_those_of_the_formula(problem, expected_rules, rng):
+    """After thousands of steps the density is still the twin's, not a sum of rounding errors."""
+    posterior = problem.posterior(expected_rules=expected_rules)
+    state = posterior.initial_state(rng)
+    n_accepted = 0
+    for _ in range(12):
+        state, counts = posterior.advance(rng, state, 500, 1.0)
+        n_accepted += sum(counts.accepted.values())
+        assert_consistent(posterior, state, counts)
+        exact = problem.twin(state.rules, expected_rules=expected_rules)
+        assert counts.log_density == pytest.approx(exact, abs=1e-9)
+    assert n_accepted > 100
+
+
+def test_another_list_has_another_density():
+    """The comparisons above must be able to fail."""
+    posterior = THREE_CLASSES.posterior()
+    state, counts = posterior.advance(np.random.default_rng(0), RuleList((1, 2)), 2000, 1.0)
+    assert state.n_rules > 1
+    other = state.removed(0)
+    with pytest.raises(AssertionError):
+        assert_consistent(posterior, other, counts)
+
+
+@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 127, 128, 129])
+@pytest.mark.parametrize("n_classes", [0, 2])
+def test_any_number_of_rows(n_rows, n_classes):
+    """Bits beyond the last row are no rows."""
+    rng = np.random.default_rng(n_rows)
+    cells = rng.permutation(16 * 9)[:n_rows]
+    labels = np.arange(n_rows) % 2
+    names, kinds = ["a", "b", TARGET], {"ordinal": {"a": range(16), "b": range(9)}}
+    columns = np.column_stack([cells // 9, cells % 9, labels])
+    if not n_classes:
+        table = Table.from_arrays(columns[:, :2], names=names[:2], **kinds)
+        posterior = DensityListPosterior(table, max_size=2)
+    elif n_rows == 1:
+        return
+    else:
+        table = Table.from_arrays(columns, names=names, nominal=[TARGET], **kinds)
+        posterior = LabelListPosterior(table, TARGET, max_size=2, min_support=0.0)
+    assert table.n_distinct == n_rows
+    state = posterior.initial_state(rng)
+    for _ in range(3):
+        state, counts = posterior.advance(rng, state, 400, 0.5)
+        assert posterior.counts(state).sum() == n_rows
+        assert_consistent(posterior, state, counts)
+
+
+def random_rows(rng, n_rows):
+    return np.column_stack([rng.integers(k, size=n_rows) for k in (5, 7, 3, 4, 2)])
+
+
+WEIGHTS = {
+    "equal": lambda _, n: np.ones(n),
+    "fives": lambda _, n: np.full(n, 5.0),
+    "few": lambda rng, n: rng.integers(1, 4, n).astype(float),
+    "distinct": lambda rng, n: rng.permutation(n) + 1.0,
+    "fractions": lambda rng, n: rng.random(n) + 0.01,
+    "far-apart": lambda rng, n: 10.0 ** rng.integers(-3, 7, n),
+    "huge": lambda rng, n: rng.integers(1, 4, n) * 1e9,
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_any_weights(weights, rng):
+    """Rows are grouped by weight for counting: one group, a few, or as many as rows."""
+    rows = random_rows(rng, 900)
+    weight = WEIGHTS[weights](rng, len(rows))
+    names = ["a", "b", "c", "d", TARGET]
+    table = Table.from_arrays(rows, names=names, sample_weight=weight)
+    for posterior in (
+        DensityListPosterior(table, expected_rules=8.0, max_size=2),
+        LabelListPosterior(table, TARGET, expected_rules=8.0, max_size=2, min_support=0.01),
+    ):
+        state = posterior.initial_state(rng)
+        for inverse_temperature in (1e-3, 0.2, 1.0):
+            state, counts = posterior.advance(rng, state, 700, inverse_temperature)
+            assert_consistent(posterior, state, counts)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_lists_as_long_as_they_may_be(n_classes, rng):
+    """The work space has room for 62 rules; a 63rd must not be written behind its end."""
+    problem = Problem("long", (ORDINAL, CONTINUOUS), (14, 14), 1, n_classes=n_classes, n_rows=150)
+    posterior = problem.posterior(
+        expected_rules=4000.0, **({"min_support": 0.0} if n_classes else {})
+    )
+    assert len(posterior.antecedents) > 2 * MAX_RULES
+    state = posterior.initial_state(rng)
+    longest = 0
+    for _ in range(10):
+        state, counts = posterior.advance(rng, state, 2000, 0.3)
+        longest = max(longest, state.n_rules)
+        assert_consistent(posterior, state, counts)
+    assert longest <= MAX_RULES
+    if n_classes:
+        assert longest == MAX_RULES
+
+
+def test_many_classes_are_counted_apart(rng):
+    """Letters of the alphabet, not only yes and no."""
+    rows = random_rows(rng, 800)
+    labels = (rows[:, 0] * 5 + rng.integers(6, size=800)) % 26
+    table = Table.from_arrays(np.column_stack([rows, labels]), names=[*"abcde", TARGET])
+    posterior = LabelListPosterior(table, TARGET, max_size=2)
+    state, counts = posterior.advance(rng, RuleList(), 3000, 1.0)
+    assert posterior.counts(state).shape == (state.n_rules + 1, 26)
+    assert_consistent(posterior, state, counts)
+
+
+def test_wide_columns_and_many_of_them(rng):
+    """256 levels are the last code of a byte, 300 need two; 150 columns are many to cut."""
+    wide = Problem("wide", (NOMINAL, ORDINAL, CONTINUOUS), (64, 40, 30), 2, n_rows=200)
+    codes = np.column_stack([rng.integers(300, size=200), rng.integers(3, size=200)])
+    long = Table.from_arrays(codes, ordinal={0: range(300)})
+    many = Table.from_arrays(rng.integers(2, size=(120, 150)))
+    for posterior in (
+        wide.posterior(),
+        DensityListPosterior(long, max_size=1),
+        DensityListPosterior(many, max_size=2, expected_rules=6.0),
+    ):
+        state, counts = posterior.advance(rng, posterior.initial_state(rng), 1500, 0.7)
+        assert_consistent(posterior, state, counts)
+
+
+@each(PAIR, FRACTIONAL, THREE, WEIGHED)
+def test_advance_is_a_pure_function(problem):
+    """Same seed, same bytes: resumed runs and any number of workers depend on it."""
+    posterior = problem.posterior()
+    start = posterior.initial_state(np.random.default_rng(1))
+    codes, weights = problem.table.codes.copy(), problem.table.weights.copy()
+    results = []
+    for target in (posterior, posterior, problem.posterior()):
+        rng = np.random.default_rng(2)
+        results.append((*target.advance(rng, start, 5000, 0.7), rng.bit_generator.state))
+    assert results[1] == results[0]
+    assert results[2] == results[0]
+    assert_array_equal(problem.table.codes, codes)
+    assert_array_equal(problem.table.weights, weights)
+
+
+@each(PAIR, SUPPORTED)
+def test_workers_do_not_change_the_result(problem):
+    """Chains in threads share the posterior; each must have its own work space."""
+    posterior = problem.posterior()
+    runs = [
+        samplers.metropolis(posterior, n_steps=4000, n_chains=3, n_jobs=n_jobs, seed=4)
+        for n_jobs in (1, 2)
+    ]
+    assert runs[0] == runs[1]
+
+
+@each(PAIR, SUPPORTED)
+def test_cut_blocks_are_one_chain(problem):
+    """How often a chain stops to be looked at must not matter to where it goes."""
+    posterior = problem.posterior()
+    start = posterior.initial_state(np.random.default_rng(1))
+    one, other = np.random.default_rng(3), np.random.default_rng(3)
+    whole, _ = posterior.advance(one, start, 300, 1.0)
+    for _ in range(3):
+        start, _ = posterior.advance(other, start, 100, 1.0)
+    assert start == whole
+    assert one.bit_generator.state == other.bit_generator.state
+
+
+@each(*PROBLEMS)
+def test_starts_are_lists_of_the_space_and_differ(problem):
+    """R-hat compares chains from different places; equal starts would flatter it."""
+    posterior = problem.posterior()
+    rng = np.random.default_rng(0)
+    starts = [posterior.initial_state(rng) for _ in range(60)]
+    assert set(starts) <= set(problem.lists)
+    assert {state.n_rules for state in starts} >= {0, 1, 2}
+    assert len(set(starts)) > 8
+
+
+@each(BINS, SUPPORTED)
+def test_stored_states_are_checked(problem):
+    """A checkpoint that was tampered with is refused, not run."""
+    posterior = problem.posterior()
+    n = len(posterior.antecedents)
+    for state in problem.lists[::7]:
+        assert posterior.decode_state(posterior.encode_state(state)) == state
+    for forged in (
+        {"rules": [0, 0]},
+        {"rules": [n]},
+        {"rules": [-1]},
+        {"rules": [0.0]},
+        {"rules": [True]},
+        {"rules": ["0"]},
+        {"rules": [[0]]},
+        {"rules": 3},
+        {"rules": "01"},
+        {"rules": None},
+        {"other": []},
+        [0],
+        "x",
+        None,
+    ):
+        with pytest.raises(ValueError, match="stored rule list"):
+            posterior.decode_state(forged)
+
+
+def test_stored_lists_that_have_no_density_are_refused():
+    """A chain that starts where the density is zero accepts anything."""
+    density = PAIR.posterior()
+    covered = next(
+        [first, second]
+        for first in range(8)
+        for second in range(8)
+        if first != second and density.log_density(RuleList((first, second))) == -np.inf
+    )
+    long = Problem("long", (ORDINAL,), (12,), 1, n_classes=2, n_rows=60).posterior()
+    for posterior, rules in ((density, covered), (long, list(range(MAX_RULES + 1)))):
+        with pytest.raises(ValueError, match="stored rule list"):
+            posterior.decode_state({"rules": rules})

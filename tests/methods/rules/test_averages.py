@@ -1,0 +1,116 @@
+"""Averages over draws: by hand, and quantiles against their distribution functions."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
+
+import bayescascade.methods.rules.mixtures
+from bayescascade.methods.rules import averages
+from bayescascade.methods.rules.averages import average_intervals, average_probabilities
+from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.rules.mixtures import mixture_quantiles
+from tests.methods.rules.lists import BINS, cells_of, random_rules
+
+
+def mixtures(rng, n_mixtures=7, n_components=9, n_classes=3):
+    """Return random components, a few of which each mixture has, and the mixtures' weights."""
+    a = rng.gamma(2.0, 30.0, (n_components, n_classes)) + 0.1
+    b = rng.gamma(2.0, 3.0, (n_components, n_classes)) + 0.1
+    weights = rng.dirichlet(np.ones(n_components), n_mixtures)
+    weights *= rng.random(weights.shape) < 0.6
+    weights[:, 0] += 0.1
+    return a, b, weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_quantiles_invert_the_distribution_function(at_once, rng, monkeypatch):
+    """An interval of 95 % must hold 95 % of the average over lists."""
+    monkeypatch.setattr(bayescascade.methods.rules.mixtures, "_MOST_BETAS", at_once)
+    a, b, weights = mixtures(rng)
+    levels = (0.005, 0.025, 0.5, 0.975)
+    found = mixture_quantiles(a, b, csr_array(weights), levels)
+    assert found.shape == (7, 3, 4)
+    for k, level in enumerate(levels):
+        below = scipy.stats.beta(a, b).cdf(found[:, np.newaxis, :, k])
+        assert_allclose(np.einsum("mi,mic->mc", weights, below), level, atol=1e-8)
+        # the twin that averages the components' quantiles
+        mean = weights @ scipy.stats.beta(a, b).ppf(level)
+        assert not np.allclose(found[..., k], mean, atol=0.01)
+
+
+def quantiles(a, b, *levels):
+    """Return the quantiles of the mixture of equal shares of Beta distributions."""
+    of_class, of_others = np.array(a)[:, np.newaxis], np.array(b)[:, np.newaxis]
+    weights = csr_array(np.full((1, len(a)), 1 / len(a)))
+    return mixture_quantiles(of_class, of_others, weights, levels)[0, 0]
+
+
+def test_one_component_is_a_beta():
+    """A posterior of a single list has the list's own intervals."""
+    found = quantiles([2.0], [5.0], 0.025)
+    assert_allclose(found, scipy.stats.beta(2, 5).ppf(0.025), atol=1e-10)
+
+
+def test_far_apart_components():
+    """Half the draws say certainly yes, half certainly no: the interval is nearly everything."""
+    low, high = quantiles([5000.0, 1.0], [1.0, 5000.0], 0.025, 0.975)
+    assert low < 0.001
+    assert high > 0.999
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-3, 1e12])
+def test_extreme_components(size):
+    """Concentrations next to nothing, and tables of a million million rows."""
+    low, high = quantiles([size, 1.0], [1.0, size], 0.25, 0.75)
+    assert 0 <= low <= high <= 1
+    assert_allclose((low, high), (1 - high, 1 - low), atol=1e-9)
+
+
+def random_draws(rng, n=5, classes=("a", "b", "c")):
+    """Return lists of random rules over a small domain, and how often each was drawn."""
+    draws = []
+    for _ in range(n):
+        rules = random_rules(rng, BINS, 3)
+        counts = rng.integers(0, 9, (len(rules) + 1, len(classes))).astype(float)
+        draws.append(LabelList(BINS, np.array(classes), rules, counts, 0.7))
+    return draws, rng.integers(1, 4, n).astype(float)
+
+
+def test_averages_are_over_draws(rng):
+    """Row by row, draw by draw, the more often drawn counting more."""
+    draws, times = random_draws(rng)
+    cells, _ = cells_of(BINS)
+    expected = np.zeros((cells.shape[1], 3))
+    for labels, n in zip(draws, times, strict=True):
+        for row, part in enumerate(labels.part_of_codes(cells)):
+            expected[row] += n * labels.probabilities[part] / times.sum()
+    assert_allclose(average_probabilities(draws, times, cells), expected)
+    assert_allclose(average_probabilities(draws[:1], times[:1], cells).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c")], ids=len)
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_intervals_are_of_the_mixture(at_once, classes, rng, monkeypatch):
+    """Equal shares of the draws' Beta distributions lie below and above, however many rows."""
+    monkeypatch.setattr(averages, "_MOST_PARTS", at_once)
+    draws, times = random_draws(rng, classes=classes)
+    draws, times = [*draws, draws[0]], np.append(times, 2.0)  # two draws with equal parts
+    cells = np.tile(cells_of(BINS)[0], 2)[:, 3:]
+    intervals = average_intervals(draws, times, cells, 0.8)
+    assert intervals.shape == (cells.shape[1], len(classes), 2)
+    for side, q in enumerate((0.1, 0.9)):
+        reached = 0.0
+        for labels, n in zip(draws, times, strict=True):
+            a, b = (one[labels.part_of_codes(cells)] for one in labels.beta_parameters)
+            reached += n * scipy.stats.beta(a, b).cdf(intervals[..., side]) / times.sum()
+        assert_allclose(reached, q, atol=1e-7)
+
+
+def test_draws_without_rules():
+    """A posterior that believes in no rule gives every row the same interval."""
+    labels = LabelList(BINS, np.array([0, 1]), (), np.array([[3.0, 5.0]]), 1.0)
+    cells, _ = cells_of(BINS)
+    found = average_intervals([labels], np.ones(1), cells, 0.95)
+    assert_allclose(found, np.broadcast_to(labels.intervals()[0], found.shape), atol=1e-9)

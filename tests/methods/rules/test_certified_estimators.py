@@ -1,0 +1,88 @@
+"""Exact searches for rule lists as a user meets them: proofs, gaps, and what they refuse."""
+
+import numpy as np
+import pytest
+
+import bayescascade
+from bayescascade import DensityRuleList, RuleListClassifier
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.rules.exact import best_list
+from bayescascade.model.page import model_text
+from tests.people import draw_people
+
+QUICK = {"n_steps": 200, "n_chains": 1, "random_state": 0}
+
+
+def density(**parameters: object) -> DensityRuleList:
+    rows = draw_people(150, 0)[["sex", "crew", "age"]]
+    return DensityRuleList(**{"search": "exact", **QUICK, **parameters}).fit(rows)
+
+
+def classifier(**parameters: object) -> RuleListClassifier:
+    frame = draw_people(150, 0)
+    model = RuleListClassifier(**{"search": "exact", **QUICK, **parameters})
+    return model.fit(frame[["sex", "age"]], frame["crew"])
+
+
+both = pytest.mark.parametrize("fit", [density, classifier])
+
+
+@both
+def test_the_list_is_certified(fit):
+    """A user who asks for a proof gets one, and the print says so."""
+    model = fit()
+    assert model.summary_.certificate.gap == 0.0
+    assert model.exact_.is_optimal
+    assert model.log_posterior_ == pytest.approx(best_list(model.posterior_).log_density, abs=1e-9)
+    assert "exact: no list is more probable" in model_text(model)
+    assert "nothing sampled" in model_text(model)
+
+
+def test_a_search_out_of_time_says_how_far_it_is():
+    """Half a proof is a bound, and must not be printed as a whole one."""
+    model = density(time_limit=1e-9)
+    gap = model.summary_.certificate.gap
+    assert gap == model.exact_.gap > 0
+    assert f"no list is more probable by over {gap:,.2f} nats" in " ".join(
+        model_text(model).split()
+    )
+    assert model.exact_.upper_bound >= density().log_posterior_ - 1e-9
+
+
+@both
+def test_proofs_are_saved(fit, tmp_path):
+    model = fit()
+    model.save(tmp_path / "m.json")
+    assert model_text(bayescascade.load(tmp_path / "m.json")) == model_text(model)
+
+
+@both
+def test_there_is_nothing_to_average_over(fit):
+    """The proof is about one list."""
+    with pytest.raises(ParameterError, match='predictive must be "map" with search "exact"'):
+        fit(predictive="average")
+    with pytest.raises(ParameterError, match="time_limit must be"):
+        fit(time_limit=-1.0)
+    with pytest.raises(ParameterError, match="search must be one of 'exact', 'anneal"):
+        fit(search="auto")
+
+
+@both
+def test_progress_tells_the_gap(fit):
+    """A long proof should be seen to advance."""
+    heard = []
+    fit(progress=heard.append)
+    assert all(np.isfinite(r.described["gap"]) for r in heard if r.phase == "proof")
+
+
+@both
+def test_ctrl_c_before_the_proof_ends_it_too(fit):
+    """Who interrupts the annealing does not want to wait for a proof."""
+
+    def interrupt(report):
+        if report.phase == "annealing":
+            raise KeyboardInterrupt
+
+    model = fit(progress=interrupt, n_steps=1_000_000)
+    assert model.summary_.interrupted
+    assert model.exact_.n_visited <= 1

@@ -1,0 +1,457 @@
+"""What a user calls to classify: scikit-learn's conventions, and what rule lists add to them."""
+
+import pickle
+import re
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bayescascade import LabelList, RuleListClassifier, Table, load
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.labeled_rows import LabeledRows
+from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
+
+
+@parametrize_with_checks(
+    [
+        RuleListClassifier(n_steps=1000, n_chains=1),
+        RuleListClassifier(n_steps=300, n_chains=2, max_size=1, predictive="average"),
+        RuleListClassifier(n_steps=300, n_chains=1, missing="level", unknown="none"),
+    ]
+)
+def test_scikit_learn_conventions(estimator, check):
+    """Whatever scikit-learn's tools rely on, they may rely on."""
+    check(estimator)
+
+
+# -- with scikit-learn's tools ---------------------------------------------------------------------
+
+
+def test_cross_validation_of_text():
+    """Frames of strings need no encoder in front."""
+    frame = people()[["sex", "age", "crew"]]
+    scores = cross_val_score(RuleListClassifier(**QUICK), frame, fates(people()), cv=4)
+    assert scores.shape == (4,)
+    assert scores.mean() > 0.7
+    folds = StratifiedKFold(3)
+    of_three = cross_val_score(RuleListClassifier(**QUICK), frame, boats(people()), cv=folds)
+    assert of_three.mean() > 0.7
+
+
+def test_grid_search():
+    """Parameters are tried by cloning; the best is refitted."""
+    search = GridSearchCV(
+        RuleListClassifier(**QUICK),
+        {"expected_rules": [1e-99, 3.0], "max_size": [1, 2]},
+        cv=2,
+        scoring="neg_log_loss",
+    )
+    search.fit(people(), fates(people()))
+    assert search.best_params_["expected_rules"] == 3.0
+    assert search.best_estimator_.rules_.n_rules >= 1
+
+
+def test_pipeline():
+    """Columns may be transformed in front; arrays of objects keep their text."""
+    numbers = ColumnTransformer([("n", StandardScaler(), ["fare"])], remainder="passthrough")
+    model = make_pipeline(numbers, RuleListClassifier(**QUICK)).fit(people(), fates(people()))
+    plain = classifier()
+    assert_allclose(model.predict_proba(people()), plain.predict_proba(people()), atol=1e-12)
+
+
+def test_pickled_and_cloned():
+    """Joblib sends estimators to other processes, fitted or not."""
+    model = classifier()
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_proba(people()), model.predict_proba(people()))
+    assert str(again) == str(model)
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    assert not hasattr(twin, "rules_")
+
+
+# -- what is learned -------------------------------------------------------------------------------
+
+
+def test_fitted_attributes():
+    """They are documented, and each must hold what is said of it."""
+    model = classifier()
+    assert isinstance(model.rules_, LabelList)
+    assert model.classes_.tolist() == ["died", "lived"]
+    assert model.n_features_in_ == 4
+    assert model.feature_names_in_.tolist() == ["sex", "crew", "age", "fare"]
+    assert model.schema_.names == ("sex", "crew", "age", "fare")
+    assert model.schema_.columns[3].kind == "continuous"
+    assert model.rules_.counts.sum() == 200
+    assert model.log_posterior_ == pytest.approx(model.run_.best_log_density, abs=1e-9)
+    state = model.run_.best_state
+    assert model.log_posterior_ == pytest.approx(model.posterior_.log_density(state), abs=1e-9)
+    assert_array_equal(model.posterior_.counts(state), model.rules_.counts)
+    assert "sex" in model.rules_.to_dict()["rules"][0]["if"]
+    assert model.score(people(), fates(people())) > 0.75
+
+
+def test_probabilities_are_those_of_the_rule_that_fires():
+    """What is printed is what is predicted."""
+    model, frame = classifier(), people(60, seed=5)
+    found = model.predict_proba(frame)
+    assert found.shape == (60, 2)
+    for (_, row), probabilities in zip(frame.iterrows(), found, strict=True):
+        told = float(model.explain(row).split("P(lived) = ")[1].split(" ")[0])
+        assert probabilities[1] == pytest.approx(told, abs=0.0051)
+    assert_array_equal(model.predict(frame), model.classes_[found.argmax(axis=1)])
+
+
+def test_ties_go_to_the_first_class():
+    """As NumPy's argmax and scikit-learn have it, so that predictions do not depend on chance."""
+    frame = pd.DataFrame({"a": ["x", "y"] * 10})
+    labels = ["no", "no", "yes", "yes"] * 5
+    model = RuleListClassifier(**QUICK, max_size=1).fit(frame, labels)
+    assert_allclose(model.predict_proba(frame), 0.5)
+    assert set(model.predict(frame)) == {"no"}
+
+
+def test_average_is_the_mean_over_draws():
+    """The posterior predictive: each draw's probabilities, the more often drawn counting more."""
+    model, frame = classifier(predictive="average"), people(40, seed=6)
+    codes = model.schema_.encode(frame)
+    states = [state for chain in model.run_.draws for state in chain]
+    chosen = np.linspace(0, len(states) - 1, min(1000, len(states))).round().astype(int)
+    total = np.zeros((40, 2))
+    samples = []
+    for state, times in Counter(states[i] for i in chosen).items():
+        rules = tuple(model.posterior_.antecedents[index] for index in state.rules)
+        labels = LabelList(
+            model.schema_, model.classes_, rules, model.posterior_.counts(state), 1.0
+        )
+        parts = labels.part_of_codes(codes)
+        total += times * labels.probabilities[parts]
+        a = labels.counts[parts] + 1.0
+        samples.append((times, a, a.sum(axis=1, keepdims=True) - a))
+    assert_allclose(model.predict_proba(frame), total / len(chosen), atol=1e-12)
+    assert not np.allclose(model.predict_proba(frame), classifier().predict_proba(frame))
+    intervals = model.credible_interval(frame, 0.9)
+    for side, q in enumerate((0.05, 0.95)):
+        reached = sum(
+            times * scipy.stats.beta(a, b).cdf(intervals[..., side]) for times, a, b in samples
+        )
+        assert_allclose(reached / len(chosen), q, atol=1e-6)
+
+
+def test_credible_intervals_of_the_best_list():
+    """Those of the rule that fires, one row for each."""
+    model, frame = classifier(), people(30, seed=7)
+    found = model.credible_interval(frame)
+    assert found.shape == (30, 2, 2)
+    parts = model.rules_.part_of_codes(model.schema_.encode(frame))
+    assert_array_equal(found, model.rules_.intervals(0.95)[parts])
+    wider = model.credible_interval(frame, level=0.99)
+    assert (wider[..., 0] < found[..., 0]).all()
+    with pytest.raises(ParameterError, match="level must be a finite number > 0 and < 1, got 95"):
+        model.credible_interval(frame, 95)
+
+
+def test_weights_are_repeated_rows():
+    """A row of weight 3 is three rows, one of weight 0 none."""
+    frame, labels = people(120), fates(people(120))
+    weights = np.arange(120) % 4
+    repeated = frame.index.repeat(weights)
+    one = RuleListClassifier(**QUICK).fit(frame, labels, sample_weight=weights)
+    other = RuleListClassifier(**QUICK).fit(frame.loc[repeated], labels.loc[repeated])
+    assert one.log_posterior_ == other.log_posterior_
+    assert one.rules_.to_dict() == other.rules_.to_dict()
+    assert one.summary_.total_weight == weights.sum()
+
+
+def test_nothing_is_learned_from_rows_of_weight_zero():
+    """Not their levels, nor their classes, nor where bins end."""
+    frame, labels = people(80), fates(people(80))
+    extra = pd.DataFrame({"sex": "robot", "crew": False, "age": "old", "fare": 1e9}, index=[80, 81])
+    longer = pd.concat([extra, frame])
+    of_longer = pd.concat([pd.Series(["melted", "lived"], index=[80, 81]), labels])
+    weights = np.append([0.0, 0.0], np.ones(80))
+    model = RuleListClassifier(**QUICK).fit(longer, of_longer, sample_weight=weights)
+    plain = RuleListClassifier(**QUICK).fit(frame, labels)
+    assert model.classes_.tolist() == ["died", "lived"]
+    assert model.schema_ == plain.schema_
+    assert model.rules_.to_dict() == plain.rules_.to_dict()
+
+
+def test_same_seed_same_model():
+    """A published list can be had again, on any number of cores."""
+    again = RuleListClassifier(**QUICK).fit(people(), fates(people()))
+    assert again.rules_.to_dict() == classifier().rules_.to_dict()
+    assert again.run_ == classifier().run_
+    parallel = RuleListClassifier(**{**QUICK, "n_jobs": 2}).fit(people(), fates(people()))
+    assert parallel.run_ == again.run_
+    other = RuleListClassifier(**{**QUICK, "random_state": 4}).fit(people(), fates(people()))
+    assert other.run_ != again.run_
+
+
+def test_fit_leaves_the_data_alone():
+    """A frame that changes while it is read would spoil what comes after."""
+    frame, labels = people(60), fates(people(60))
+    before, weights = frame.copy(), np.arange(60.0)
+    model = RuleListClassifier(**QUICK, continuous={"fare": [2, 5, 10]})
+    model.fit(frame, labels, sample_weight=weights).predict(frame)
+    pd.testing.assert_frame_equal(frame, before)
+    assert (weights == np.arange(60.0)).all()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([True, False] * 40),
+        np.array([3, -1] * 40),
+        np.array([0.0, 1.0] * 40),
+        np.array(["b", "a"] * 40, dtype=object),
+        pd.Series(["b", "a"] * 40, dtype="category"),
+        pd.Series([2, 5] * 40, dtype="Int64"),
+        pd.Series([True, False] * 40, dtype="boolean"),
+        pd.Series(["b", "a"] * 40, dtype="string"),
+        ["no", "yes"] * 40,
+        (1, 2) * 40,
+    ],
+    ids=lambda labels: f"{type(labels).__name__}-{getattr(labels, 'dtype', '')}",
+)
+def test_labels_of_any_type(labels):
+    """Predictions are of the labels' own type."""
+    frame = people(80).assign(known=np.asarray(labels).astype(str))
+    model = RuleListClassifier(**QUICK).fit(frame, labels)
+    assert_array_equal(model.predict(frame), np.asarray(labels))
+    assert model.classes_.tolist() == sorted(set(np.asarray(labels).tolist()))
+    assert f": P({model.rules_.class_texts[1]}) = 0." in model.explain(frame.iloc[0])
+
+
+def test_several_classes():
+    """All of them get a probability, and their sum is one."""
+    model = classifier(boats)
+    found = model.predict_proba(people())
+    assert found.shape == (200, 3)
+    assert_allclose(found.sum(axis=1), 1.0)
+    assert model.classes_.tolist() == [1, 2, 3]
+    assert model.predict(people()).dtype.kind == "i"
+    assert model.explain(people().iloc[0]).count("P(") == 3
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def test_columns_are_matched_by_name():
+    """A file with its columns in another order, or more of them, is classified alike."""
+    model, frame = classifier(), people(40, seed=8)
+    expected = model.predict_proba(frame)
+    turned = frame[["fare", "age", "crew", "sex"]].assign(note="x")
+    assert_array_equal(model.predict_proba(turned), expected)
+    assert_array_equal(model.predict_proba(frame.to_numpy(dtype=object)), expected)
+    assert_array_equal(model.predict_proba(frame.to_numpy(dtype=object).tolist()), expected)
+    assert_array_equal(model.predict_proba(frame.astype(str)), expected)
+    assert_array_equal(model.predict_proba(frame.iloc[3]), expected[3:4])
+    assert_array_equal(model.predict_proba(dict(frame.iloc[3])), expected[3:4])
+    with pytest.raises(DataError, match='column "age" is missing'):
+        model.predict(frame.drop(columns="age"))
+    with pytest.raises(ValueError, match="X has 2 features, but RuleListClassifier is expecting 4"):
+        model.predict(frame.to_numpy(dtype=object)[:, :2])
+
+
+def test_explained_rows_come_in_any_form():
+    """A row of a frame, a Series, a mapping."""
+    model, row = classifier(), people(1, seed=3)
+    assert model.explain(row) == model.explain(row.iloc[0]) == model.explain(dict(row.iloc[0]))
+    with pytest.raises(ParameterError, match="row must be a single row, got 2"):
+        model.explain(people(2))
+
+
+def test_numbers_are_cut_at_quantiles():
+    """Of many values; few values are levels, and the words tell intervals."""
+    frame = people().assign(children=np.arange(200) % 3, flags=np.arange(200) % 2 == 0)
+    model = RuleListClassifier(**QUICK, n_bins=5).fit(frame, fates(people()))
+    kinds = {column.name: column.kind for column in model.schema_.columns}
+    assert kinds["fare"] == "continuous"
+    assert kinds["children"] == "ordinal"
+    assert kinds["flags"] == kinds["sex"] == "nominal"
+    edges = model.schema_.columns[3].edges
+    assert len(edges) == 6
+    assert (edges[0], edges[-1]) == (frame["fare"].min(), frame["fare"].max())
+    shares = np.histogram(frame["fare"], edges)[0] / 200
+    assert_allclose(shares[[3, 4]], 0.2, atol=0.01)  # below, many fares are equal
+    assert any("fare" in model.rules_.part_words(part) for part in range(model.rules_.n_rules))
+
+
+def test_values_beyond_the_training_range():
+    """They belong to the outer bins, as the words say: "below", "or more"."""
+    model, frame = classifier(), people(20)
+    high, low = frame.assign(fare=1e9), frame.assign(fare=-1e9)
+    assert_array_equal(
+        model.predict_proba(high), model.predict_proba(frame.assign(fare=people()["fare"].max()))
+    )
+    assert_array_equal(
+        model.predict_proba(low), model.predict_proba(frame.assign(fare=people()["fare"].min()))
+    )
+
+
+def test_declared_columns():
+    """Edges, numbers of bins and levels, by name or by number; outer bins are open there, too."""
+    frame, labels = people(), fates(people())
+    model = RuleListClassifier(
+        **QUICK, continuous={"fare": [2, 10, 20, 30]}, ordinal={"age": ["child", "adult", "old"]}
+    ).fit(frame, labels)
+    fare, age = model.schema_.columns[3], model.schema_.columns[2]
+    assert fare.edges == (2.0, 10.0, 20.0, 30.0)
+    assert age.kind == "ordinal"
+    assert age.levels == ("child", "adult", "old")
+    array = frame.to_numpy(dtype=object)
+    of_array = RuleListClassifier(
+        **QUICK, continuous={3: [2, 10, 20, 30]}, ordinal={2: ["child", "adult", "old"]}
+    ).fit(array, labels)
+    assert_array_equal(of_array.predict_proba(array), model.predict_proba(frame))
+    binned = RuleListClassifier(**QUICK, continuous={"fare": 7}, nominal=["crew"])
+    assert len(binned.fit(frame, labels).schema_.columns[3].edges) > 5
+    few = RuleListClassifier(**QUICK, nominal=["rank"]).fit(
+        frame.assign(rank=np.arange(200) % 9), labels
+    )
+    assert few.schema_.columns[4].kind == "nominal"
+
+
+def test_unknown_levels():
+    """An error that says what to do; let pass, they satisfy no condition."""
+    frame = people(4).assign(sex="robot")
+    with pytest.raises(DataError, match=r'"sex" has the unknown level "robot" in row 1.*unknown='):
+        classifier().predict(frame)
+    model = classifier(unknown="none")
+    expected = model.rules_.part_of_codes(
+        np.array([[-1], [0], [1], [0]], np.int32)
+    )  # whatever the other cells: all rules on people ask for the sex
+    assert_allclose(
+        model.predict_proba(frame.assign(crew=False, fare=0.0, age="child"))[0],
+        model.rules_.probabilities[expected[0]],
+    )
+
+
+def test_missing_cells():
+    """An error, or a level of their own; a column that had none may let them pass."""
+    frame, labels = people(), fates(people())
+    gaps = frame.assign(fare=frame["fare"].where(frame["sex"] == "male"))
+    with pytest.raises(DataError, match=r'column "fare" has a missing cell \(NaN\) in row'):
+        RuleListClassifier(**QUICK).fit(gaps, labels)
+    with pytest.raises(DataError, match=r'column "fare" has a missing cell \(NaN\) in row'):
+        classifier().predict(gaps)
+    model = RuleListClassifier(**QUICK, missing="level").fit(gaps, labels)
+    assert model.schema_.columns[3].has_missing_level
+    assert model.score(gaps, labels) > 0.75
+    unseen = frame.assign(age=frame["age"].where(frame["crew"]))
+    with pytest.raises(DataError, match='unknown="none"'):
+        model.predict(unseen)
+    lenient = RuleListClassifier(**QUICK, missing="level", unknown="none").fit(gaps, labels)
+    assert lenient.predict(unseen).shape == (200,)
+
+
+def test_tables():
+    """A table that was read in chunks has its labels in a column; so has what is classified."""
+    frame, labels = people(), fates(people())
+    declared = {"continuous": {"fare": [0, 5, 20, 100]}}
+    table = Table.from_frame(frame.assign(fate=labels), **declared)
+    of_table = RuleListClassifier(**QUICK).fit(table, "fate")
+    of_frame = RuleListClassifier(**QUICK, **declared).fit(frame, labels)
+    assert of_table.classes_.tolist() == ["died", "lived"]
+    assert of_table.rules_.to_dict() == of_frame.rules_.to_dict()
+    assert_array_equal(of_table.predict_proba(frame), of_frame.predict_proba(frame))
+    assert of_table.predict(table).shape == (table.n_distinct,)
+    with pytest.raises(ParameterError, match="y must be the name of the label column"):
+        RuleListClassifier(**QUICK).fit(table, labels)
+    with pytest.raises(ParameterError, match="y must be the name of the label column"):
+        RuleListClassifier(**QUICK).fit(table, "destiny")
+    with pytest.raises(ParameterError, match="sample_weight must be None with a Table"):
+        RuleListClassifier(**QUICK).fit(table, "fate", sample_weight=np.ones(200))
+    with pytest.raises(DataError, match="columns and levels"):
+        of_table.predict(Table.from_frame(frame[["sex", "crew"]]))
+
+
+def test_labeled_rows():
+    """Rows with their labels are what is learned from, whoever puts them together."""
+    frame, labels = people(), fates(people())
+    declared = {"nominal": None, "ordinal": None, "continuous": None, "missing": "error"}
+    rows = LabeledRows.of(frame, labels, None, n_bins=4, **declared, source="people.csv")
+    model = RuleListClassifier(**QUICK).fit(rows)
+    assert model.rules_.to_dict() == classifier().rules_.to_dict()
+    assert (model.target_, model.summary_.source) == ("fate", "people.csv")
+    with pytest.raises(DataError, match=r'^column "fate" must have at least two classes'):
+        LabeledRows.of(frame, ["a"] * 200, None, n_bins=4, **declared, labels_name='column "fate"')
+
+
+@pytest.mark.parametrize(
+    ("parameters", "cells", "words"),
+    [
+        ({}, {"fare": np.inf}, "got inf in row 42"),
+        ({}, {"fare": None}, "has a missing cell (NaN) in row 42"),
+        ({}, {"sex": "alien"}, '"alien" in row 42'),
+        ({"missing": "level"}, {"sex": None}, "has a missing cell (NaN) in row 42, and had none"),
+        ({"continuous": {"fare": [0, 9]}}, {"fare": "x"}, "must hold numbers, got 'x' in row 42"),
+    ],
+    ids=str,
+)
+def test_rows_of_blocks_are_numbered(parameters, cells, words):
+    """In the second block of a file, the row that is named is the file's."""
+    model = RuleListClassifier(**QUICK, **parameters).fit(people(), fates(people()))
+    block = people(3).astype(object)
+    block.loc[1, list(cells)] = list(cells.values())
+    with pytest.raises(DataError, match=re.escape(words)):
+        model.encode(block, first_row=41)
+    good = people(50)
+    assert_array_equal(model.predict_proba_codes(model.encode(good)), model.predict_proba(good))
+    assert_array_equal(
+        model.credible_interval_codes(model.encode(good), 0.5), model.credible_interval(good, 0.5)
+    )
+
+
+def test_a_column_may_be_called_like_the_labels():
+    """Names are the user's; the column of labels is ours."""
+    frame = people().rename(columns={"sex": "fate", "crew": "self", "age": "label"})
+    model = RuleListClassifier(**QUICK).fit(frame, fates(people()))
+    assert model.schema_.names == ("fate", "self", "label", "fare")
+    assert_array_equal(model.predict(frame), classifier().predict(people()))
+
+
+# -- declarations and labels in other forms --------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [pd.Index, np.array, pd.Series, tuple])
+def test_columns_may_be_declared_by_any_list(form):
+    """`nominal=frame.columns[[0, 2]]` is how one writes it."""
+    usual = classifier(nominal=("sex", "age"))
+    model = RuleListClassifier(**QUICK, nominal=form(["sex", "age"])).fit(people(), fates(people()))
+    assert model.schema_ == usual.schema_
+    ordinal = RuleListClassifier(**QUICK, ordinal=form(["crew"])).fit(people(), fates(people()))
+    assert ordinal.schema_.columns[1].kind == "ordinal"
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda y: np.where(y == "died", 0, 1).astype(np.longdouble),
+        lambda y: y.to_numpy(dtype=object).astype(np.dtypes.StringDType()),
+        lambda y: y.to_numpy(dtype="U40"),
+        lambda y: y.to_numpy(dtype=object),
+    ],
+    ids=["longdouble", "StringDType", "wide", "object"],
+)
+def test_labels_of_every_type_can_be_saved(convert, tmp_path):
+    """What fit takes, save takes: a long search is not lost for the type of its labels."""
+    model = RuleListClassifier(**QUICK).fit(people(), convert(fates(people())))
+    model.save(tmp_path / "model.json")
+    loaded = load(tmp_path / "model.json")
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert_array_equal(loaded.predict(people(20)), model.predict(people(20)))
+    assert_array_equal(
+        model.predict(people(20)) == model.classes_[1], classifier().predict(people(20)) == "lived"
+    )

@@ -1,0 +1,438 @@
+"""What a user asks of a density list: densities, missing cells, draws, evidence, words, data."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.schema import Column, Schema
+from bayescascade.methods.rules import draws
+from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.parts import parts_of_codes
+from tests import rules_reference as reference
+from tests.methods.rules.lists import BINS, DOMAINS, GAPS, LEVELS, cells_of, random_rules
+from tests.statistical.chi_square import fits
+
+each = pytest.mark.parametrize("schema", DOMAINS.values(), ids=DOMAINS)
+
+
+def random_list(rng, schema, n_rules=3, max_size=2):
+    """Return a density list of random rules, counts and probabilities."""
+    rules = random_rules(rng, schema, n_rules, max_size)
+    counts = rng.integers(0, 20, len(rules) + 1).astype(float)
+    return DensityList(schema, rules, counts, rng.dirichlet(np.ones(len(rules) + 1)))
+
+
+def parts_by_hand(density, cells):
+    """Return the part of each cell, cell by cell."""
+    return np.array([reference.part_of(cell, density.rules) for cell in cells.T.tolist()])
+
+
+@each
+def test_rows_belong_to_the_first_rule_that_fits(schema, rng):
+    """Printed "if ... else if ...", so it must be scored like that."""
+    cells, _ = cells_of(schema)
+    for _ in range(20):
+        density = random_list(rng, schema)
+        expected = parts_by_hand(density, cells)
+        assert_array_equal(parts_of_codes(cells, density.rules), expected)
+        assert_array_equal(parts_of_codes(cells[:, ::2], density.rules), expected[::2])
+
+
+@each
+def test_densities_integrate_to_one(schema, rng):
+    """Otherwise scores of different models could not be compared."""
+    cells, volumes = cells_of(schema)
+    for _ in range(20):
+        density = random_list(rng, schema)
+        scores = density.score_codes(cells)
+        assert np.dot(np.exp(scores), volumes) == pytest.approx(1.0, abs=1e-12)
+
+
+@each
+def test_density_is_probability_over_volume(schema, rng):
+    """Of the part that captures the cell first, by a count of its cells."""
+    cells, volumes = cells_of(schema)
+    for _ in range(20):
+        density = random_list(rng, schema)
+        parts = parts_by_hand(density, cells)
+        of_parts = np.bincount(parts, volumes)
+        assert_allclose(np.exp(density.log_volumes), of_parts, rtol=1e-12)
+        expected = density.probabilities[parts] / of_parts[parts]
+        assert_allclose(np.exp(density.score_codes(cells)), expected, rtol=1e-12)
+        assert_allclose(
+            density.relative_densities, density.probabilities / of_parts * volumes.sum(), rtol=1e-12
+        )
+
+
+@each
+def test_missing_cells_are_integrated_out(schema, rng):
+    """A row's score without a cell is the sum over what the cell could have been."""
+    cells, _ = cells_of(schema)
+    for _ in range(5):
+        density = random_list(rng, schema)
+        full = np.exp(density.score_codes(cells))
+        for missing in itertools.product((False, True), repeat=cells.shape[0]):
+            asked = np.where(np.array(missing)[:, None], -1, cells).astype(np.int32)
+            found = np.exp(density.score_codes(asked))
+            for i in range(cells.shape[1]):
+                compatible = np.ones(cells.shape[1], bool)
+                volume = np.ones(cells.shape[1])
+                for j, column in enumerate(schema.columns):
+                    if missing[j]:
+                        volume *= column.widths[cells[j]]
+                    else:
+                        compatible &= cells[j] == cells[j, i]
+                assert found[i] == pytest.approx((full * volume)[compatible].sum(), rel=1e-12)
+
+
+def test_scores_do_not_depend_on_how_codes_are_stored(rng):
+    """Codes of a table come in another layout than those of a frame."""
+    density = random_list(rng, BINS)
+    cells, _ = cells_of(BINS)
+    expected = density.score_codes(cells)
+    assert_array_equal(density.score_codes(np.asfortranarray(cells)), expected)
+    assert_array_equal(density.score_codes(cells[:, ::-1]), expected[::-1])
+    assert density.score_codes(cells[:, :0]).shape == (0,)
+
+
+# -- draws -----------------------------------------------------------------------------------------
+
+
+def drawn_cells(density, n, rng):
+    return np.ravel_multi_index(density.sample_codes(n, rng), density.schema.n_levels)
+
+
+@each
+@pytest.mark.parametrize("least_share", [0.0, 0.01, 0.9], ids=["reject", "default", "cut"])
+def test_draws_have_the_density(schema, least_share, rng, monkeypatch):
+    """Synthetic rows must have the frequencies that the list states, however they are drawn."""
+    monkeypatch.setattr(draws, "LEAST_SHARE", least_share)
+    cells, volumes = cells_of(schema)
+    for _ in range(3):
+        density = random_list(rng, schema, n_rules=4)
+        probabilities = np.exp(density.score_codes(cells)) * volumes
+        assert fits(drawn_cells(density, 3000, rng), probabilities)
+
+
+def test_draws_of_another_density_are_noticed(rng):
+    """The test above must be able to fail: rules in another order, volumes left out."""
+    rules = ((Condition(0, 0, 1),), (Condition(1, 0, 1),))
+    shares = np.array([0.5, 0.3, 0.2])
+    density = DensityList(LEVELS, rules, shares, shares)
+    turned = DensityList(LEVELS, rules[::-1], shares, shares)
+    cells, volumes = cells_of(LEVELS)
+    probabilities = np.exp(density.score_codes(cells)) * volumes
+    assert fits(drawn_cells(density, 3000, rng), probabilities)
+    assert not fits(drawn_cells(turned, 3000, rng), probabilities)
+    binned = random_list(rng, BINS)
+    cells, volumes = cells_of(BINS)
+    assert not fits(drawn_cells(binned, 3000, rng), np.exp(binned.score_codes(cells)))
+
+
+def test_draws_from_a_sliver_of_the_domain(rng):
+    """Sixteen conditions leave one cell in 65,536: rejection would try as often for every row."""
+    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(18)))
+    rules = tuple((Condition(j, 1, 2),) for j in range(16))
+    shares = np.append(np.full(16, 0.1 / 16), 0.9)
+    density = DensityList(schema, rules, 100 * shares, shares)
+    codes = density.sample_codes(4000, rng)
+    parts = parts_of_codes(codes, rules)
+    assert fits(parts, shares)
+    left = codes[:, parts == 16]
+    assert not left[:16].any()
+    assert fits(left[16] * 2 + left[17], np.full(4, 0.25))
+
+
+def test_draws_from_a_sliver_take_few_tries(rng, monkeypatch):
+    """One cell in 2**20 is left of the box: cutting keeps the work to some 100 tries a row."""
+    n_columns, n_cells = 20, []
+    draw = draws._Draws.draw
+
+    def counted(self, column, codes, n):
+        n_cells.append(n)
+        return draw(self, column, codes, n)
+
+    monkeypatch.setattr(draws._Draws, "draw", counted)
+    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(n_columns)))
+    rules = tuple((Condition(j, 1, 2),) for j in range(n_columns))
+
+    def cells_per_row(n):
+        n_cells.clear()
+        assert not draws.draw_from_part(schema, rules, n_columns, n, rng, {}).any()
+        return sum(n_cells) / (n_columns * n)
+
+    assert cells_per_row(1) <= 2 / draws.LEAST_SHARE
+    assert cells_per_row(1000) <= 2 / draws.LEAST_SHARE
+    monkeypatch.setattr(draws, "LEAST_SHARE", 0.0)  # the twin that never cuts
+    assert cells_per_row(1) > 1000
+
+
+def test_successive_draws_are_independent(rng):
+    """Rows come in no order: half of them is as good a sample as all."""
+    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(12)))
+    rules = tuple((Condition(j, 1, 2), Condition(j + 1, 1, 2)) for j in range(10))
+    shares = np.append(np.zeros(10), 1.0)
+    codes = DensityList(schema, rules, shares, shares).sample_codes(4000, rng)
+    first, second = codes[:, :2000].mean(axis=1), codes[:, 2000:].mean(axis=1)
+    assert (np.abs(first - second) < 0.08).all()
+
+
+# -- evidence --------------------------------------------------------------------------------------
+
+
+def evidences(column):
+    """Yield evidence on a column and the codes that it allows."""
+    n_present = column.n_levels - column.has_missing_level
+    if column.has_missing_level:
+        yield None, {n_present}
+    if column.kind == "continuous":
+        for low, high in itertools.combinations(range(n_present + 1), 2):
+            yield (column.edges[low], column.edges[high]), set(range(low, high))
+    elif column.kind == "ordinal":
+        for low, high in itertools.combinations(range(n_present + 1), 2):
+            yield list(column.levels[low:high]), set(range(low, high))
+    else:
+        for n in range(1, n_present + 1):
+            for codes in itertools.combinations(range(n_present), n):
+                yield [column.levels[code] for code in codes], set(codes)
+
+
+def assert_conditional(density, conditional, allowed):
+    """Check a conditional density on every cell; `allowed` maps columns to codes."""
+    cells, volumes = cells_of(density.schema)
+    inside = np.ones(cells.shape[1], bool)
+    for j, codes in allowed.items():
+        inside &= np.isin(cells[j], list(codes))
+    joint = np.exp(density.score_codes(cells))
+    marginal = np.dot(joint[inside], volumes[inside])
+    found = np.exp(conditional.score_codes(cells))
+    assert_allclose(found[inside], joint[inside] / marginal, rtol=1e-12)
+    assert (found[~inside] == 0).all()
+    assert np.dot(found, volumes) == pytest.approx(1.0, abs=1e-12)
+    assert conditional.evidence_probability == pytest.approx(marginal, rel=1e-12)
+    assert conditional.probabilities.sum() == pytest.approx(1.0)
+    assert (conditional.log_volumes > -np.inf).all()
+    assert all(conditional.rules)
+    for rule in conditional.rules:
+        for j, low, high in rule:
+            left = conditional.evidence.get(j, range(density.schema.columns[j].n_levels))
+            assert 0 < sum(low <= code < high for code in left) < len(left)
+
+
+@each
+def test_conditional_is_joint_over_marginal(schema, rng):
+    """On every cell, whatever is known; decided conditions and parts are gone."""
+    for _ in range(5):
+        density = random_list(rng, schema, n_rules=4)
+        for j, column in enumerate(schema.columns):
+            for evidence, codes in evidences(column):
+                conditional = density.condition({column.name: evidence})
+                assert_conditional(density, conditional, {j: codes})
+
+
+@each
+def test_evidence_may_be_given_in_steps(schema, rng):
+    """First the one fact, then the other, is both facts at once."""
+    density = random_list(rng, schema, n_rules=4)
+    one, *_, other = schema.columns
+    last = schema.n_columns - 1
+    for (first, some), (second, more) in itertools.product(evidences(one), evidences(other)):
+        stepwise = density.condition({one.name: first}).condition({other.name: second})
+        at_once = density.condition({one.name: first, other.name: second})
+        assert_conditional(density, stepwise, {0: some, last: more})
+        assert stepwise.rules == at_once.rules
+        assert_allclose(stepwise.counts, at_once.counts, rtol=1e-12)
+
+
+def incomes():
+    """Return a list over a nominal, an ordinal and a continuous column, with a missing level."""
+    schema = Schema(
+        (
+            Column("sex", "nominal", ("female", "male")),
+            Column("grade", "ordinal", (1, 2, 3, 4)),
+            Column("income", "continuous", (), (0.0, 10.0, 30.0, 100.0), has_missing_level=True),
+        )
+    )
+    rules = (
+        (Condition(0, 1, 2), Condition(1, 0, 2)),
+        (Condition(2, 0, 2),),
+        (Condition(2, 3, 4),),
+    )
+    counts = np.array([10.0, 5.0, 3.0, 2.0])
+    return DensityList(schema, rules, counts, counts / 20)
+
+
+def test_evidence_shortens_the_list():
+    """What is known is no longer asked, and what cannot be is not listed."""
+    male = incomes().condition({"sex": "male"})
+    assert [male.part_words(part) for part in range(4)] == [
+        "grade is 1, 2",
+        "income is in [0, 30)",
+        "income is missing",
+        "anything else",
+    ]
+    assert male.evidence_words() == "sex is male"
+    known = incomes().condition({"income": None})
+    assert [known.part_words(part) for part in range(2)] == [
+        "sex is male and grade is 1, 2",
+        "anything else",
+    ]
+    assert incomes().condition({"sex": "male", "grade": 1}).n_rules == 0
+    narrowed = incomes().condition({"grade": [2, 3, 4], "income": (10.0, 100.0)})
+    assert narrowed.part_words(0) == "sex is male and grade is 2"
+    assert narrowed.part_words(1) == "income is in [10, 30)"
+
+
+def test_counts_given_evidence_are_expected():
+    """Rows are spread uniformly in a part: half of its volume has half of its rows."""
+    first = incomes().condition({"grade": 1})
+    # half of the first rule's cells, a sixth of the cells of each other
+    assert_allclose(first.counts, [10 / 2, 5 / 6, 3 / 6, 2 / 6])
+    words = first.explain({"sex": "male", "grade": 1, "income": 1.0})
+    assert words.startswith("sex is male: 5 of 6.666666667 rows, probability 0.75")
+
+
+def test_draws_keep_to_the_evidence(rng):
+    """Synthetic rows given the evidence."""
+    density = incomes().condition({"sex": "male", "grade": [2, 3]})
+    codes = density.sample_codes(2000, rng)
+    assert set(codes[0]) == {1}
+    assert set(codes[1]) == {1, 2}
+    cells, volumes = cells_of(density.schema)
+    drawn = np.ravel_multi_index(codes, density.schema.n_levels)
+    assert fits(drawn, np.exp(density.score_codes(cells)) * volumes)
+    assert not fits(drawn, np.exp(incomes().score_codes(cells)) * volumes)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        ({"sex": "robot"}, "robot"),
+        ({"height": 3}, "height"),
+        ({"grade": [1, 3]}, 'ordinal column "grade" must be neighboring levels, got 1, 3'),
+        ({"grade": []}, "must name a level"),
+        ({"income": (10.0, 20.0)}, "increasing edges"),
+        ({"sex": None}, "missing"),
+    ],
+)
+def test_evidence_that_cannot_be_is_an_error(evidence, words):
+    """Name the column and the value, so that a typing error is found."""
+    with pytest.raises(DataError, match=words):
+        incomes().condition(evidence)
+
+
+def test_evidence_may_not_contradict_earlier_evidence():
+    """Known to be male, then known to be female."""
+    male = incomes().condition({"sex": "male"})
+    with pytest.raises(DataError, match="must agree with the evidence given before, sex is male"):
+        male.condition({"sex": "female"})
+    with pytest.raises(DataError, match="contradicts the evidence: sex is male"):
+        male.explain({"sex": "female", "grade": 1, "income": 1.0})
+    female = np.array([[0], [0], [0]], np.int32)
+    assert male.score_codes(female)[0] == -np.inf
+
+
+def test_evidence_of_probability_zero_is_an_error():
+    """With plug-in densities a part can be impossible; nothing follows from it."""
+    density = incomes()
+    impossible = DensityList(
+        density.schema, density.rules, density.counts, np.array([0.0, 0.5, 0.3, 0.2])
+    )
+    with pytest.raises(DataError, match="positive probability"):
+        impossible.condition({"sex": "male", "grade": 1})
+    assert impossible.score_codes(np.zeros((3, 1), np.int32))[0] > -np.inf
+    assert impossible.score_codes(np.array([[1], [0], [0]], np.int32))[0] == -np.inf
+
+
+# -- words and plain data --------------------------------------------------------------------------
+
+
+def test_explanations_name_the_rule_and_the_figures():
+    """A rare row is shown with why it is rare."""
+    words = incomes().explain({"sex": "male", "grade": 2, "income": 50.0})
+    assert words.startswith("sex is male and grade is 1, 2: 10 of 20 rows, probability 0.5, ")
+    figure = float(words.split("density ")[1].split(",")[0])
+    assert figure == pytest.approx(0.5 / (2 * 101), rel=1e-3)
+    assert words.endswith(f"{0.5 / 202 * 808:.3g} x uniform")
+    other = incomes().explain({"sex": "female", "grade": 2, "income": 50.0})
+    assert other.startswith("anything else: 2 of 20 rows")
+
+
+def test_explanations_of_rows_with_missing_cells_list_every_part():
+    """A row that could be in several parts gets one line for each, and only for those."""
+    words = incomes().explain(pd.Series({"sex": None, "grade": 1, "income": 5.0})).splitlines()
+    assert [line.split(":")[0] for line in words] == [
+        "sex is male and grade is 1, 2",
+        "income is in [0, 30)",
+    ]
+    with pytest.raises(DataError, match=r'"sex".*robot'):
+        incomes().explain({"sex": "robot", "grade": 1, "income": 5.0})
+    with pytest.raises(DataError, match='column "grade" is missing'):
+        incomes().explain({"sex": "male"})
+
+
+def test_a_list_without_rules():
+    """The smallest model is one density for all cells."""
+    density = DensityList(LEVELS, (), np.array([5.0]), np.array([1.0]))
+    leaf = {"count": 5.0, "volume": 6.0, "probability": 1.0, "density": pytest.approx(1 / 6)}
+    assert density.to_dict() == {"rules": [], "else": leaf}
+    assert density.explain({"a": "x", "b": 0}).startswith("any row: 5 of 5 rows")
+    assert density.relative_densities.tolist() == pytest.approx([1.0])
+    assert_allclose(density.score_codes(np.full((2, 1), -1, np.int32)), 0.0, atol=1e-15)
+
+
+def test_plain_data():
+    """Programs read the list in this form; the keys are documented."""
+    record = incomes().to_dict()
+    assert json.loads(json.dumps(record)) == record
+    first, second, third = record["rules"]
+    assert first["if"] == {"sex": ["male"], "grade": [1, 2]}
+    assert second["if"] == {"income": {"interval": [0.0, 30.0]}}
+    assert third["if"] == {"income": [None]}
+    assert first["volume"] == pytest.approx(2 * 101)
+    assert third == {
+        "if": {"income": [None]},
+        "count": 3.0,
+        "volume": pytest.approx(6.0),
+        "probability": 0.15,
+        "density": pytest.approx(0.15 / 6),
+    }
+    assert set(record["else"]) == {"count", "volume", "probability", "density"}
+
+
+def test_numbers_of_cells_are_whole():
+    """A count of cells that is printed as 5.999999999999997 looks like a mistake."""
+    rules = ((Condition(0, 0, 1), Condition(1, 0, 1)), (Condition(0, 1, 2),))
+    counts = np.array([1.0, 2.0, 3.0])
+    record = DensityList(LEVELS, rules, counts, counts / 6).to_dict()
+    assert [rule["volume"] for rule in record["rules"]] == [1.0, 2.0]
+    assert record["else"]["volume"] == 3.0
+
+
+def test_volumes_and_densities_are_logarithms():
+    """1,200 binary columns have more cells than a float can count."""
+    schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(1200)))
+    density = DensityList(schema, ((Condition(7, 0, 1),),), np.ones(2), np.array([0.75, 0.25]))
+    codes = np.zeros((1200, 2), np.int32)
+    codes[:, 1] = -1
+    scores = density.score_codes(codes)
+    assert scores[0] == pytest.approx(math.log(0.75) - 1199 * math.log(2))
+    assert scores[1] == pytest.approx(0.0, abs=1e-10)
+    assert density.sample_codes(3, np.random.default_rng(0)).shape == (1200, 3)
+    assert density.to_dict()["else"]["volume"] == math.inf
+
+
+def test_constant_columns_change_nothing(rng):
+    """They have one cell, whatever else is asked."""
+    density = random_list(rng, GAPS)
+    cells, _ = cells_of(GAPS)
+    hidden = cells.copy()
+    hidden[1] = -1
+    assert_allclose(density.score_codes(hidden), density.score_codes(cells), rtol=1e-12)

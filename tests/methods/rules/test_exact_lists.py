@@ -1,0 +1,335 @@
+"""The certified best list: what is called certain is so, and every bound holds.
+
+A bound that is too low makes a list "optimal" that is not, and nobody would notice.
+"""
+
+import signal
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.data.table import Table
+from bayescascade.methods.rules.exact import (
+    best_list,
+    bounds as bounds_module,
+    search as search_module,
+)
+from bayescascade.methods.rules.exact.bounds import Prefix
+from bayescascade.methods.rules.kernels.layout import LABELS
+from bayescascade.methods.rules.kernels.parts import PartModel, partition
+from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
+from tests import rules_reference
+from tests.documents import ROOT
+from tests.methods.rules.problems import BINS, FRACTIONAL, PAIR, PROBLEMS, each
+
+ROUNDING = 1e-9
+MEMORY = 2e9
+
+
+def games(n_columns, rng, *, n_classes=2, noise=0.0, weight=1.0):
+    """Return a classifier's posterior on ternary columns; classes follow from them but for noise.
+
+    Points of one class alone are what the stairs count.
+    """
+    codes = np.array(list(np.ndindex((3,) * n_columns)))
+    first, second = codes[:, 0], codes[:, 1]
+    labels = first == second if n_classes == 2 else (first + second) % n_classes
+    flipped = rng.random(len(codes)) < noise
+    frame = pd.DataFrame(codes, columns=[f"c{j}" for j in range(n_columns)]).astype(str)
+    frame["label"] = np.where(flipped, 0, labels).astype(int).astype(str)
+    doubled = pd.concat([frame, frame.iloc[::4].assign(label="1")]) if noise else frame
+    weights = weight * rng.integers(1, 6, len(doubled))
+    table = Table.from_frame(doubled, weights=weights)
+    return LabelListPosterior(table, "label", min_support=0.02)
+
+
+def sparse_cells(rng):
+    """Return a density's posterior where most cells have no rows, and the others differ much."""
+    codes = rng.integers(0, 3, (12, 3)) * rng.integers(0, 2, (12, 3))
+    frame = pd.DataFrame(codes, columns=list("abc")).astype(str)
+    frame = pd.concat([frame, pd.DataFrame({"a": ["2"], "b": ["2"], "c": ["2"]})])
+    table = Table.from_frame(frame, weights=rng.integers(1, 30, len(frame)))
+    return DensityListPosterior(table, max_size=1)
+
+
+POSTERIORS = {
+    "two-classes": lambda rng: games(2, rng),
+    "three-columns": lambda rng: games(3, rng),
+    "three-classes": lambda rng: games(2, rng, n_classes=3),
+    "noisy": lambda rng: games(2, rng, noise=0.2),
+    "noisy-classes": lambda rng: games(2, rng, n_classes=3, noise=0.3),
+    "light": lambda rng: games(2, rng, weight=0.03),
+    "densities": sparse_cells,
+}
+
+
+class Looked:
+    """What `Prefix` says about one prefix, as log densities of whole lists."""
+
+    def __init__(self, prefix, posterior, rules):
+        sizes = posterior.antecedents.sizes[list(rules)]
+        used = np.bincount(sizes, minlength=posterior.antecedents.max_size + 1)
+        prefix.enter(rules, tuple(used.tolist()))
+        value = posterior.log_density(RuleList(rules)) - prefix.closed()
+        self.bound = value + prefix.bound()
+        self.children = {}
+        self.by_stairs = np.inf
+        if self.bound > -np.inf:
+            children, by_stairs = prefix.children()
+            self.by_stairs = value + by_stairs
+            for k, rule in enumerate(children.rules.tolist()):
+                closed, bound = value + children.closed[k], value + children.bounds[k]
+                self.children[rule] = (closed, bound)
+
+
+def best_longer(log_densities):
+    """Return the highest log density among the lists that go on from each list, by its rules."""
+    best = dict.fromkeys(log_densities, -np.inf)
+    for rules, log_density in log_densities.items():
+        for length in range(len(rules)):
+            best[rules[:length]] = max(best[rules[:length]], log_density)
+    return best
+
+
+def shortfalls(posterior, log_densities):
+    """Yield how far each bound of each prefix is above what it bounds, and values' errors, < 0."""
+    prefix = Prefix(posterior, MEMORY)
+    best = best_longer(log_densities)
+    for rules in log_densities:
+        looked = Looked(prefix, posterior, rules)
+        if best[rules] > -np.inf:
+            yield "prefix", looked.bound - best[rules]
+            yield "stairs", looked.by_stairs - best[rules]
+        for rule, (closed, bound) in looked.children.items():
+            longer = (*rules, rule)
+            if longer in log_densities:
+                yield "closed", -abs(closed - log_densities[longer])
+            if best.get(longer, -np.inf) > -np.inf:
+                yield "child", bound - best[longer]
+
+
+def short_lists(posterior, rng):
+    """Return the log densities of short lists of some candidates, good ones too, by their rules."""
+    good = best_list(posterior, max_visited=100).state.rules[:4]
+    others = rng.choice(len(posterior.antecedents), 5, replace=False).tolist()
+    found = {}
+    for length in range(4):
+        for rules in permutations(sorted({*good, *others}), length):
+            log_density = posterior.log_density(RuleList(rules))
+            if log_density > -np.inf:
+                found[rules] = log_density
+    return found
+
+
+def worst(pairs):
+    """Return the lowest of each kind."""
+    lowest = {}
+    for kind, shortfall in pairs:
+        lowest[kind] = min(lowest.get(kind, np.inf), shortfall)
+    return lowest
+
+
+@each(*PROBLEMS)
+def test_every_bound_holds_for_every_prefix(problem):
+    """Else a better list would be left out; and lists that children end must be valued right."""
+    log_densities = dict(zip(problem.chosen, problem.log_densities().tolist(), strict=True))
+    found = worst(shortfalls(problem.posterior(), log_densities))
+    assert found["closed"] > -ROUNDING
+    assert min(found.values()) > -ROUNDING
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_bounds_hold_where_points_are_pure(name, rng):
+    """Here rules are paid for by what they capture; lists of a few candidates are enough to see."""
+    posterior = POSTERIORS[name](rng)
+    found = worst(shortfalls(posterior, short_lists(posterior, rng)))
+    assert min(found.values()) > -ROUNDING
+
+
+@pytest.mark.parametrize("name", ["two-classes", "three-columns", "noisy"])
+def test_prices_too_high_are_seen(name, rng, monkeypatch):
+    """The broken twin: with rules at four times their cost some bound fails."""
+    climb = bounds_module.climb
+
+    def dear(model, sizes, fates, captured, whole, least, costs, stairs):
+        climb(model, sizes, fates, captured, whole, least, 4.0 * costs, stairs)
+
+    monkeypatch.setattr(bounds_module, "climb", dear)
+    posteriors = [POSTERIORS[name](rng) for _ in range(4)]
+    found = [worst(shortfalls(one, short_lists(one, rng))) for one in posteriors]
+    assert min(min(one["stairs"], one["child"]) for one in found) < -0.1
+
+
+@each(PAIR, BINS, FRACTIONAL)
+def test_densities_without_slack_are_seen(problem, monkeypatch):
+    """The broken twin: parts of densities exceed their saturated value."""
+    monkeypatch.setattr(Prefix, "_slack_of_parts", lambda self: np.zeros(self.further.lengths.size))
+    log_densities = dict(zip(problem.chosen, problem.log_densities().tolist(), strict=True))
+    found = worst(shortfalls(problem.posterior(), log_densities))
+    assert min(found["prefix"], found["child"]) < -0.1
+
+
+def set_partitions(items):
+    if not items:
+        yield []
+        return
+    first, *others = items
+    for parts in set_partitions(others):
+        yield [[first], *parts]
+        for k, part in enumerate(parts):
+            yield [*parts[:k], [first, *part], *parts[k + 1 :]]
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_intervals_of_sorted_groups_are_the_best_partition(is_sorted, rng):
+    """Else a list that parts points otherwise may beat the bound; out of order, some does."""
+    alpha = 0.7
+    model = PartModel(LABELS, 2, alpha * np.array([1.0, 1.0, 2.0]), np.empty((3, 0)))
+    missed = 0.0
+    for _ in range(20):
+        shares = np.sort(rng.random(6)) if is_sorted else rng.random(6)
+        features = np.column_stack([shares, 1 - shares, np.zeros((6, 4))])
+        weights = rng.gamma(1.0, 10.0, 6)
+        best = np.empty(6)
+        assert partition(
+            model, features, weights, np.empty(6, np.int64), np.empty((6, 6)), np.empty(6),
+            np.empty(6), best,
+        )  # fmt: skip
+        for parts in set_partitions(range(6)):
+            value = 0.0
+            for part in parts:
+                n = weights[part] @ features[part, :2]
+                value += rules_reference.label_log_likelihood([n.tolist()], alpha)
+            missed = max(missed, value - best[len(parts) - 1])
+    assert missed < ROUNDING if is_sorted else missed > 0.1
+
+
+@each(*PROBLEMS)
+def test_the_best_of_all_lists_is_found(problem):
+    """It is what "certified" says."""
+    posterior = problem.posterior()
+    found = best_list(posterior)
+    assert found.is_optimal
+    assert found.gap == 0.0
+    assert found.log_density == pytest.approx(problem.log_densities().max(), abs=ROUNDING)
+    assert found.log_density == posterior.log_density(found.state)
+
+
+@each(*PROBLEMS)
+def test_stopped_early_the_bound_holds(problem):
+    """Whenever one stops, the truth is between the list found and the bound, which only falls."""
+    posterior = problem.posterior()
+    truth = problem.log_densities().max()
+    upper_bounds = []
+    for max_visited in (*range(1, 12), *range(12, 200, 17)):
+        found = best_list(posterior, max_visited=max_visited)
+        assert found.n_visited <= max_visited
+        assert found.log_density <= truth + ROUNDING
+        assert found.upper_bound >= truth - ROUNDING
+        assert found.gap >= 0.0
+        upper_bounds.append(found.upper_bound)
+        if found.is_optimal:
+            break
+    assert np.all(np.diff(upper_bounds) <= ROUNDING)
+    assert found.is_optimal
+
+
+@pytest.mark.parametrize("name", ["three-columns", "noisy", "densities"])
+def test_depth_first_finds_the_same(name, rng, monkeypatch):
+    """When memory runs out, the search must neither lose a list nor go on filling memory."""
+    posterior = POSTERIORS[name](rng)
+    usual = best_list(posterior)
+    monkeypatch.setattr(search_module, "_BYTES_OF_BRANCH", 1e12)
+    stingy = best_list(posterior)
+    assert usual.is_optimal
+    assert stingy.is_optimal
+    assert stingy.log_density == pytest.approx(usual.log_density, abs=ROUNDING)
+    for max_visited in (2, 5, 20, 100):
+        stopped = best_list(posterior, max_visited=max_visited)
+        assert stopped.log_density <= usual.log_density <= stopped.upper_bound + ROUNDING
+
+
+def test_a_good_start_is_kept(rng):
+    """What annealing found must not be lost, however little time there is."""
+    posterior = games(2, rng, noise=0.2)
+    plain = best_list(posterior)
+    started = best_list(posterior, start=plain.state)
+    assert started.log_density == plain.log_density
+    stopped = best_list(posterior, start=plain.state, time_limit=0.0)
+    assert stopped.log_density == plain.log_density
+    assert stopped.upper_bound >= plain.log_density
+
+
+def test_the_same_search_twice_is_the_same(rng):
+    posterior = games(3, rng)
+    first, second = best_list(posterior), best_list(posterior)
+    assert (first.state, first.n_visited) == (second.state, second.n_visited)
+
+
+def test_the_trace_ends_in_the_result(rng, monkeypatch):
+    """Whoever draws the gap over time needs a lower curve that rises, and an upper that falls."""
+    monkeypatch.setattr(search_module, "_SECONDS_BETWEEN_REPORTS", 0.0)
+    told = []
+    found = best_list(games(3, rng, noise=0.2), progress=told.append, max_visited=300)
+    assert set(told) <= set(found.trace)
+    assert len(told) > 10
+    seconds, visited, lower, upper = np.array(found.trace).T
+    for rising in (seconds, visited, lower, -upper):
+        assert np.all(np.diff(rising) >= -ROUNDING)
+    assert (lower[-1], upper[-1]) == (found.log_density, found.upper_bound)
+
+
+def test_an_interrupt_keeps_what_was_found(rng, monkeypatch):
+    monkeypatch.setattr(search_module, "_SECONDS_BETWEEN_REPORTS", 0.0)
+    posterior = games(2, rng, noise=0.2)
+    certain = best_list(posterior)
+
+    def interrupt(point):
+        if point.n_visited > 5:
+            signal.raise_signal(signal.SIGINT)
+
+    found = best_list(posterior, progress=interrupt)
+    assert found.interrupted
+    assert not found.is_optimal
+    assert not certain.interrupted
+    assert found.log_density <= certain.log_density <= found.upper_bound
+    assert found.upper_bound < np.inf
+
+
+def test_titanic_is_certain():
+    """The figures that the documentation may print."""
+    frame = pd.read_csv(ROOT / "data" / "titanic.csv")
+    found = best_list(DensityListPosterior(Table.from_frame(frame.drop(columns="survived"))))
+    assert found.is_optimal
+    assert found.log_density == pytest.approx(-4165.149813, abs=1e-6)
+    found = best_list(LabelListPosterior(Table.from_frame(frame), "survived"))
+    assert found.is_optimal
+    assert found.log_density == pytest.approx(-1095.081816, abs=1e-6)
+
+
+def test_a_domain_too_large_is_refused():
+    """At once, with what it would take: a domain's cells grow with every column."""
+    frame = pd.DataFrame({f"c{j}": ["a", "b"] for j in range(60)})
+    posterior = DensityListPosterior(Table.from_frame(frame), max_size=1)
+    with pytest.raises(TooLargeError, match=r"memory_limit must be at least .* cells") as caught:
+        best_list(posterior)
+    assert "1,152,921,504,606,846,976 cells" in caught.value.needed
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"time_limit": -1.0}, "time_limit must be a finite number >= 0, got -1.0"),
+        ({"memory_limit": 0.0}, "memory_limit must be a finite number > 0, got 0.0"),
+        ({"max_visited": 0}, "max_visited must be an integer >= 1, got 0"),
+        ({"start": RuleList((0, 0))}, "start must be a list of positive density"),
+        ({"progress": 3}, "progress must be callable or None, got 3"),
+    ],
+)
+def test_parameters_are_checked(settings, message, rng):
+    with pytest.raises(ParameterError, match=message):
+        best_list(games(2, rng), **settings)

@@ -1,0 +1,213 @@
+"""What a user asks of a list of labels: parts, probabilities, intervals, words, data."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from numpy.testing import assert_allclose, assert_array_equal
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.schema import Column, Schema
+from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.rules.encoding import encode_for_labels
+from bayescascade.methods.rules.label_list import LabelList
+from tests import rules_reference as reference
+from tests.methods.rules.lists import DOMAINS, cells_of, random_rules
+
+each = pytest.mark.parametrize("schema", DOMAINS.values(), ids=DOMAINS)
+
+PEOPLE = Schema(
+    (
+        Column("sex", "nominal", ("female", "male")),
+        Column("age", "continuous", (), (0.0, 18.0, 40.0, 65.5, 90.0), has_missing_level=True),
+        Column("grade", "ordinal", (1, 2, 3, 4)),
+    )
+)
+COUNTS = np.array([[3.0, 209.0], [40.0, 2.0], [7.0, 7.0], [0.0, 0.0]])
+
+
+def people(classes=("no", "yes"), counts=COUNTS):
+    rules = (
+        (Condition(0, 1, 2), Condition(1, 0, 1)),
+        (Condition(1, 2, 4), Condition(2, 0, 3)),
+        (Condition(1, 4, 5),),
+    )
+    return LabelList(PEOPLE, np.array(classes), rules, counts, 1.0)
+
+
+@each
+def test_rows_belong_to_the_first_rule_that_fits(schema, rng):
+    """Cells that are missing or unknown satisfy no condition, so a later rule fires."""
+    cells, _ = cells_of(schema)
+    for _ in range(20):
+        rules = random_rules(rng, schema, 4)
+        labels = LabelList(schema, np.array([0, 1]), rules, np.ones((len(rules) + 1, 2)), 1.0)
+        hidden = np.where(rng.random(cells.shape) < 0.3, -1, cells).astype(np.int32)
+        for codes in (cells, hidden):
+            expected = [reference.part_of(row, rules) for row in codes.T.tolist()]
+            found = labels.part_of_codes(codes)
+            assert found.dtype == np.int64
+            assert_array_equal(found, expected)
+
+
+def test_probabilities_are_posterior_means():
+    """An empty part says that nothing is known, not that it is impossible."""
+    assert_allclose(people().probabilities[0], [4 / 214, 210 / 214])
+    assert_allclose(people().probabilities[3], [0.5, 0.5])
+    three = people(("a", "b", "c"), np.array([[1.0, 2.0, 0.5]] * 4))
+    assert_allclose(three.probabilities[0], np.array([2, 3, 1.5]) / 6.5)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_are_quantiles_of_the_dirichlet(level, rng):
+    """Their level is what is printed beside them."""
+    counts = np.array([[4.0, 1.0, 7.0]] * 4)
+    labels = people(("a", "b", "c"), counts)
+    intervals = labels.intervals(level)
+    assert intervals.shape == (4, 3, 2)
+    drawn = rng.dirichlet(counts[0] + 1.0, size=100_000)
+    inside = (drawn > intervals[0, :, 0]) & (drawn < intervals[0, :, 1])
+    below = drawn < intervals[0, :, 0]
+    assert_allclose(inside.mean(axis=0), level, atol=0.01)
+    assert_allclose(below.mean(axis=0), (1 - level) / 2, atol=0.01)
+    binary = people().intervals(level)[1, 1]
+    assert_allclose(binary, scipy.stats.beta(3.0, 41.0).interval(level))
+    # the twin that forgets the other classes' prior weight
+    wrong = scipy.stats.beta(5.0, 9.0).interval(level)
+    assert not np.allclose(intervals[0, 0], wrong, atol=0.005)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, "0.95", None])
+def test_levels_are_checked(level):
+    """95 is a typing error for 0.95."""
+    with pytest.raises(ParameterError, match="level must be a finite number > 0 and < 1, got"):
+        people().intervals(level)
+
+
+def test_words_of_open_ends():
+    """A value beyond the range of the training rows is in the outer bin, and the words say so."""
+    labels = people()
+    assert [labels.part_words(part) for part in range(4)] == [
+        "sex is male and age is below 18",
+        "age is 40 or more and grade is 1 to 3",
+        "age is missing",
+        "anything else",
+    ]
+    inner = ((Condition(1, 1, 3),), (Condition(1, 0, 4),))
+    others = LabelList(PEOPLE, np.array([0, 1]), inner, np.ones((3, 2)), 1.0)
+    assert others.part_words(0) == "age is in [18, 65.5)"
+    assert others.part_words(1) == "age is not missing"
+    assert LabelList(PEOPLE, np.array([0, 1]), (), np.ones((1, 2)), 1.0).part_words(0) == "any row"
+
+
+def test_explanations():
+    """What a doctor reads of a patient: the rule, the probability, how sure, of how many."""
+    labels = people()
+    words = labels.explain({"sex": "male", "age": 12, "grade": 4})
+    low, high = labels.intervals()[0, 1]
+    assert words == (
+        f"sex is male and age is below 18: P(yes) = 0.98 (95% {low:.2f}-{high:.2f}), n = 212"
+    )
+    assert labels.explain(pd.Series({"sex": "male", "age": -3.0, "grade": 4})) == words
+    assert labels.explain({"sex": "male", "age": None, "grade": 4}).startswith("age is missing: ")
+    assert labels.explain({"sex": None, "age": 30, "grade": None}).startswith("anything else: ")
+    assert labels.explain({"sex": "female", "age": 99, "grade": 1}).startswith("age is 40 or more")
+
+
+def test_explanations_take_a_row_in_any_form():
+    """`frame.iloc[[3]]` is a row too, as it is for estimators; two rows are not."""
+    row = {"sex": "male", "age": 12, "grade": 4}
+    words = people().explain(row)
+    assert people().explain(pd.DataFrame([row], index=[7])) == words
+    with pytest.raises(ParameterError, match="row must be a single row, got 2"):
+        people().explain(pd.DataFrame([row, row]))
+
+
+def test_explanations_do_not_round_to_certainty():
+    """With 2,000 rows without an exception, 0.00 (95% 0.00-0.00) would say impossible."""
+    labels = people(counts=np.array([[2000.0, 0.0], [0.0, 2000.0], [7.0, 7.0], [0.0, 0.0]]))
+    rare = labels.explain({"sex": "male", "age": 12, "grade": 4})
+    assert "P(yes) = 0.0005 (95% 0.0000-0.002), n = 2,000" in rare
+    sure = labels.explain({"sex": "male", "age": 50, "grade": 1})
+    assert "P(yes) = 0.9995 (95% 0.998-1.0000), n = 2,000" in sure
+
+
+def test_explanations_of_several_classes():
+    """All of them, the most probable first."""
+    labels = people((1, 2, 3), np.array([[1.0, 7.0, 4.0]] * 4))
+    words = labels.explain({"sex": "female", "age": 30, "grade": 1})
+    assert words.startswith("anything else: P(2) = 0.53 (95% 0.29-0.77), P(3) = 0.33 ")
+    assert words.index("P(3)") < words.index("P(1)")
+    assert words.endswith("n = 12")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"sex": "robot", "age": 3, "grade": 1}, r'"sex" has the unknown level "robot" in row 1'),
+        ({"sex": "male", "age": 3}, 'column "grade" is missing'),
+        ({"sex": "male", "age": np.inf, "grade": 1}, '"age" must hold finite numbers, got inf'),
+        ({"sex": "male", "age": "old", "grade": 1}, "must hold numbers, got 'old' in row 1"),
+    ],
+)
+def test_rows_that_cannot_be(row, words):
+    """Name the column and the value."""
+    with pytest.raises(DataError, match=words):
+        people().explain(row)
+
+
+def test_plain_data():
+    """Programs read the list in this form; the keys are documented."""
+    record = people((False, True)).to_dict()
+    assert json.loads(json.dumps(record)) == record
+    first, second, third = record["rules"]
+    assert first["if"] == {"sex": ["male"], "age": {"interval": [None, 18.0]}}
+    assert second["if"] == {"age": {"interval": [40.0, None]}, "grade": [1, 2, 3]}
+    assert third["if"] == {"age": [None]}
+    assert first["counts"] == {"False": 3.0, "True": 209.0}
+    assert first["probabilities"]["True"] == pytest.approx(210 / 214)
+    assert first["intervals"]["False"] == pytest.approx(people().intervals()[0, 0])
+    assert set(record["else"]) == {"counts", "probabilities", "intervals"}
+
+
+# -- rows as codes ---------------------------------------------------------------------------------
+
+FRAME = pd.DataFrame({"note": "x", "grade": [4, 1], "age": [-5.0, 1e6], "sex": ["male", "female"]})
+
+
+def test_values_beyond_the_range_are_in_the_outer_bins():
+    """Next year's oldest customer is older than this year's; columns are matched by name."""
+    codes = encode_for_labels(PEOPLE, FRAME)
+    assert codes.tolist() == [[1, 0], [0, 3], [3, 0]]
+    assert codes.dtype == np.int32
+    texts = FRAME.astype(str)
+    assert_array_equal(encode_for_labels(PEOPLE, texts), codes)
+    edge = encode_for_labels(PEOPLE, FRAME.assign(age=[18.0, 90.0]))
+    assert edge[1].tolist() == [1, 3]
+
+
+def test_unknown_levels_may_pass():
+    """In cross-validation a rare level may be in the test rows only."""
+    frame = FRAME.assign(sex=["robot", "male"], grade=[2, 7])
+    with pytest.raises(DataError, match=r'"robot" in row 1.*unknown="none"'):
+        encode_for_labels(PEOPLE, frame)
+    codes = encode_for_labels(PEOPLE, frame, unknown="none")
+    assert codes.tolist() == [[-1, 1], [0, 3], [1, -1]]
+    categorical = frame.assign(sex=frame["sex"].astype("category"))
+    assert_array_equal(encode_for_labels(PEOPLE, categorical, unknown="none"), codes)
+
+
+def test_missing_cells():
+    """An error, a level, or no condition satisfied: as was asked for."""
+    frame = FRAME.assign(age=[np.nan, 20.0], sex=["male", None])
+    with pytest.raises(DataError, match=r'column "sex" has a missing cell \(NaN\) in row 2'):
+        encode_for_labels(PEOPLE, frame.assign(age=1.0))
+    with pytest.raises(DataError, match=r'column "age" has a missing cell \(NaN\) in row 1'):
+        encode_for_labels(PEOPLE, frame.assign(sex="male"))
+    with pytest.raises(DataError, match=r'column "sex".*in row 2.*unknown="none"'):
+        encode_for_labels(PEOPLE, frame, missing="level")
+    passed = encode_for_labels(PEOPLE, frame, missing="level", unknown="none")
+    assert passed[:2].tolist() == [[1, -1], [4, 1]]
+    assert_array_equal(encode_for_labels(PEOPLE, frame, missing="none"), passed)

@@ -1,0 +1,217 @@
+"""What the rule lists' posteriors refuse, and whether they say which parameter to change."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.schema import Column, Schema
+from bayescascade.data.table import Table
+from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
+from tests.methods.rules.problems import PAIR, SUPPORTED, TARGET, each
+
+
+def frame_of(n_rows=40, n_columns=2, n_levels=2):
+    """Return columns c0, c1, ... that take all their levels, and a label that alternates."""
+    codes = {
+        f"c{j}": [f"v{i // (j + 1) % n_levels}" for i in range(n_rows)] for j in range(n_columns)
+    }
+    return pd.DataFrame({**codes, TARGET: ["no", "yes"] * (n_rows // 2)})
+
+
+def labeled(**settings):
+    return LabelListPosterior(Table.from_frame(frame_of()), TARGET, **settings)
+
+
+def unlabeled(**settings):
+    return DensityListPosterior(Table.from_frame(frame_of().drop(columns=TARGET)), **settings)
+
+
+BAD_NUMBERS = [0, -1.0, math.nan, math.inf, "2", None, True, 1j, [1.0]]
+
+
+@pytest.mark.parametrize("posterior", [labeled, unlabeled])
+@pytest.mark.parametrize("name", ["expected_rules", "expected_size", "concentration"])
+@pytest.mark.parametrize("value", BAD_NUMBERS)
+def test_rates_and_concentration_are_positive_numbers(posterior, name, value):
+    """A negative mean would give a NaN log posterior much later."""
+    bound = "" if name == "concentration" else " and <= 10000"
+    with pytest.raises(ParameterError, match=f"^{name} must be a finite number > 0{bound}, got"):
+        posterior(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["expected_rules", "expected_size"])
+def test_expectations_are_of_something(name):
+    """There is no list of 1e300 rules to expect; the largest that is let pass is far too many."""
+    unlabeled(**{name: 10_000})
+    with pytest.raises(ParameterError, match=f"^{name} must be .* <= 10000, got 10000.1"):
+        unlabeled(**{name: 10_000.1})
+
+
+@pytest.mark.parametrize("posterior", [labeled, unlabeled])
+@pytest.mark.parametrize("value", BAD_NUMBERS)
+def test_memory_limit_is_a_positive_number(posterior, value):
+    """It is in gigabytes."""
+    with pytest.raises(ParameterError, match=r"^memory_limit must be a finite number > 0, got"):
+        posterior(memory_limit=value)
+
+
+@pytest.mark.parametrize("posterior", [labeled, unlabeled])
+@pytest.mark.parametrize("value", [0, -3, 1.0, "2", True, None, math.nan])
+def test_max_size_is_a_positive_integer(posterior, value):
+    """A rule without conditions is the else."""
+    with pytest.raises(ParameterError, match=r"^max_size must be an integer >= 1, got"):
+        posterior(max_size=value)
+
+
+@pytest.mark.parametrize("posterior", [labeled, unlabeled])
+@pytest.mark.parametrize("value", [3, 10**9])
+def test_rules_have_no_more_conditions_than_columns(posterior, value):
+    """Whoever has one column need not know of `max_size`; the label is no column of a rule."""
+    longest, capped = posterior(max_size=2), posterior(max_size=value)
+    assert capped.antecedents.n_of_size.tolist() == longest.antecedents.n_of_size.tolist()
+    assert capped.antecedents.max_size == 2
+    state = capped.initial_state(np.random.default_rng(1))
+    assert capped.log_density(state) == longest.log_density(state)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0, 5, math.nan, "0.1", None, True])
+def test_min_support_is_a_share(value):
+    """5 percent is 0.05, not 5."""
+    with pytest.raises(ParameterError, match=r"^min_support must be a finite number >= 0 and < 1"):
+        labeled(min_support=value)
+
+
+@pytest.mark.parametrize("min_support", [0.51, 0.9])
+def test_support_that_nothing_reaches_is_an_error(min_support):
+    """The message says how much would be reached."""
+    with pytest.raises(ParameterError, match=rf"^min_support must be .*0\.5.*, got {min_support}"):
+        labeled(min_support=min_support)
+    assert len(labeled(min_support=0.5).antecedents) == 4
+
+
+def test_candidates_beyond_the_memory_name_what_to_change():
+    """A fit that takes all memory takes the machine with it."""
+    wide = Table.from_frame(frame_of(400, n_columns=60, n_levels=5))
+    with pytest.raises(ParameterError, match="max_size") as caught:
+        LabelListPosterior(wide, TARGET, max_size=4, min_support=0.001, memory_limit=0.01)
+    message = str(caught.value)
+    for name in ("max_size", "min_support", "bins", "memory_limit"):
+        assert name in message
+    rows = np.arange(10_000)[:, np.newaxis] // 5 ** np.arange(6) % 5
+    ordered = Table.from_arrays(rows, ordinal=list(range(6)))
+    with pytest.raises(ParameterError, match="max_size") as caught:
+        DensityListPosterior(ordered, max_size=6, memory_limit=0.01)
+    for name in ("max_size", "bins", "memory_limit"):
+        assert name in str(caught.value)
+    assert "min_support" not in str(caught.value)  # density lists have none
+
+
+def test_candidates_beyond_the_memory_are_refused_without_listing_them():
+    """500 bins make 124,749 ranges; three such columns have more than 10^15 conjunctions."""
+    values = np.arange(1000.0)
+    columns = {f"x{j}": values for j in range(3)}
+    table = Table.from_frame(pd.DataFrame(columns), continuous=dict.fromkeys(columns, 500))
+    with pytest.raises(ParameterError, match="bins"):
+        DensityListPosterior(table, max_size=3)
+
+
+def test_the_memory_limit_can_be_raised():
+    """The same candidates, allowed."""
+    table = Table.from_frame(frame_of(n_columns=20))
+    few = {"max_size": 3, "min_support": 0.01}
+    with pytest.raises(ParameterError, match="memory_limit"):
+        LabelListPosterior(table, TARGET, **few, memory_limit=1e-4)
+    assert len(LabelListPosterior(table, TARGET, **few).antecedents) > 1000
+
+
+@pytest.mark.parametrize("target", ["lable", "", "c7"])
+def test_unknown_target_is_an_error(target):
+    """Names are easily mistyped; the message lists those there are."""
+    with pytest.raises(DataError, match=f'"{target}".*c0, c1, {TARGET}'):
+        LabelListPosterior(Table.from_frame(frame_of()), target)
+
+
+def test_labels_are_levels_that_are_not_missing():
+    """Numbers cut into bins are no classes, and a missing label is no label."""
+    frame = frame_of().assign(x=np.arange(40.0))
+    table = Table.from_frame(frame, continuous={"x": 4})
+    with pytest.raises(DataError, match=r'labels.*continuous.*"x"'):
+        LabelListPosterior(table, "x")
+    frame.loc[3, TARGET] = None
+    table = Table.from_frame(frame, continuous={"x": 4}, missing="level")
+    with pytest.raises(DataError, match=f'labels.*missing.*"{TARGET}"'):
+        LabelListPosterior(table, TARGET)
+
+
+def test_one_class_only_is_an_error():
+    """There is nothing to tell apart; declared classes without rows do not count."""
+    frame = frame_of().assign(**{TARGET: "yes"})
+    for table in (
+        Table.from_frame(frame),
+        Table.from_frame(frame, nominal={TARGET: ["no", "yes"]}),
+    ):
+        with pytest.raises(DataError, match=r'two classes.*"yes"'):
+            LabelListPosterior(table, TARGET)
+
+
+def test_a_label_alone_has_no_rules():
+    """A table of nothing but labels has no column to make rules of."""
+    table = Table.from_frame(frame_of()[[TARGET]])
+    with pytest.raises((DataError, ParameterError), match="column"):
+        LabelListPosterior(table, TARGET)
+
+
+def test_constant_features_support_nothing():
+    """A classifier without a condition to use says so, or is asked for no more than the else."""
+    table = Table.from_frame(frame_of().assign(c0="v", c1=1))
+    with pytest.raises(DataError, match="at least one column must vary"):
+        LabelListPosterior(table, TARGET)
+    assert len(LabelListPosterior(table, TARGET, min_support=0.0).antecedents) == 0
+
+
+def test_constant_columns_have_no_candidates():
+    """A table of one cell is uniform, with certainty; that is no error."""
+    schema = Schema((Column("c0", "nominal", ("a",)),))
+    posterior = DensityListPosterior(Table.from_arrays([["a"], ["a"]], schema=schema), max_size=1)
+    assert len(posterior.antecedents) == 0
+    state = posterior.initial_state(np.random.default_rng(0))
+    assert state == RuleList()
+    assert posterior.log_density(state) == pytest.approx(0.0)
+    after, counts = posterior.advance(np.random.default_rng(0), state, 200, 1.0)
+    assert after == state
+    assert sum(counts.accepted.values()) == 0
+    assert counts.log_density == pytest.approx(0.0)
+    for move in posterior.moves().values():
+        proposal = move.propose(np.random.default_rng(0), state)
+        assert proposal.log_q_ratio == -math.inf
+        assert [p for _, p in move.proposals(state)] == [1.0]
+
+
+@each(PAIR, SUPPORTED)
+def test_numbers_of_other_types_are_the_same_parameters(problem):
+    """3, 3.0 and np.float32(3) are one model: a checkpoint of one resumes with the others."""
+    posteriors = [
+        problem.posterior(expected_rules=kind(3), expected_size=kind(2), concentration=kind(1))
+        for kind in (int, float, np.float32, np.int64)
+    ]
+    same = {"expected_rules": 3, "expected_size": 2, "concentration": 1}
+    posteriors.append(problem.posterior(**same, max_size=np.int8(problem.max_size)))
+    assert len({posterior.fingerprint() for posterior in posteriors}) == 1
+    assert all(type(value) in (int, float) for value in posteriors[-1].parameters().values())
+
+
+@pytest.mark.parametrize("rules", [(0, 0), (-1,), (10_000,), (0,) * 30])
+def test_what_is_no_list_of_candidates_has_no_density(rules):
+    """A repeated or unknown candidate cannot start a chain or be reported as best."""
+    posterior = LabelListPosterior(Table.from_frame(frame_of()), TARGET, min_support=0.0)
+    assert posterior.log_density(RuleList(rules)) == -np.inf
+
+
+def test_memory_that_the_rows_alone_exceed_is_asked_for():
+    """No smaller max_size would help, so it is not what the message names."""
+    with pytest.raises(ParameterError, match=r"^memory_limit must be at least .* GB for the rows"):
+        labeled(memory_limit=1e-9)

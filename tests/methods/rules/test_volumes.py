@@ -1,0 +1,192 @@
+"""Volumes of what each rule captures first: exact, on any domain, and zero only of no cells."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from numpy.testing import assert_allclose
+
+from bayescascade.data.schema import Column, Schema
+from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.rules.volumes import log_first_volumes
+from tests import rules_reference as reference
+
+
+@st.composite
+def domains(draw):
+    """Draw a schema of at most 5 columns; bins are up to 10^9 times as wide as others."""
+    columns = []
+    for j in range(draw(st.integers(1, 5))):
+        kind = draw(st.sampled_from(["nominal", "ordinal", "continuous"]))
+        size = draw(st.integers(1, 4))
+        levels = () if kind == "continuous" else tuple(range(size))
+        widths = [10.0 ** draw(st.integers(-4, 5)) for _ in range(size)]
+        edges = tuple(np.cumsum([0.0, *widths]).tolist()) if kind == "continuous" else ()
+        columns.append(Column(f"c{j}", kind, levels, edges, draw(st.booleans())))
+    return Schema(tuple(columns))
+
+
+@st.composite
+def lists_on(draw, schema, max_rules=7):
+    """Draw rules that overlap, repeat each other, and may leave nothing."""
+    ranges = [
+        reference.ranges_of((c.kind, c.n_levels, c.has_missing_level)) for c in schema.columns
+    ]
+    usable = [j for j, choices in enumerate(ranges) if choices]
+    rules = []
+    for _ in range(draw(st.integers(0, max_rules if usable else 0))):
+        chosen = draw(st.sets(st.sampled_from(usable), min_size=1, max_size=3))
+        rules.append(tuple((j, *draw(st.sampled_from(ranges[j]))) for j in sorted(chosen)))
+    return rules
+
+
+def log_volumes(schema, rules, evidence=None):
+    converted = [tuple(Condition(*condition) for condition in rule) for rule in rules]
+    return log_first_volumes(schema, converted, evidence)
+
+
+def assert_same(found, expected, tolerance=1e-9):
+    """Check logarithms against volumes: relative error, and -inf exactly where there is no cell."""
+    expected = np.array([math.log(volume) if volume > 0 else -math.inf for volume in expected])
+    assert found.shape == expected.shape
+    assert found.dtype == np.float64
+    assert (np.isneginf(found) == np.isneginf(expected)).all()
+    finite = np.isfinite(expected)
+    assert np.abs(found[finite] - expected[finite]).max(initial=0.0) < tolerance
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_volumes_are_those_of_the_cells(data):
+    """Densities are probabilities over volumes: a wrong one is a wrong density."""
+    schema = data.draw(domains())
+    rules = data.draw(lists_on(schema))
+    widths = [column.widths.tolist() for column in schema.columns]
+    assert_same(log_volumes(schema, rules), reference.first_volumes(rules, widths))
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_volumes_within_evidence_are_those_of_the_cells_inside(data):
+    """Any subset of codes may be given, not only runs."""
+    schema = data.draw(domains())
+    rules = data.draw(lists_on(schema))
+    evidence = {
+        j: tuple(sorted(data.draw(st.sets(st.integers(0, c.n_levels - 1), min_size=1))))
+        for j, c in enumerate(schema.columns)
+        if data.draw(st.booleans())
+    }
+    widths = [column.widths.tolist() for column in schema.columns]
+    expected = reference.first_volumes(rules, widths, evidence)
+    assert_same(log_volumes(schema, rules, evidence), expected)
+
+
+def test_order_matters():
+    """The comparisons above must be able to fail."""
+    schema = Schema((Column("c0", "nominal", (0, 1, 2)), Column("c1", "ordinal", (0, 1, 2))))
+    rules = [((0, 0, 1),), ((0, 0, 1), (1, 0, 2)), ((1, 1, 3),)]
+    found = log_volumes(schema, rules)
+    assert_same(found, [3, 0, 4, 2])
+    with pytest.raises(AssertionError):
+        assert_same(found, reference.first_volumes(rules[::-1], [[1.0] * 3] * 2))
+
+
+def binary(n_columns):
+    return Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(n_columns)))
+
+
+def random_rules(rng, n_columns, n_rules, size):
+    rules = []
+    for _ in range(n_rules):
+        chosen = sorted(rng.choice(n_columns, size=size, replace=False).tolist())
+        codes = rng.integers(2, size=size).tolist()
+        rules.append(tuple((j, low, low + 1) for j, low in zip(chosen, codes, strict=True)))
+    return rules
+
+
+@pytest.mark.parametrize("n_used", [200, 40, 12, 6])
+def test_volumes_of_200_binary_columns(n_used, rng):
+    """2^200 cells cannot be enumerated; inclusion and exclusion of whole boxes counts them."""
+    for _ in range(5):
+        rules = random_rules(rng, n_used, 15, 3)
+        expected = reference.first_volumes_of_binary(rules, 200)
+        assert_same(log_volumes(binary(200), rules), expected)
+        assert sum(expected) == 2**200
+
+
+def test_the_twin_of_many_columns_agrees_with_enumeration(rng):
+    """Two twins that know nothing of each other."""
+    for _ in range(5):
+        rules = random_rules(rng, 9, 10, 3)
+        by_cells = reference.first_volumes(rules, [[1.0, 1.0]] * 9)
+        assert by_cells == reference.first_volumes_of_binary(rules, 9)
+
+
+def test_rules_that_share_no_column_are_independent():
+    """As many rules as a list may have, on 1,000 columns: shares multiply, nothing underflows."""
+    n_rules = 62
+    rules = [tuple((3 * k + i, 0, 1) for i in range(3)) for k in range(n_rules)]
+    found = log_volumes(binary(1000), rules)
+    left = 1000 * math.log(2) + np.arange(n_rules) * math.log1p(-1 / 8)
+    assert_allclose(found[:-1], left - math.log(8), rtol=0, atol=1e-9)
+    assert found[-1] == pytest.approx(left[-1] + math.log1p(-1 / 8), abs=1e-9)
+
+
+def test_the_last_cell_counts():
+    """One cell in 2^40 is left: a difference of large numbers would call it none."""
+    n = 40
+    rules = [((j, 0, 1),) for j in range(n)]
+    found = log_volumes(binary(n), rules)
+    assert found[-1] == pytest.approx(0.0, abs=1e-9)
+    assert_allclose(found[:-1], np.arange(n - 1, -1, -1) * math.log(2), atol=1e-9)
+    covered = log_volumes(binary(n), [*rules, ((0, 1, 2),)])
+    assert np.isneginf(covered[-1])
+    assert covered[-2] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_parts_without_cells_are_noticed_however_they_are_covered():
+    """Neither rule covers the other; both together do."""
+    rules = [((0, 0, 1), (1, 0, 1)), ((0, 0, 1), (1, 1, 2)), ((0, 0, 1), (7, 0, 1)), ((0, 1, 2),)]
+    found = log_volumes(binary(100), rules)
+    assert np.isneginf(found[2])
+    assert np.isneginf(found[4])
+    assert_allclose(found[[0, 1, 3]], np.array([98, 98, 99]) * math.log(2), atol=1e-9)
+
+
+def test_narrow_bins_are_not_rounded_away():
+    """A bin of width 1e-12 beside one of 1e6 keeps its own digits."""
+    schema = Schema(
+        (Column("x", "continuous", (), (0.0, 1e-12, 1e6)), Column("y", "nominal", "ab"))
+    )
+    rules = [((0, 1, 2),), ((1, 0, 1),)]
+    assert_same(log_volumes(schema, rules), [(1e6 - 1e-12) * 2, 1e-12, 1e-12], 1e-12)
+
+
+def test_many_overlapping_rules_on_few_columns(rng):
+    """All rules share columns: the worst case of splitting."""
+    pairs = list(combinations(range(8), 2))
+    for _ in range(10):
+        chosen = rng.choice(len(pairs), size=20, replace=False)
+        rules = [
+            tuple((j, low, low + 1) for j, low in zip(pairs[i], rng.integers(2, size=2).tolist(),
+                                                      strict=True))
+            for i in chosen
+        ]  # fmt: skip
+        assert_same(log_volumes(binary(8), rules), reference.first_volumes(rules, [[1.0] * 2] * 8))
+
+
+@pytest.mark.parametrize("n_columns", [4, 7, 11])
+def test_as_many_rules_as_a_list_may_have(n_columns, rng):
+    """All 62 of them connected: the deepest splitting there is."""
+    for size in (2, 3, 4):
+        rules = random_rules(rng, n_columns, 62, size)
+        expected = reference.first_volumes(rules, [[1.0, 1.0]] * n_columns)
+        assert_same(log_volumes(binary(n_columns), rules), expected)
+
+
+def test_a_list_without_rules_has_one_part():
+    """The else holds everything."""
+    assert_same(log_volumes(binary(5), []), [32])
+    assert_same(log_volumes(binary(5), [], {0: (1,), 3: (0, 1)}), [16])

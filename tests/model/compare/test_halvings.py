@@ -1,0 +1,174 @@
+"""Densities are compared on the same halves, on rows that they have not seen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade import (
+    DensityEstimationTree,
+    DensityRuleList,
+    LeafCascade,
+    SmoothedHistogram,
+    Table,
+)
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.dealing import with_weights
+from bayescascade.methods import contenders
+from bayescascade.methods.contenders import CONTENDERS, best_of
+from bayescascade.model.comparison import Comparison, compare
+from samplers import SamplerValueError
+from tests.cli.conftest import DATA, TITANIC
+
+QUICK = ("histogram", "det")
+
+
+def told(outcome):
+    """Return an outcome without what differs from run to run."""
+    return replace(outcome, seconds=0.0)
+
+
+def test_outcomes_depend_on_the_seed_alone() -> None:
+    """A model's figures must not change with the models beside it, or with more halvings."""
+    table = Table.from_csv(TITANIC)
+    everything = [told(o) for o in compare(table, QUICK, repeats=3, seed=5)]
+    assert [told(o) for o in compare(table, QUICK, repeats=3, seed=5)] == everything
+    alone = [told(o) for o in compare(table, ["det"], repeats=2, seed=5, n_jobs=2)]
+    assert alone == [o for o in everything if o.model == "det"][:2]
+    other = [told(o) for o in compare(table, QUICK, repeats=3, seed=6)]
+    assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
+
+
+def test_halves_do_not_depend_on_the_order_of_the_rows() -> None:
+    frame = pd.read_csv(TITANIC)
+    shuffled = frame.sample(frac=1, random_state=1)
+    first, second = (
+        [told(o) for o in compare(Table.from_frame(rows), QUICK, repeats=2)]
+        for rows in (frame, shuffled)
+    )
+    assert first == second
+
+
+def test_what_is_learned_and_scored_are_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that was learned from must not be scored, and none may be left out."""
+    table = Table.from_csv(TITANIC)
+    seen = []
+
+    def learn(half, *arguments):
+        seen.append(half)
+        return histogram(half, *arguments)
+
+    histogram = CONTENDERS["histogram"]
+    monkeypatch.setitem(CONTENDERS, "histogram", learn)
+    outcomes = list(compare(table, ["histogram", "det"], repeats=2))
+    for half, outcome in zip(seen, outcomes[::2], strict=True):
+        assert half.total_weight == 1100
+        weights = dict(zip(map(tuple, half.codes.T.tolist()), half.weights, strict=True))
+        left = [
+            w - weights.get(tuple(codes), 0.0)
+            for codes, w in zip(table.codes.T.tolist(), table.weights, strict=True)
+        ]
+        held_out = with_weights(table, np.array(left))
+        assert (np.array(left) >= 0).all()
+        expected = SmoothedHistogram().fit(half).score(held_out) / 1101
+        assert outcome.log_likelihood == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("search", ["anneal", "exact"])
+def test_the_settings_that_suit_the_table_are_chosen(search: str) -> None:
+    """One candidate may not split at all; the rows are not uniform, so it must lose."""
+    table = Table.from_csv(DATA / "sparse_tree.csv")
+    options = {"n_steps": 500, "n_chains": 1, "random_state": 0, "search": search}
+    candidates = [LeafCascade(n, **options) for n in (1e-200, 8.0)]
+    for ordered in (candidates, candidates[::-1]):
+        chosen = best_of(ordered, table, 0)
+        assert chosen.expected_leaves == 8.0
+        assert chosen.summary_.n_rows == 1000  # it is fitted to all rows
+        assert (chosen.summary_.certificate is None) is (search == "anneal")
+
+
+def test_ctrl_c_in_a_search_ends_the_comparison() -> None:
+    """What a search had found by then is not what it would have found."""
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    table = Table.from_csv(DATA / "sparse_tree.csv")
+    search = {"n_steps": 5000, "n_chains": 1, "search": "anneal", "progress": stop}
+    with pytest.raises(KeyboardInterrupt):
+        best_of([LeafCascade(**search)], table, 0)
+
+
+def test_halvings_that_are_not_whole() -> None:
+    """The mean of one density over other halves than another's would tell nothing."""
+    table = Table.from_csv(TITANIC)
+    outcomes = tuple(compare(table, QUICK, repeats=2))
+    comparison = Comparison(table, QUICK, outcomes[:3])
+    assert comparison.whole.outcomes == outcomes[:2]
+    assert comparison.of("histogram") == (outcomes[0], outcomes[2])
+    assert Comparison(table, QUICK, outcomes[:1]).whole.outcomes == outcomes[:1]
+    assert Comparison(table, QUICK, outcomes).log_likelihoods("det").tolist() == [
+        outcomes[1].log_likelihood,
+        outcomes[3].log_likelihood,
+    ]
+
+
+def test_more_cells_than_a_float_can_count(rng: np.random.Generator) -> None:
+    frame = pd.DataFrame(rng.integers(0, 2, (20, 1100))).add_prefix("x")
+    (outcome,) = compare(Table.from_frame(frame), ["histogram"], repeats=1)
+    assert outcome.n_parts == np.inf
+    assert np.isfinite(outcome.log_likelihood)
+
+
+@pytest.mark.parametrize("name", ["leaf", "branch", "rules"])
+def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison must be of what a user of an estimator gets."""
+    fitted = []
+
+    def fit(model, table):
+        fitted.append(model)
+        return model.set_params(search="anneal", n_steps=200, n_chains=1).fit(table)
+
+    monkeypatch.setattr(contenders, "_fitted", fit)
+    table = Table.from_csv(DATA / "sparse_tree.csv")
+    (outcome,) = compare(table, [name], repeats=1)
+    model = next(m for m in fitted if outcome.settings.items() <= m.get_params().items())
+    changed = {"search", "n_steps", "n_chains", "n_jobs", "random_state", *outcome.settings}
+    defaults = type(model)().get_params()
+    assert {k: v for k, v in model.get_params().items() if k not in changed} == {
+        k: v for k, v in defaults.items() if k not in changed
+    }
+    is_list = isinstance(model, DensityRuleList)
+    n_parts = model.rules_.n_rules + 1 if is_list else model.tree_.n_leaves
+    assert outcome.n_parts == n_parts
+
+
+def test_the_settings_that_rows_decide_are_told() -> None:
+    table = Table.from_csv(TITANIC)
+    histogram, det = compare(table, QUICK, repeats=1)
+    assert set(histogram.settings) == {"pseudo_count"}
+    assert set(det.settings) == {"complexity"}
+    assert histogram.n_parts == 32
+    assert det.n_parts == int(det.n_parts) < 32
+    assert DensityEstimationTree().fit(table).complexity_ > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"models": ["bush"]}, ParameterError, "models must be some of leaf, .*, got 'bush'"),
+        ({"repeats": 0}, ParameterError, "repeats must be an integer >= 1, got 0"),
+        ({"seed": -1}, ParameterError, "seed must be an integer >= 0, got -1"),
+        ({"n_jobs": 0}, SamplerValueError, "n_jobs must be None or an integer other than 0"),
+    ],
+)
+def test_wrong_parameters(options: dict[str, object], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        next(compare(Table.from_csv(TITANIC), **options))
+
+
+def test_one_row_cannot_be_halved() -> None:
+    table = Table.from_frame(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), weights=[1.5, 0.5])
+    with pytest.raises(DataError, match="must have at least two rows to be halved, got 2"):
+        next(compare(table))
