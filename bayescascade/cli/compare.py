@@ -15,7 +15,7 @@ from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
     echo_json,
-    layout_options,
+    echo_page,
     note,
 )
 from bayescascade.cli.rows import open_rows, read_table
@@ -79,14 +79,13 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
         )
         finished.append(comparison)
         if not options["as_json"]:
-            _print(comparison, is_first=len(finished) == 1)
+            if len(finished) > 1:
+                click.echo()
+            echo_page(comparison.page())
         if interrupted:
             break
     if options["as_json"]:
-        from bayescascade.model.records import comparison_record
-
-        tables_told = [comparison_record(comparison) for comparison in finished]
-        echo_json({"seed": seed, "tables": tables_told})
+        echo_json({"seed": seed, "tables": [comparison.record() for comparison in finished]})
     if plot is not None:
         _draw(finished, plot)
     if interrupted:
@@ -161,14 +160,6 @@ def _shown(source: str, n_fits: int) -> "AbstractContextManager[Callable[[int], 
     from bayescascade.cli.progress import count_bar
 
     return count_bar(f"{source}, fits", n_fits)
-
-
-def _print(comparison: "Comparison", *, is_first: bool) -> None:
-    from bayescascade.model.comparison_text import comparison_text
-
-    if not is_first:
-        click.echo()
-    click.echo(comparison_text(comparison, **layout_options()))
 
 
 def _draw(comparisons: "Sequence[Comparison]", path: str) -> None:

@@ -8,7 +8,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import read_json
 from bayescascade.model.record import FORMAT, VERSION
 
-__all__ = ["load"]
+__all__ = ["find_class", "load", "title_of"]
 
 _HOMES = {
     "leaf": "bayescascade.methods.cascades.estimators:LeafCascade",
@@ -22,6 +22,24 @@ _HOMES = {
     "truncated_forest": "bayescascade.methods.prunings.truncated:TruncatedForest",
 }
 """Module and class by `model_name`; the class is imported when a file is of it."""
+
+_BASELINES = {
+    "histogram": "bayescascade.methods.histogram:SmoothedHistogram",
+    "det": "bayescascade.methods.cascades.det:DensityEstimationTree",
+}
+"""Those that are compared with, and not saved."""
+
+
+def find_class(name: str) -> Any | None:  # Any: each family has its own estimators
+    """Return the class whose `model_name` this is, None if there is none."""
+    module, _, estimator = (_HOMES | _BASELINES).get(name, "").partition(":")
+    return getattr(import_module(module), estimator) if module else None
+
+
+def title_of(name: str) -> str:
+    """Return what a model is called, such as "leaf cascade"; an unknown name is its own title."""
+    found = find_class(name)
+    return name if found is None else str(found.title)
 
 
 def load(path: str | Path) -> Any:  # Any: each family has its own estimators
@@ -47,8 +65,7 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
     name = record.get("model")
     if not isinstance(name, str) or name not in _HOMES:
         raise ModelFileError(f"{path}: model must be one of {', '.join(_HOMES)}, got {name!r}")
-    module, _, estimator = _HOMES[name].partition(":")
     try:
-        return getattr(import_module(module), estimator).from_record(record)
+        return find_class(name).from_record(record)  # type: ignore[union-attr] # it is there
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None

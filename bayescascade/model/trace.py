@@ -1,7 +1,7 @@
 """The draws of a fit as arrays, whether they come from a run or from a trace file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ from bayescascade.model.inference_data import (
     diagnose_array,
     import_arviz,
 )
+from bayescascade.model.page import trace_page
 from bayescascade.model.words import COLUMNS_USED, FIRSTS, SIZES, TRACES, trace_words
+from bayescascade.report.page import Page, Printed
 
 __all__ = ["Trace", "read_trace"]
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(Printed):
     """What was traced of each draw.
 
     Parameters
@@ -154,6 +156,23 @@ class Trace:
     def is_sample(self) -> bool:
         """Whether these are draws from the posterior, not the path of an annealing."""
         return self.settings.get("engine") != "anneal" and self.n_draws > 0
+
+    def page(self) -> Page:
+        """Return how well the posterior was explored: convergence, moves, sizes and columns."""
+        return trace_page(self)
+
+    def record(self) -> dict[str, Any]:
+        """Return what the trace says, at full precision as plain data."""
+        record: dict[str, Any] = {
+            "settings": dict(self.settings),
+            "n_chains": self.n_chains,
+            "n_draws": self.n_draws,
+            "acceptance": dict(self.acceptance),
+        }
+        if self.is_sample:
+            diagnostics = {name: asdict(d) for name, d in self.diagnostics().items()}
+            record |= {"diagnostics": diagnostics, "shares": self.shares()}
+        return record
 
     def diagnostics(self) -> dict[str, Diagnostic]:
         """Return mean, standard deviation, R-hat and effective sample size of each quantity."""

@@ -29,8 +29,7 @@ from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.linear_program import LinearProgramSolver
 from bayescascade.methods.prunings.node_counts import count_classes, out_of_bag
-from bayescascade.methods.prunings.path import PruningPath
-from bayescascade.methods.prunings.path_text import error_gap_text, gap_text
+from bayescascade.methods.prunings.path import PruningPath, error_gap_text, gap_text
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner
@@ -134,6 +133,7 @@ class BudgetPrune(ForestPruner):
     """
 
     model_name: ClassVar[str] = "budget_prune"
+    title: ClassVar[str] = "budget-pruned forest"
 
     tradeoff: float
     budget: float | None

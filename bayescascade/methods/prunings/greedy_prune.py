@@ -72,6 +72,7 @@ class GreedyPrune(BaselinePruner):
     """
 
     model_name: ClassVar[str] = "greedy_prune"
+    title: ClassVar[str] = "greedily pruned forest"
     knob: ClassVar[str] = "n_removed"
 
     tradeoff: float

@@ -19,11 +19,27 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.prunings.kept_splits import KeptSplits
-from bayescascade.methods.prunings.near_optimal_text import near_optimal_text
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.model.inference_data import Diagnostic, diagnose_array
+from bayescascade.model.inference_data import (
+    ESS_FLOOR,
+    RHAT_CEILING,
+    Diagnostic,
+    diagnose_array,
+)
 from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
+from bayescascade.report.page import (
+    BLANK,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    Printed,
+    Table,
+    counted,
+    warning,
+)
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 
@@ -35,9 +51,15 @@ _SCATTER = 4.0  # times the temperature, from which chains cool down before they
 _SCATTER_STEPS_PER_SPLIT, _N_COOLINGS = 20, 20
 _DIAGNOSED = ("objective", "cost", "n_splits")
 
+_APART = 1.1  # R-hat of chains that were hardly ever in the same place
+_GROUPS = (
+    "chains are far apart: there may be groups of prunings, say cheap and dear ones, between which "
+    "they hardly pass; every draw is near-optimal, but how probable each group is stays unknown"
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NearOptimalPrunings:
+class NearOptimalPrunings(Printed):
     """Draws of prunings whose objective is at most ``(1 + tolerance) * optimum``.
 
     Parameters
@@ -79,8 +101,43 @@ class NearOptimalPrunings:
         """R-hat and effective sample size of the objective, the cost and the number of splits."""
         return {name: diagnose_array(self.run.traces[name]) for name in _DIAGNOSED}
 
-    def __str__(self) -> str:
-        return near_optimal_text(self)
+    def page(self) -> Page:
+        """Return a table of what near-optimal prunings pay for, and how sure that is.
+
+        R-hat is the largest, and ESS the smallest, of objective, cost and number of splits.
+        ``needed`` is the probability that a near-optimal pruning makes any row pay, ``rows`` the
+        mean share of the rows that do, ``rows at best`` their share in the best pruning.
+        """
+        diagnostics = self.diagnostics.values()
+        r_hat = max(each.r_hat for each in diagnostics)
+        told = f"near-optimal prunings: at most {100 * self.tolerance:g} % above the best objective"
+        n_draws, n_chains = sum(map(len, self.run.draws)), len(self.run.draws)
+        pieces = [
+            f"best objective {self.optimum:.4g}",
+            f"temperature {self.temperature:.2g}",
+            f"{n_draws:,} draws of {counted(n_chains, 'chain')}",
+            f"R-hat {diagnostic_text(r_hat, 3)}",
+            f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
+        ]
+        page: Page = (Heading([told]), Pieces(pieces))
+        if not all(each.is_fine for each in diagnostics):
+            advice = (
+                f"R-hat should be at most {RHAT_CEILING}, ESS at least {ESS_FLOOR:.0f}: "
+                "run longer chains (n_steps), keep more draws (n_draws)"
+            )
+            page += (warning(advice), *((warning(_GROUPS),) if r_hat > _APART else ()))
+        page += (BLANK,)
+        order = np.lexsort([-self.shares, -self.needed])
+        listed = order[self.needed[order] > 0]
+        if listed.size:
+            columns = [
+                Numbers("needed", list(map(probability_text, self.needed[listed].tolist()))),
+                Numbers("rows", list(map(share_text, self.shares[listed].tolist()))),
+                Numbers("rows\nat best", list(map(share_text, self.best_shares[listed].tolist()))),
+            ]
+            page += (Table([self.items.texts[item] for item in listed], columns, "paid for"),)
+        never = [self.items.texts[item] for item in np.flatnonzero(self.needed == 0)]
+        return (*page, Pieces([f"never paid for: {', '.join(never)}"], "dim")) if never else page
 
 
 def near_optimal(

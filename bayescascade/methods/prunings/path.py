@@ -1,5 +1,6 @@
 """A forest pruned several times: the classifiers, and what each traded."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
@@ -7,14 +8,19 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.report.numbers import cost_texts, significant_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Printed, Table, counted, warning
+
 if TYPE_CHECKING:
     from bayescascade.methods.prunings.budget_prune import BudgetPrune
 
-__all__ = ["PruningPath"]
+__all__ = ["PruningPath", "error_gap_text", "gap_text"]
+
+_PROVED = 1e-6  # a relative gap that is a rounding error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PruningPath:
+class PruningPath(Printed):
     """Prunings of one forest, from `BudgetPrune.path`; it is a sequence of fitted classifiers.
 
     Parameters
@@ -86,7 +92,47 @@ class PruningPath:
         least: NDArray[np.float64] = (self.errors - gaps).clip(min=0.0)
         return least
 
-    def __str__(self) -> str:
-        from bayescascade.methods.prunings.path_text import path_text
+    def page(self) -> Page:
+        """Return a table with a line for each pruning.
 
-        return path_text(self)
+        ``cost`` is of a validation row on average, ``tree error`` the mean error rate of the trees,
+        each by itself; ``gap`` says by what share the objective could be lower at most. Of budgets,
+        ``at least`` is what the tree error of no pruning within the budget is below.
+        """
+        tradeoffs = [_number(one) for one in self.tradeoffs]
+        n_splits = Numbers("splits", [f"{model.forest_.n_splits:,}" for model in self])
+        columns = [
+            Numbers("cost", cost_texts(self.costs.tolist())),
+            Numbers("tree error", [_percentage(error) for error in self.errors]),
+        ]
+        if self.budgets is not None:
+            least = Numbers("at least", [_percentage(error) for error in self.least_errors])
+            columns += [least, n_splits, Numbers("tradeoff", tradeoffs)]
+            table = Table([f"{budget:.12g}" for budget in self.budgets], columns, "budget")
+        else:
+            objectives = Numbers("objective", [_number(one) for one in self.objectives])
+            gaps = Numbers("gap", [gap_text(gap).removeprefix("gap ") for gap in self.gaps])
+            table = Table(tradeoffs, [*columns, n_splits, objectives, gaps], "tradeoff")
+        heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
+        told = "interrupted: those not found by then are missing"
+        return (heading, *((warning(told),) if self.interrupted else ()), BLANK, table)
+
+
+def gap_text(gap: float) -> str:
+    """Return what a relative gap says: "optimal", or "gap 0.12 %"."""
+    return "optimal" if gap < _PROVED else f"gap {100 * gap:.2g} %"
+
+
+def error_gap_text(gap: float) -> str:
+    """Return by how much an error rate may be above the best one: "optimal" if not at all."""
+    if gap < _PROVED:
+        return "optimal"
+    return f"tree error at most {100 * gap:.2g} points above the best within it"
+
+
+def _percentage(error: float) -> str:
+    return f"{100 * max(error, 0.0):.2f} %"
+
+
+def _number(value: float) -> str:
+    return significant_text(math.log(value)) if value > 0 else "0"

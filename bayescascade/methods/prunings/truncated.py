@@ -55,6 +55,7 @@ class TruncatedForest(BaselinePruner):
     """
 
     model_name: ClassVar[str] = "truncated_forest"
+    title: ClassVar[str] = "truncated forest"
     knob: ClassVar[str] = "n_trees"
 
     n_trees: int | None

@@ -35,6 +35,7 @@ from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.estimator import PREDICTIVES, Continuous, Names, Ordinal
 from bayescascade.model.search import Seed
+from bayescascade.report.page import Page
 
 __all__ = ["RuleListClassifier"]
 
@@ -104,6 +105,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     """
 
     model_name: ClassVar[str] = "rule_classifier"
+    title: ClassVar[str] = "rule list classifier"
     is_classifier: ClassVar[bool] = True
 
     min_support: float
@@ -347,6 +349,9 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         return LabelList(
             self.schema_, self.classes_, counted.rules, counted.counts, self.concentration
         )
+
+    def _legend(self, learned: LabelList) -> Page:
+        return learned.legend
 
     def _log_likelihood(self, counted: CountedRules) -> float:
         return label_log_likelihood(counted.counts, self.concentration)

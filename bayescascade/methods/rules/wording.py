@@ -1,4 +1,4 @@
-"""Conditions as plain data and in words.
+"""Conditions as plain data, in words, and as the labels of a table.
 
 A density ends at the outer edges of a column's bins; labels do not: a classifier takes a value
 beyond the range that it learned from for one of the outer bin, and says so.
@@ -11,8 +11,9 @@ from bayescascade.data.column import Column
 from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.report.page import Numbers, Pieces, Table
 
-__all__ = ["antecedent_dict", "antecedent_words", "part_words"]
+__all__ = ["antecedent_dict", "antecedent_words", "list_table", "part_words"]
 
 
 def antecedent_dict(
@@ -66,6 +67,25 @@ def part_words(
     if part < len(rules):
         return antecedent_words(schema, rules[part], is_open=is_open)
     return "anything else" if rules else "any row"
+
+
+def list_table(
+    words: Sequence[str], columns: Sequence[Numbers], below: Sequence[Pieces] = ()
+) -> Table:
+    """Return the table of a list: "if ..", "else if ..", "else" downward, numbers beside them.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Of every part; see `part_words`.
+    columns : sequence of Numbers
+    below : sequence of Pieces
+        What stands below each part, if anything.
+    """
+    labels = list(words)
+    if len(labels) > 1:
+        labels = [f"if {words[0]}", *(f"else if {one}" for one in words[1:-1]), "else"]
+    return Table(labels, columns, below=below, hanging=3, least_label=0, stacks=True)
 
 
 def _describe_open_bins(column: Column, low: int, high: int) -> str:
