@@ -1,8 +1,9 @@
 """The contract that every method keeps: a posterior is an unnormalized log density over states.
 
 A state is something that a person could read: a tree, a list, a set of cuts. `samplers` explores
-any `Posterior`; a compiled one adds ``advance(rng, state, n_steps, inverse_temperature)``. A method
-that its paper states as an objective to minimize enters by `GibbsPosterior`.
+any `Posterior` that has `moves`, its proposals by name, or a compiled
+``advance(rng, state, n_steps, inverse_temperature)`` beside `move_weights`. A method that its paper
+states as an objective to minimize enters by `GibbsPosterior`.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,10 +40,6 @@ class Posterior(Protocol[S]):
 
     def initial_state(self, rng: np.random.Generator) -> S:
         """Return a state to start a chain from, drawn anew at every call."""
-        ...
-
-    def moves(self) -> Mapping[str, Move[S]]:
-        """Return the proposals by name, so that acceptance is reported per move."""
         ...
 
     def describe(self, state: S) -> Mapping[str, float]:

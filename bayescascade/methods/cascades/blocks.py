@@ -7,7 +7,7 @@ the two a word means follows from its column's kind alone.
 
 from collections.abc import Iterable
 
-__all__ = ["block_codes", "contiguous", "full_block", "pack_block", "set_partitions"]
+__all__ = ["block_codes", "full_block", "pack_block"]
 
 _LOW_BITS = (1 << 32) - 1
 
@@ -33,28 +33,3 @@ def block_codes(is_nominal: bool, block: int) -> tuple[int, ...]:
 def full_block(is_nominal: bool, n_levels: int) -> int:
     """Return the block of all `n_levels` codes of a column."""
     return (1 << n_levels) - 1 if is_nominal else n_levels << 32
-
-
-def contiguous(codes: tuple[int, ...], n_blocks: int) -> Iterable[tuple[tuple[int, ...], ...]]:
-    """Yield every way to cut ordered `codes` into `n_blocks` nonempty runs."""
-    if n_blocks == 1:
-        yield (codes,)
-        return
-    for first in range(1, len(codes) - n_blocks + 2):
-        for rest in contiguous(codes[first:], n_blocks - 1):
-            yield (codes[:first], *rest)
-
-
-def set_partitions(codes: tuple[int, ...], n_blocks: int) -> Iterable[tuple[tuple[int, ...], ...]]:
-    """Yield every partition of `codes` into `n_blocks` nonempty sets, ordered by lowest code."""
-    if n_blocks < 1 or n_blocks > len(codes):
-        return
-    if len(codes) == 1:
-        yield (codes,)
-        return
-    *head, last = codes
-    for smaller in set_partitions(tuple(head), n_blocks):
-        for index, block in enumerate(smaller):
-            yield (*smaller[:index], (*block, last), *smaller[index + 1 :])
-    for smaller in set_partitions(tuple(head), n_blocks - 1):
-        yield (*smaller, (last,))

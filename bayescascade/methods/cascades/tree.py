@@ -82,14 +82,25 @@ class Tree:
 
     def to_nested(self, is_nominal: Sequence[bool], node: int = 0) -> "Nested":
         """Return the subtree at `node` as `from_nested` takes it."""
+        return self._nested(is_nominal, node, {})
+
+    def replaced(self, is_nominal: Sequence[bool], node: int, subtree: "Nested") -> "Tree":
+        """Return the tree with another subtree, as `from_nested` takes it, at `node`."""
+        return Tree.from_nested(self._nested(is_nominal, 0, {node: subtree}), is_nominal)
+
+    def _nested(
+        self, is_nominal: Sequence[bool], node: int, others: Mapping[int, "Nested"]
+    ) -> "Nested":
         column = int(self.feature[node])
-        if column == LEAF:
-            return None
-        branches = [
-            (block_codes(is_nominal[column], int(self.block[child])), child)
+        if node in others or column == LEAF:
+            return others.get(node)
+        return column, [
+            (
+                block_codes(is_nominal[column], int(self.block[child])),
+                self._nested(is_nominal, child, others),
+            )
             for child in self.children(node)
         ]
-        return column, [(codes, self.to_nested(is_nominal, child)) for codes, child in branches]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and self.key() == other.key()
@@ -149,6 +160,15 @@ class Tree:
             boxes[node] = boxes[above]
             boxes[node, self.feature[above]] = self.block[node]
         return boxes
+
+    def codes(
+        self, is_nominal: Sequence[bool], root: NDArray[np.uint64]
+    ) -> list[list[tuple[int, ...]]]:
+        """Return what `boxes` does, as the codes of every column."""
+        return [
+            [block_codes(nominal, int(word)) for nominal, word in zip(is_nominal, box, strict=True)]
+            for box in self.boxes(root)
+        ]
 
     def problems(self, is_nominal: Sequence[bool], n_levels: Sequence[int]) -> Iterator[str]:
         """Yield, in words, each invariant that does not hold; nothing for a valid tree.

@@ -1,8 +1,7 @@
 """What the rule lists' posteriors have in common: candidates and prior joined with a table.
 
-`models` has the formulas. Here they meet the data: what each part captures, the moves, and the
-compiled sweep that samplers call through `advance`. `density_posterior` and `label_posterior` add a
-likelihood.
+`models` has the formulas. Here they meet the data: what each part captures, and the compiled sweep
+that samplers call through `advance`. `density_posterior` and `label_posterior` add a likelihood.
 """
 
 import hashlib
@@ -29,9 +28,8 @@ from bayescascade.methods.rules.kernels.layout import (
 from bayescascade.methods.rules.kernels.sweep import load, sweep
 from bayescascade.methods.rules.mining import mine_antecedents
 from bayescascade.methods.rules.models import ListPrior
-from bayescascade.methods.rules.moves import MOVE_CLASSES
 from bayescascade.methods.rules.rule_list import RuleList
-from samplers.types import Move, StepCounts
+from samplers.types import StepCounts
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -130,20 +128,22 @@ class RuleListPosterior(ABC):
 
     def initial_state(self, rng: np.random.Generator) -> RuleList:
         """Return a list of zero to three random rules, drawn without looking at the rows."""
-        add = MOVE_CLASSES["add"](self)
         state = RuleList()
         n_wanted = int(rng.integers(_START_RULES))
         for _ in range(_START_TRIES):
-            if state.n_rules >= n_wanted:
+            if state.n_rules >= min(n_wanted, len(self.antecedents)):
                 break
-            proposal = add.propose(rng, state)
-            if proposal.log_q_ratio > -np.inf and self.log_prior(proposal.state) > -np.inf:
-                state = proposal.state
+            position = int(rng.integers(state.n_rules + 1))
+            longer = state.inserted(position, self.draw_candidate(rng))
+            if self.log_prior(longer) > -np.inf:
+                state = longer
         return state
 
-    def moves(self) -> Mapping[str, Move[RuleList]]:
-        """Return the moves by name, each with its exact Hastings ratio."""
-        return {name: MOVE_CLASSES[name](self) for name in MOVES}
+    def draw_candidate(self, rng: np.random.Generator) -> int:
+        """Draw a size of candidates by its prior weight, then any candidate of that size."""
+        size = rng.choice(self.log_size_proposal.size, p=np.exp(self.log_size_proposal))
+        start = int(self.antecedents.n_of_size[:size].sum())
+        return start + int(rng.integers(self.antecedents.n_of_size[size]))
 
     def move_weights(self) -> Mapping[str, float]:
         """Return how often each move is tried."""
@@ -167,10 +167,7 @@ class RuleListPosterior(ABC):
     def advance(
         self, rng: np.random.Generator, state: RuleList, n_steps: int, inverse_temperature: float
     ) -> tuple[RuleList, StepCounts[RuleList]]:
-        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
-
-        Equal in distribution to as many steps with `moves` and `move_weights`.
-        """
+        """Run compiled steps, of moves drawn by `move_weights`; see `kernels.sweep`."""
         work, start = self._load(state)
         proposed = np.zeros(len(MOVES), np.int64)
         accepted = np.zeros(len(MOVES), np.int64)

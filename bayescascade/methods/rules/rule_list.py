@@ -46,21 +46,3 @@ class RuleList:
     def inserted(self, position: int, rule: int) -> "RuleList":
         """Return the list with a rule more, at a position from 0 to `n_rules`."""
         return RuleList((*self.rules[:position], rule, *self.rules[position:]))
-
-    def removed(self, position: int) -> "RuleList":
-        """Return the list without the rule at a position."""
-        return RuleList(self.rules[:position] + self.rules[position + 1 :])
-
-    def replaced(self, position: int, rule: int) -> "RuleList":
-        """Return the list with another rule at a position."""
-        return RuleList((*self.rules[:position], rule, *self.rules[position + 1 :]))
-
-    def swapped(self, first: int, second: int) -> "RuleList":
-        """Return the list with the rules at two positions exchanged."""
-        rules = list(self.rules)
-        rules[first], rules[second] = rules[second], rules[first]
-        return RuleList(tuple(rules))
-
-    def relocated(self, origin: int, destination: int) -> "RuleList":
-        """Return the list with the rule at `origin` moved to stand at `destination`."""
-        return self.removed(origin).inserted(destination, self.rules[origin])
