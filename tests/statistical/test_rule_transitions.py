@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.methods.rules import list_posterior as posteriors
+from bayescascade.methods.rules import posterior as posteriors
 from bayescascade.methods.rules.rule_list import RuleList
 from tests.methods.rules.problems import (
     BINS,

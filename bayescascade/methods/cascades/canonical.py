@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.leaves import root_box
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, root_box
 
 __all__ = ["strongest_splits_first"]
 

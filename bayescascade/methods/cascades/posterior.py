@@ -19,12 +19,16 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades import kernels
-from bayescascade.methods.cascades.blocks import block_codes
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.leaves import independent_log_inside, level_starts, root_box
-from bayescascade.methods.cascades.models import PARTITIONS, BranchModel, CascadeModel, LeafModel
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.models import (
+    PARTITIONS,
+    BranchModel,
+    CascadeModel,
+    LeafModel,
+    independent_log_inside,
+)
+from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from samplers.types import StepCounts
 
 if TYPE_CHECKING:

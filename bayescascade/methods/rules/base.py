@@ -15,16 +15,14 @@ import samplers
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.rules.antecedents import Antecedent, Antecedents
-from bayescascade.methods.rules.counted_rules import CountedRules, read_numbers_of_candidates
+from bayescascade.methods.rules.antecedents import Antecedent, Antecedents, antecedent_words
 from bayescascade.methods.rules.models import ListPrior
 from bayescascade.methods.rules.posterior import (
     DensityListPosterior,
     LabelListPosterior,
     RuleListPosterior,
 )
-from bayescascade.methods.rules.rule_list import RuleList
-from bayescascade.methods.rules.wording import antecedent_words
+from bayescascade.methods.rules.rule_list import CountedRules, RuleList, read_numbers_of_candidates
 from bayescascade.model.estimator import PosteriorEstimator
 from bayescascade.model.inference_data import PosteriorRun
 from bayescascade.model.search import SAMPLED, Search

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.methods.cascades.blocks import block_codes
-from bayescascade.methods.cascades.leaves import root_box
 from bayescascade.methods.cascades.posterior import CascadePosterior
-from bayescascade.methods.cascades.tree import LEAF, Split, Tree
+from bayescascade.methods.cascades.tree import LEAF, Split, Tree, block_codes, root_box
 from samplers.types import Proposal
 from tests.methods.cascades.slow_splits import SplitProposals
 

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.blocks import pack_block
 from bayescascade.methods.cascades.kernels import EPS
-from bayescascade.methods.cascades.leaves import independent_log_inside
+from bayescascade.methods.cascades.models import independent_log_inside
 from bayescascade.methods.cascades.posterior import CascadePosterior
-from bayescascade.methods.cascades.tree import Split
+from bayescascade.methods.cascades.tree import Split, pack_block
 from tests.reference import partitions as set_partitions, runs
 
 __all__ = ["SplitProposals"]

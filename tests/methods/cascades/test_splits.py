@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades import kernels
-from bayescascade.methods.cascades.leaves import root_box
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, root_box
 from tests.methods.cascades.slow_splits import SplitProposals
 from tests.statistical.chi_square import fits
 

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from bayescascade.methods.cascades.blocks import (
+from bayescascade.methods.cascades.tree import (
+    Tree,
     block_codes,
     full_block,
     pack_block,
 )
-from bayescascade.methods.cascades.tree import Tree
 from tests import reference
 from tests.methods.cascades.problems import MULTIWAY, ORDINAL, PROBLEMS, TERNARY
 

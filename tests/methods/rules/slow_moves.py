@@ -33,6 +33,7 @@ class ListMove(ABC):
     def __init__(self, posterior: RuleListPosterior) -> None:
         self.antecedents = posterior.antecedents
         self.log_length = posterior.prior.log_lengths(len(posterior.antecedents))
+        self._index = {rule: i for i, rule in enumerate(posterior.antecedents)}
         self.draw_candidate = posterior.draw_candidate
         self._log_size = posterior.log_size_proposal
 
@@ -209,7 +210,7 @@ class Edit(ListMove):
         antecedent: Antecedent = self.antecedents.conditions(members)
         if len({condition.column for condition in antecedent}) < len(members):
             return _invalid(state)
-        rule = self.antecedents.index(antecedent)
+        rule = self._index.get(antecedent, -1)
         if rule < 0 or rule in state.rules:
             return _invalid(state)
         log_ratio = 0.0

@@ -28,8 +28,12 @@ import numpy as np
 
 from bayescascade.base.chain_kernels import accept
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import branch_value, leaf_value, shape_value
-from bayescascade.methods.cascades.kernels.insides import inside_gain
+from bayescascade.methods.cascades.kernels.densities import (
+    branch_value,
+    inside_gain,
+    leaf_value,
+    shape_value,
+)
 from bayescascade.methods.cascades.kernels.layout import (
     COUNT,
     FEATURE,

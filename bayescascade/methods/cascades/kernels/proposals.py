@@ -13,8 +13,12 @@ from math import exp, lgamma, log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import log_gamma
-from bayescascade.methods.cascades.kernels.insides import count_rows, weigh_cuts, weigh_levels
+from bayescascade.methods.cascades.kernels.densities import (
+    count_rows,
+    log_gamma,
+    weigh_cuts,
+    weigh_levels,
+)
 from bayescascade.methods.cascades.kernels.layout import (
     COUNTED,
     END,
