@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayescascade.model.inference_data import Diagnostic
+from bayescascade.model.draws import Diagnostic
 from bayescascade.model.summary import FitSummary
 from tests.methods.cascades.fits import ESTIMATORS, fitted
 
@@ -45,7 +45,7 @@ def test_diagnostics_stand_beside_the_estimates(estimator):
     for diagnostic in summary.diagnostics.values():
         assert diagnostic.r_hat > 0
         assert diagnostic.ess > 0
-    assert set(summary.acceptance) == set(fitted(estimator).posterior_.moves())
+    assert set(summary.acceptance) == set(fitted(estimator).posterior_.move_weights())
 
 
 def test_a_pure_search_claims_no_posterior():

@@ -231,7 +231,7 @@ def learn(
     else:
         from bayescascade.cli.progress import progress_bar
 
-        with progress_bar() as show:
+        with progress_bar(model.size_name, model.size_words[1]) as show:
             model.set_params(progress=show)
             fit()
     with ExitStack() as stack:  # from the last to the first, each whatever becomes of the others

@@ -23,7 +23,8 @@ from bayescascade.data.matrix import Encoding
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.report.layout import longest, printable
 from bayescascade.report.numbers import cost_texts, probability_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Printed, Table, warning
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, warning
+from bayescascade.report.printed import Printed
 
 __all__ = ["Acquisition", "AcquisitionStep", "Fetch", "PricedForest"]
 

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.labels import check_labels
 from bayescascade.report.numbers import cost_texts
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Printed, Table
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table
+from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,8 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.cost_file import read_costs, write_costs
 from bayescascade.report.numbers import cost_texts
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Printed, Table, counted
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted
+from bayescascade.report.printed import Printed
 
 __all__ = ["CostItems", "Costs", "FeatureCosts", "column_text"]
 

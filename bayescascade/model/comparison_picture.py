@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bayescascade.model.comparison import Comparison
-from bayescascade.model.registry import title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +68,7 @@ def _plot(panel: "Axes", comparison: Comparison) -> None:
             markersize=8,
             markeredgewidth=1.6,
             color=f"C{number % 10}",
-            label=title_of(model),
+            label=comparison.titles.get(model, model),
         )
     _set_limits(panel, [o.n_parts for o in drawn], [o.log_likelihood for o in drawn])
     panel.set_ylabel("held out, nats a row")

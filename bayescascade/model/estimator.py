@@ -5,7 +5,7 @@ density, and fills in the hooks: the abstract methods, which say how a posterior
 what of a state is kept without the data, and what a user sees of it.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,25 +15,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.model.inference_data import PosteriorRun
+from bayescascade.model.draws import PosteriorRun
+from bayescascade.model.explore import explore_by
 from bayescascade.model.learned import Counted, Draw, Readable
-from bayescascade.model.page import estimator_page
+from bayescascade.model.page import column_words, data_pieces, shares_page
 from bayescascade.model.posterior import TablePosterior
-from bayescascade.model.record import NOT_SAVED
+from bayescascade.model.record import NOT_SAVED, Saved
 from bayescascade.model.row_densities import RowDensities
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.solution import Solution
-from bayescascade.model.summary import FitSummary, summarize
-from bayescascade.report.page import Page, Pieces, PrintedModel
+from bayescascade.model.summary import FitSummary
+from bayescascade.report.numbers import nats_text
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted, warning
+from bayescascade.report.printed import PrintedModel
 
 __all__ = [
     "AnyEstimator",
@@ -46,6 +48,9 @@ __all__ = [
 
 DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
 PREDICTIVES = ("map", "average")
+
+_TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
+_MAX_TIMES = 1 << 53
 
 MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
 
@@ -60,7 +65,7 @@ L = TypeVar("L", bound=Readable)
 D = TypeVar("D", bound=DensityParts)
 
 
-class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[misc] # untyped base
+class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.
@@ -86,7 +91,6 @@ class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  #
         then in the bin next to it.
     """
 
-    model_name: ClassVar[str]
     title: ClassVar[str]
     learned_name: ClassVar[str]
     learned_word: ClassVar[str]
@@ -95,6 +99,9 @@ class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  #
     printed: ClassVar[tuple[str, ...]]
     is_classifier: ClassVar[bool] = False
 
+    _later_parameters: ClassVar[frozenset[str]] = frozenset(
+        ("leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start")
+    )
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _searches: ClassVar[Sequence[str]] = SEARCHES
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
@@ -129,13 +136,6 @@ class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  #
     @abstractmethod
     def _make_posterior(self, table: Table) -> TablePosterior[S]:
         """Return the model's posterior given a table."""
-
-    @abstractmethod
-    def _describe_run(self, run: samplers.Run[S], settings: Mapping[str, Any]) -> PosteriorRun[S]:
-        """Return a run of `posterior_` with what reports need, by `PosteriorRun.of`.
-
-        Its functions can be pickled and must not ask the estimator, which may be fitted again.
-        """
 
     @abstractmethod
     def _count(self, state: S) -> C:
@@ -201,10 +201,6 @@ class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  #
         del posterior
         return None
 
-    def _canonical(self, state: S) -> S:
-        """Return the state that is shown for all that are equivalent to `state`."""
-        return state
-
     def _set_features(self, schema: Schema) -> None:
         """Set the attributes that say which columns the model is about."""
         self.schema_ = schema
@@ -245,46 +241,26 @@ class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  #
 
     def _fit_table(self, table: Table, search: Search) -> None:
         """Search the posterior given a table, and become what was found."""
-        posterior = self._make_posterior(table)
-        solution, reason = None, ""
-        if search.search in ("auto", "exact"):
-            try:
-                solution = self._solve(posterior, search)
-            except TooLargeError as error:
-                if search.search == "exact":
-                    raise
-                reason = f"exact would take {error.needed}"
-                search = search.sampled()
-        if solution is not None:
-            method, run = "exact", solution.as_run(posterior)
-        else:
-            method = search.search
-            run = search.run(
-                posterior,
-                default_steps=self._default_steps(table),
-                n_blocks=most_blocks(table.n_distinct),
-                n_replicas=self._n_replicas,
-                starts=self._starts(posterior),
-            )
-        self.posterior_ = posterior
-        self.run_ = self._describe_run(
-            run,
-            {
-                "model": self.model_name,
-                "search": method,
-                "source": table.source,
-                **posterior.parameters(),
-            },
+        found = explore_by(
+            search,
+            self._make_posterior(table),
+            solve=self._solve,
+            starts=self._starts,
+            default_steps=self._default_steps(table),
+            n_blocks=most_blocks(table.n_distinct),
+            n_replicas=self._n_replicas,
+            title=self.title,
+            told=", ".join(self.parameter_words(self.get_params())),
+            settings={"model": self.model_name},
         )
-        self._set_features(posterior.schema)
-        best = self._canonical(run.best_state)
-        self.log_posterior_ = posterior.log_density(best)
-        self._best = self._count(best)
-        self.summary_ = summarize(table, self.run_, method, solution, reason)
+        self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
+        self._set_features(self.posterior_.schema)
+        self.log_posterior_ = found.log_density
+        self._best = self._count(found.state)
         for name in ("_draws", "exact_"):
             self.__dict__.pop(name, None)
-        if solution is not None:
-            self.exact_ = solution.result
+        if found.solution is not None:
+            self.exact_ = found.solution.result
 
     # -- what was learned --------------------------------------------------------------------------
 
@@ -329,8 +305,35 @@ class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  #
         return [draw.counted for draw in self._draws], times / times.sum()
 
     def page(self) -> Page:
-        """Return what is printed of the fitted model."""
-        return estimator_page(self)
+        """Return data, search, convergence, columns, what was learned and the posterior."""
+        summary, learned = self.summary_, self.learned_
+        words = [self.title, *self.parameter_words(self.get_params())]
+        if self.predictive == "average":
+            words.append("predictive average")
+        found = [
+            summary.found_words(self.learned_word),
+            f"log posterior {nats_text(self.log_posterior_)}",
+            counted(getattr(learned, self.size_name), *self.size_words),
+        ]
+        return (
+            Heading(self._data_pieces()),
+            Pieces([", ".join(words)]),
+            Pieces(found),
+            Pieces(summary.convergence_pieces),
+            *(warning(f"warning: {text}") for text in summary.warnings),
+            Pieces(self._column_pieces()),
+            BLANK,
+            *learned.page(),
+            BLANK,
+            *self._legend(learned),
+            *shares_page(summary.shares),
+        )
+
+    def _data_pieces(self) -> list[str]:
+        return data_pieces(self.summary_, self.schema_)
+
+    def _column_pieces(self) -> list[str]:
+        return [column_words(column) for column in self.schema_.columns]
 
     def record(self) -> dict[str, Any]:
         """Return parameters, data, convergence, posterior and what was learned as plain data."""
@@ -361,38 +364,41 @@ class PosteriorEstimator(PrintedModel, BaseEstimator, ABC, Generic[S, C, L]):  #
 
     # -- files -------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the model as JSON; `bayescascade.load` reads it back.
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "schema": self.schema_.to_dict(),
+            **self._own_record(),
+            "log_posterior": self.log_posterior_,
+            self.learned_name: self._best.to_record(),
+            "summary": self.summary_.to_dict(),
+            "draws": [{**draw.counted.to_record(), "times": draw.times} for draw in self._draws],
+        }
 
-        The file holds the schema, states and counts, never rows. Writing is atomic: on any error
-        the old file stays as it was.
-        """
-        from bayescascade.model.record import save_model
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self.check_parameters()
+        self._set_features(Schema.from_dict(record["schema"]))
+        self._read_own(record)
+        best = self._read_counted(record[self.learned_name])
+        draws = [self._read_draw(draw, best.total) for draw in record["draws"]]
+        log_posterior = float(record["log_posterior"])
+        self.summary_ = FitSummary.from_dict(record["summary"])
+        with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, and unequal
+            computed = self._log_density(best)
+        if not abs(computed - log_posterior) <= _TOLERANCE * (1 + abs(computed)):
+            raise ModelFileError(
+                f"a saved model's log posterior must follow from its counts, {computed!r}, "
+                f"got {log_posterior!r}"
+            )
+        self._best, self._draws, self.log_posterior_ = best, draws, log_posterior
 
-        check_is_fitted(self, "_best")
-        save_model(self, path)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the model that a saved file's record describes; see `bayescascade.load`.
-
-        Raises
-        ------
-        ModelFileError
-            If the record is incomplete or contradicts itself.
-        """
-        from bayescascade.model.record import model_from_record
-
-        return model_from_record(cls, record)
-
-    def _restore(
-        self, best: C, draws: list[Draw[C]], log_posterior: float, summary: FitSummary
-    ) -> None:
-        """Become fitted without data, as a saved file says."""
-        self._best = best
-        self._draws = draws
-        self.log_posterior_ = log_posterior
-        self.summary_ = summary
+    def _read_draw(self, record: Mapping[str, Any], total: float) -> Draw[C]:
+        times = record["times"]
+        if type(times) is not int or not 1 <= times <= _MAX_TIMES:
+            raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
+        counted = self._read_counted(record)
+        if not abs(counted.total - total) <= _TOLERANCE * total:
+            raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {counted.total!r}")
+        return Draw(counted, times)
 
 
 class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):

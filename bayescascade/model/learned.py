@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from bayescascade.report.page import Printed
+from bayescascade.report.printed import Printed
 
 __all__ = ["Counted", "Draw", "Readable"]
 

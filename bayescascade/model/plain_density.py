@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
 from bayescascade.model.row_densities import RowDensities
-from bayescascade.report.page import PrintedModel
+from bayescascade.report.printed import PrintedModel
 
 __all__ = ["Baseline"]
 

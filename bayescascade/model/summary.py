@@ -2,17 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from bayescascade.data.table import Table
-from bayescascade.model.inference_data import Diagnostic, PosteriorRun, convergence_advice
+from bayescascade.model.draws import Diagnostic, PosteriorRun, convergence_advice, trace_words
 from bayescascade.model.solution import Certificate, Solution
-from bayescascade.model.trace import Trace
-from bayescascade.model.words import trace_words
+from bayescascade.report.numbers import diagnostic_text, nats_text
+from bayescascade.report.page import counted
 
-__all__ = ["FitSummary", "summarize"]
+__all__ = ["DataFacts", "FitSummary", "summarize"]
+
+_SEARCHES = {
+    "anneal+metropolis": "annealing and {chains}",
+    "anneal": "annealing in {chains}",
+    "metropolis": "{chains}",
+    "tempering": "{chains} with replica exchange",
+}
+
+
+class DataFacts(Protocol):
+    """What is told of the rows that a posterior was made of; a `Table` is one."""
+
+    source: str
+    n_rows: int
+    n_distinct: int
+    total_weight: float
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +92,44 @@ class FitSummary:
                 )
         return [*found, convergence_advice(self.method)] if found else []
 
+    def found_words(self, learned: str) -> str:
+        """Return how what was learned, such as a "tree", was found, and what was proved of it."""
+        certificate = self.certificate
+        if certificate is None:
+            chains = counted(self.n_chains, "chain")
+            how = _SEARCHES.get(self.method, "{chains}").format(chains=chains)
+            return (
+                f"{'interrupted: best found so far' if self.interrupted else 'best found'} by {how}"
+            )
+        which = f"no {learned} {certificate.scope}".rstrip()
+        if certificate.gap == 0:
+            return f"exact: {which} is more probable"
+        found = "interrupted: best found so far" if self.interrupted else "best found in its time"
+        return f"{found}; {which} is more probable by over {certificate.gap:,.2f} nats"
+
+    @property
+    def convergence_pieces(self) -> list[str]:
+        """How sure the search was of what it found, and how much was drawn."""
+        if self.certificate is not None:
+            log_evidence = self.certificate.log_evidence
+            n_draws = self.n_chains * self.n_draws
+            return [
+                *([] if log_evidence is None else [f"log evidence {nats_text(log_evidence)}"]),
+                self.certificate.extent,
+                f"{n_draws:,} independent draws" if n_draws else "nothing sampled: no posterior",
+            ]
+        reason = [self.reason] if self.reason else []
+        if not self.diagnostics:
+            return [*reason, "nothing sampled: no R-hat, no posterior"]
+        found = self.diagnostics.items()
+        r_hats = [f"{trace_words(name)} {diagnostic_text(d.r_hat, 3)}" for name, d in found]
+        return [
+            *reason,
+            f"R-hat: {', '.join(r_hats)}",
+            f"ESS: {', '.join(diagnostic_text(d.ess, 0) for _, d in found)}",
+            f"{self.n_chains} x {self.n_draws:,} draws",
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
         record = asdict(self)
@@ -122,36 +176,37 @@ class FitSummary:
 
 
 def summarize(
-    table: Table,
     run: PosteriorRun[Any],
     method: str,
+    data: DataFacts | None = None,
     solution: Solution[Any] | None = None,
     reason: str = "",
 ) -> FitSummary:
-    """Return the summary of a run on a table.
+    """Return the summary of a run.
 
     Parameters
     ----------
-    table : Table
     run : PosteriorRun
     method : str
         The search that was run.
+    data : DataFacts, optional
+        The rows, if there are any, such as a table.
     solution : Solution, optional
         Of an exact search: its draws are independent, which needs no diagnostics.
     reason : str
         Why another search was run than an exact one.
     """
     is_sampled = any(run.draws)
-    shares = Trace.of(run).shares() if is_sampled else {}
+    shares = run.trace.shares() if is_sampled else {}
     return FitSummary(
-        source=table.source,
-        n_rows=table.n_rows,
-        n_distinct=table.n_distinct,
-        total_weight=float(table.total_weight),
-        notes=table.notes,
+        source=data.source if data else "",
+        n_rows=data.n_rows if data else 0,
+        n_distinct=data.n_distinct if data else 0,
+        total_weight=float(data.total_weight) if data else 0.0,
+        notes=data.notes if data else (),
         method=method,
         n_chains=len(run.final_states),
-        n_draws=run.traces["log_density"].shape[1] if is_sampled else 0,
+        n_draws=run.trace.n_draws if is_sampled else 0,
         interrupted=run.interrupted,
         acceptance=run.acceptance,
         diagnostics=run.diagnostics() if is_sampled and solution is None else {},

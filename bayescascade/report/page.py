@@ -4,11 +4,10 @@ A page is a tuple of blocks and knows no width: what depends on that, such as wh
 whether columns fit, is decided when it is rendered. `html` lays the same blocks out for notebooks.
 """
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 
@@ -25,8 +24,6 @@ __all__ = [
     "Numbers",
     "Page",
     "Pieces",
-    "Printed",
-    "PrintedModel",
     "Table",
     "counted",
     "render",
@@ -315,47 +312,6 @@ def warning(text: str) -> Pieces:
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Return how many there are, such as "1 row" or "2,201 rows"."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
-
-
-class Printed(ABC):
-    """What `print` and notebooks show as its page."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def page(self) -> Page:
-        """Return what is printed, block by block."""
-
-    def __str__(self) -> str:
-        return render(self.page())
-
-    def _repr_html_(self) -> str | None:
-        from bayescascade.report.html import to_html
-
-        return to_html(self.page())
-
-
-class PrintedModel(Printed):
-    """An estimator that is printed as its page once it is fitted, and until then as scikit-learn's.
-
-    It stands before scikit-learn's own classes among the bases.
-    """
-
-    def __str__(self) -> str:
-        return super().__str__() if self.__sklearn_is_fitted__() else repr(self)
-
-    def _repr_html_(self) -> str | None:
-        return self._repr_mimebundle_().get("text/html")
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str | None]:
-        """Return what notebooks show, by kind."""
-        if self.__sklearn_is_fitted__():
-            return {"text/plain": str(self), "text/html": super()._repr_html_()}
-        bundle: dict[str, str | None] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        return bundle
-
-    @abstractmethod
-    def __sklearn_is_fitted__(self) -> bool: ...
 
 
 class _Row(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 
 from bayescascade import Table
 from bayescascade.base.files import json_ready
-from bayescascade.methods.contenders import CONTENDERS
+from bayescascade.methods.contenders import CONTENDERS, TITLES
 from bayescascade.model.comparison import Comparison, Outcome
 from bayescascade.model.comparison_picture import plot_comparisons
 from bayescascade.report.page import render
@@ -32,7 +32,7 @@ def comparison(n_outcomes: int = 6, n_cells: float = 32.0, spread: float = 0.01)
         for halving in range(2)
         for model in MODELS
     ]
-    return Comparison(Table.from_csv(TITANIC), MODELS, tuple(outcomes[:n_outcomes]))
+    return Comparison(Table.from_csv(TITANIC), MODELS, tuple(outcomes[:n_outcomes]), TITLES)
 
 
 def test_the_table() -> None:
@@ -121,7 +121,7 @@ def test_the_legend_of_all_densities_fits(n_panels: int) -> None:
     """Names that are cut off at the edge cannot be read."""
     (one, *_) = comparison().outcomes
     outcomes = tuple(replace(one, model=model) for model in CONTENDERS)
-    every = Comparison(comparison().table, tuple(CONTENDERS), outcomes)
+    every = Comparison(comparison().table, tuple(CONTENDERS), outcomes, TITLES)
     figure = plot_comparisons([every] * n_panels)
     figure.canvas.draw()
     box, edge = figure.legends[0].get_window_extent(), figure.bbox

@@ -13,7 +13,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.model.inference_data import Diagnostic
+from bayescascade.model.draws import Diagnostic
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import render
 from tests.report.trees import random_density, titanic_tree
@@ -52,7 +52,8 @@ def model(
     fitted = cls(**(parameters or {}))
     fitted._set_features(density.schema)
     counted = CountedTree(density.tree, density.counts)
-    fitted._restore(counted, [], -4913.27, replace(SUMMARY, **changed))
+    fitted._best, fitted._draws, fitted.log_posterior_ = counted, [], -4913.27
+    fitted.summary_ = replace(SUMMARY, **changed)
     return fitted
 
 

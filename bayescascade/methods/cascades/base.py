@@ -8,23 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.leaves import (
+from bayescascade.methods.cascades.models import (
+    PARTITIONS,
+    CascadeModel,
+    empirical_probabilities,
     independent_log_inside,
     independent_probabilities,
-    leaf_boxes,
 )
-from bayescascade.methods.cascades.models import PARTITIONS, CascadeModel, empirical_probabilities
 from bayescascade.methods.cascades.posterior import CascadePosterior
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
-from bayescascade.model.inference_data import PosteriorRun
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
 
@@ -106,22 +105,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             )
         return [tree] * self.n_chains
 
-    def _canonical(self, state: Tree) -> Tree:
-        return self.posterior_.canonical(state)
-
-    def _describe_run(
-        self, run: samplers.Run[Tree], settings: Mapping[str, Any]
-    ) -> PosteriorRun[Tree]:
-        columns = self.posterior_.schema.names
-        return PosteriorRun.of(
-            run,
-            size=self.size_name,
-            columns=columns,
-            columns_of=_columns_of,
-            labels={"first_feature": columns.__getitem__},
-            settings=settings,
-        )
-
     def density_tree(self, tree: Tree) -> DensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.
 
@@ -187,7 +170,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
 
         Of the density itself, not its logarithm. It is found from draws of the probabilities with a
         seed of its own, so that equal calls return equal intervals; see
-        `bayescascade.methods.cascades.intervals` for how exact it is.
+        `bayescascade.methods.cascades.counted_tree` for how exact it is.
 
         Parameters
         ----------
@@ -213,7 +196,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         self, codes: NDArray[np.int32], level: float = 0.95
     ) -> NDArray[np.float64]:
         """Return what `credible_interval` does, of coded rows; see `Schema.encode`."""
-        from bayescascade.methods.cascades.intervals import density_intervals
+        from bayescascade.methods.cascades.counted_tree import density_intervals
 
         if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
             trees, shares = [self._best], np.ones(1)
@@ -238,8 +221,3 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             )
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
-
-
-def _columns_of(tree: Tree) -> Sequence[int]:
-    columns: list[int] = tree.features_used.tolist()
-    return columns

@@ -16,7 +16,8 @@ from bayescascade.base.validation import check_real
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Printed, Table, counted
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table as DataTable

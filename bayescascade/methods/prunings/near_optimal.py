@@ -21,25 +21,11 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.model.inference_data import (
-    ESS_FLOOR,
-    RHAT_CEILING,
-    Diagnostic,
-    diagnose_array,
-)
+from bayescascade.model.draws import ESS_FLOOR, RHAT_CEILING, Diagnostic, diagnose_array
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
-from bayescascade.report.page import (
-    BLANK,
-    Heading,
-    Numbers,
-    Page,
-    Pieces,
-    Printed,
-    Table,
-    counted,
-    warning,
-)
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
+from bayescascade.report.printed import Printed
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 

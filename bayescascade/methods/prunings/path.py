@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.report.numbers import cost_texts, significant_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Printed, Table, counted, warning
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted, warning
+from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
     from bayescascade.methods.prunings.budget_prune import BudgetPrune

@@ -28,12 +28,12 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import (
     Antecedent,
     Condition,
+    antecedent_dict,
     candidate_arrays,
+    list_table,
+    part_words,
 )
-from bayescascade.methods.rules.draws import draw_from_part
-from bayescascade.methods.rules.parts import parts_of_codes
-from bayescascade.methods.rules.volumes import log_first_volumes
-from bayescascade.methods.rules.wording import antecedent_dict, list_table, part_words
+from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Numbers, Page
