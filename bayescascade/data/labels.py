@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.levels import level_text
+from bayescascade.data.sources import as_column
 
 __all__ = ["check_labels", "classes_record", "find_classes", "read_classes"]
 
@@ -21,7 +22,7 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
 
     Parameters
     ----------
-    y : (n_rows,) array, Series or sequence
+    y : (n_rows,) array, Series, sequence or column that Arrow can read
     name, owner : str
         What messages call the labels, and the estimator that needs them.
 
@@ -35,6 +36,7 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None")
     # scikit-learn would turn nullable integers and truth values into floats
+    y = as_column(y)
     y = y.to_numpy() if isinstance(y, pd.Series) else y
     if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # text of any length
         y = y.astype(object)

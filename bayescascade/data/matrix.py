@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelError
 from bayescascade.costs.items import column_text
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import (
@@ -27,6 +27,7 @@ from bayescascade.data.levels import (
 )
 from bayescascade.data.rows import rows_frame
 from bayescascade.data.schema import check_present
+from bayescascade.data.sources import as_frame
 
 __all__ = ["Encoding"]
 
@@ -56,7 +57,7 @@ class Encoding:
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_columns) array or list of rows
+        X : DataFrame or other table, (n_rows, n_columns) array or list of rows
             Columns of a DataFrame have names if all of these are text, as in scikit-learn.
             Categories are levels even if no cell has them.
 
@@ -67,6 +68,7 @@ class Encoding:
         ValueError
             In scikit-learn's words if an array is sparse, complex, empty or not two-dimensional.
         """
+        X = as_frame(X)
         array = _as_numbers(X)
         if array is not None:
             return cls(tuple(range(array.shape[1])), (None,) * array.shape[1])
@@ -112,7 +114,7 @@ class Encoding:
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_columns) array, list of rows, mapping or Series
+        X : DataFrame or other table, (n_rows, n_columns) array, list of rows, mapping or Series
             A DataFrame is matched by name, in any order, and may have more columns, if the encoding
             has names; else by position. A Series or a mapping of single values is one row.
         owner : str
@@ -126,6 +128,7 @@ class Encoding:
         ValueError
             As in `learn`, and if the width is another.
         """
+        X = as_frame(X)
         array = _as_numbers(X) if self.is_numeric else None
         if array is not None:
             self._check_width(array.shape[1], owner)
@@ -212,11 +215,9 @@ class Encoding:
             return _as_float32(numbers).reshape(-1, 1)
         try:
             return _matrix_part(levels, levels.encode(cells))
-        except DataError as error:
-            if "unknown level" not in str(error):
-                raise
-            raise DataError(
-                f"{error}; levels that are rare can be given when fitting, as a Categorical column"
+        except UnknownLevelError as error:
+            raise error.advising(
+                "levels that are rare can be given when fitting, as a Categorical column"
             ) from None
 
     def _check_width(self, width: int, owner: str) -> None:

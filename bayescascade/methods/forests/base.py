@@ -22,6 +22,7 @@ from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.labels import check_labels, classes_record, find_classes, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import Encoding
+from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.record import Saved
 
@@ -129,6 +130,7 @@ class BudgetedClassifier(ClassifierMixin, Saved):  # type: ignore[misc] # untype
         if X_val is None and y_val is not None:
             raise ParameterError("X_val must be given with y_val, got None")
         owner = type(self).__name__
+        X = as_frame(X)  # once: some tables can be read only once
         encoding = Encoding.learn(X)
         costs = FeatureCosts.of(self.costs, encoding.columns)
         items = costs.resolve(encoding.columns)

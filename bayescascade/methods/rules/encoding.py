@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, UnknownLevelError
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import (
     Cells,
@@ -100,12 +100,10 @@ def _encode_numbers(column: Column, cells: Cells, first_row: int) -> NDArray[np.
 def _encode_known_levels(column: Column, cells: Cells, first_row: int) -> NDArray[np.int32]:
     try:
         return column.encode(cells, first_row)
-    except DataError as error:
-        if "unknown level" not in str(error):
-            raise
-        raise DataError(
-            f"{error}; give all its levels when fitting (nominal=, ordinal=), or let unknown ones "
-            'pass with unknown="none" (--unknown none)'
+    except UnknownLevelError as error:
+        raise error.advising(
+            "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass with "
+            'unknown="none" (--unknown none)'
         ) from None
 
 
