@@ -1,20 +1,20 @@
 # The public names and their homes: the one list that a new family adds its names to.
 
 from .base.errors import (
-    AcquisitionError as AcquisitionError,
     BayesCascadeError as BayesCascadeError,
-    BudgetError as BudgetError,
     DataError as DataError,
     ModelFileError as ModelFileError,
     ParameterError as ParameterError,
     TooLargeError as TooLargeError,
 )
+from .costs.acquisition import AcquisitionError as AcquisitionError
 from .costs.curve import (
     CostAccuracyCurve as CostAccuracyCurve,
     CurvePoint as CurvePoint,
     cost_accuracy_curve as cost_accuracy_curve,
 )
 from .costs.items import FeatureCosts as FeatureCosts
+from .costs.limits import BudgetError as BudgetError
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
 from .methods.cascades.density import DensityTree as DensityTree

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from bayescascade.base.errors import DataError, ModelFileError
-from bayescascade.costs.items import column_text
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import (
     Cells,
@@ -26,7 +25,7 @@ from bayescascade.data.levels import (
     to_numbers,
 )
 from bayescascade.data.rows import rows_frame
-from bayescascade.data.schema import check_present
+from bayescascade.data.schema import check_present, column_text
 
 __all__ = ["Encoding"]
 

@@ -19,12 +19,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.costs.acquisition import Acquisition, Fetch, PricedForest
+from bayescascade.costs.acquisition import Acquisition, Fetch, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import Encoding
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.walk import PricedForest
 
 __all__ = ["BudgetedClassifier", "TrainingRows"]
 
@@ -269,7 +270,7 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         """
         check_is_fitted(self, "forest_")
         forest = PricedForest(self.forest_, self._encoding, self.items_, self.classes_)
-        return forest.acquire(fetch, max_cost)
+        return acquire(forest, fetch, max_cost)
 
     def _matrix(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self, "forest_")

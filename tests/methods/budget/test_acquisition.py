@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import NotFittedError
 
-from bayescascade.base.errors import AcquisitionError, ParameterError
+from bayescascade import AcquisitionError
+from bayescascade.base.errors import ParameterError
 from bayescascade.budget import FeatureCosts
 from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
 

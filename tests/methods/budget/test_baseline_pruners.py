@@ -8,7 +8,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
-from bayescascade.base.errors import BudgetError, ParameterError
+from bayescascade import BudgetError
+from bayescascade.base.errors import ParameterError
 from bayescascade.budget import (
     BudgetPrune,
     CostComplexityPrune,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescascade.base.errors import BudgetError
+from bayescascade import BudgetError
 from bayescascade.costs.limits import is_within, too_low
 
 
