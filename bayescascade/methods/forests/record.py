@@ -17,7 +17,8 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import write_json
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.data.labels import classes_record, read_classes
-from bayescascade.data.matrix import Encoding
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.forests.base import CELLS
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.impurities import PolynomialImpurity
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
@@ -51,7 +52,7 @@ def model_record(model: "BudgetedClassifier") -> dict[str, Any]:
             for name, value in parameters.items()
             if name not in _NOT_SAVED
         },
-        "encoding": model._encoding.to_dict(),
+        "encoding": model._encoder.to_dict(),
         "costs": model.costs_.to_dict(),
         "classes": classes_record(model.classes_),
         "validation_cost": model.validation_cost_,
@@ -73,17 +74,15 @@ def model_from_record(cls: type[B], record: Mapping[str, Any]) -> B:
     with contradictions_refused():
         costs = FeatureCosts.from_dict(record["costs"])
         model = cls(**_parameters(cls, record), costs=costs)
-        encoding = Encoding.from_dict(record["encoding"])
-        items = costs.resolve(encoding.columns)
-        model._set_columns(encoding, costs, items)
+        encoder = MatrixEncoder.from_dict(record["encoding"], CELLS)
+        items = costs.resolve(encoder.columns)
+        model._set_columns(encoder, costs, items)
         model.classes_ = read_classes(record["classes"])
-        model.feature_shares_ = _shares(record, "feature_shares", len(encoding.columns))
+        model.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
         model.item_shares_ = _shares(record, "item_shares", items.n_items)
         model.validation_cost_ = _cost(record, float(model.item_shares_ @ items.costs))
         model._read_own(record)
-        model.forest_ = Forest.from_dict(
-            record["forest"], len(encoding.source), len(model.classes_)
-        )
+        model.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(model.classes_))
         return model
 
 

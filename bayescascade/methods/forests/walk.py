@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.costs.items import CostItems
-from bayescascade.data.matrix import Encoding
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.forest import Forest
 
 __all__ = ["PricedForest"]
@@ -20,7 +20,7 @@ class PricedForest:
     Parameters
     ----------
     trees : Forest
-    encoding : Encoding
+    encoder : MatrixEncoder
         From features to the columns of the trees' matrix.
     items : CostItems
         What features cost.
@@ -28,25 +28,25 @@ class PricedForest:
     """
 
     trees: Forest
-    encoding: Encoding
+    encoder: MatrixEncoder
     items: CostItems
     classes: NDArray[Any]
 
     @property
     def columns(self) -> tuple[str | int, ...]:
         """Names of the features, or their indices."""
-        return self.encoding.columns
+        return self.encoder.columns
 
     def walk(self) -> "_ForestWalk":
         """Return a row of which nothing is known."""
-        return _ForestWalk(self.trees, self.encoding)
+        return _ForestWalk(self.trees, self.encoder)
 
 
 class _ForestWalk:
     """How far each tree has come with the values known."""
 
-    def __init__(self, trees: Forest, encoding: Encoding) -> None:
-        self._trees, self._encoding, self._source = trees, encoding, encoding.source
+    def __init__(self, trees: Forest, encoder: MatrixEncoder) -> None:
+        self._trees, self._encoder, self._source = trees, encoder, encoder.source
         self._cells = np.empty(self._source.size, np.float32)
         self._is_known = np.zeros(self._source.size, np.bool_)
         self._nodes = trees.roots.copy()
@@ -68,7 +68,7 @@ class _ForestWalk:
         return mean
 
     def learn(self, column: int, value: object) -> None:
-        cells = self._encoding.read_cell(column, value)
+        cells = self._encoder.read_cell(column, value)
         of_column = self._source == column
         self._cells[of_column] = cells
         self._is_known[of_column] = True

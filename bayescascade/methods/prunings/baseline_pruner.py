@@ -10,7 +10,7 @@ import numpy as np
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_jobs, check_real
 from bayescascade.costs.limits import check_amounts, is_within, too_low
-from bayescascade.methods.forests.base import TrainingRows
+from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.pruner import ForestPruner
 

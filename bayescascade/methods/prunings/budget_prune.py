@@ -23,7 +23,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_jobs, check_real
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts
-from bayescascade.methods.forests.base import TrainingRows
+from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.frontier import Frontier
@@ -194,7 +194,7 @@ class BudgetPrune(ForestPruner):
         training, forest = self._read_forest(X, y, X_val, y_val)
         self.program_ = PruningProgram.of(
             forest,
-            training.items,
+            self._matrix_items,
             training.validation_rows,
             split_cost=self.split_cost,
             counts=self._counts(training, forest),
@@ -344,7 +344,7 @@ class BudgetPrune(ForestPruner):
             said = self._pruned(kept).predict_proba(rows).argmax(axis=1)
             return float(np.mean(said != labels))
 
-        feature = self._encoding.source[self.whole_forest_.feature[self.program_.node]]
+        feature = self._encoder.source[self.whole_forest_.feature[self.program_.node]]
         return Frontier(self.program_, feature, None if labels is None else error_of)
 
     def _take(self, pruning: Pruning) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import Costs
-from bayescascade.methods.forests.base import TrainingRows
+from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.baseline_pruner import BaselinePruner
 from bayescascade.methods.prunings.node_counts import count_classes, out_of_bag

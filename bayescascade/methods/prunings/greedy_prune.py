@@ -8,7 +8,7 @@ import numpy as np
 from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.costs.items import Costs
-from bayescascade.methods.forests.base import TrainingRows
+from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.baseline_pruner import BaselinePruner
 from bayescascade.methods.prunings.program import PruningProgram
@@ -99,8 +99,8 @@ class GreedyPrune(BaselinePruner):
             check_integer("n_removed", self.n_removed, minimum=0)
 
     def _prepare(self, training: TrainingRows, forest: Forest) -> None:
-        self.program_ = PruningProgram.of(forest, training.items, training.validation_rows)
-        feature = self._encoding.source[forest.feature[self.program_.node]]
+        self.program_ = PruningProgram.of(forest, self._matrix_items, training.validation_rows)
+        feature = self._encoder.source[forest.feature[self.program_.node]]
         self._steps = tuple(remove_features(self.program_, feature, self.tradeoff))
 
     def _values(self) -> Sequence[int]:

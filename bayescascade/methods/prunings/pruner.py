@@ -15,8 +15,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data.matrix import Encoding
-from bayescascade.methods.forests.base import BudgetedClassifier, TrainingRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.training_rows import TrainingRows
+from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.search import Seed, seed_sequence
@@ -118,29 +119,29 @@ class ForestPruner(BudgetedClassifier):
                 forest.set_params(costs=self.costs)
             return forest.fit(*given)
         forest.fit(training.rows, self.classes_[training.labels])
-        setattr(forest, _ENCODING, self._encoding)
+        setattr(forest, _ENCODING, self._encoder)
         return forest
 
     def _check_columns(self, forest: Any) -> None:
         """Check that a fitted forest reads the matrix that the rows became."""
-        columns = self._encoding.columns
+        columns = self._encoder.columns
         encoding = _encoding_of(forest)
         if encoding is not None:
-            if encoding.to_dict() != self._encoding.to_dict():
+            if encoding.to_dict() != self._encoder.to_dict():
                 raise ParameterError(
                     "forest must be fitted to columns of the same names and levels, "
                     f"got one of {_listed(encoding.columns)} for {_listed(columns)}"
                 )
             return
-        if not self._encoding.is_numeric:
-            names = zip(self._encoding.names, self._encoding.levels, strict=True)
+        if not self._encoder.is_numeric:
+            names = zip(self._encoder.names, self._encoder.levels, strict=True)
             text = next(name for name, levels in names if levels is not None)
             raise ParameterError(
                 "forest must not be fitted before where columns hold text or categories, which "
                 f"are encoded here, got a fitted {type(forest).__name__} and column {text!r}"
             )
         known = tuple(getattr(forest, "feature_names_in_", columns))
-        if forest.n_features_in_ != len(columns) or (self._encoding.is_named and known != columns):
+        if forest.n_features_in_ != len(columns) or (self._encoder.is_named and known != columns):
             shown = known if len(known) == forest.n_features_in_ else range(forest.n_features_in_)
             raise ParameterError(
                 "forest must be fitted to the columns of X in their order, "
@@ -163,16 +164,16 @@ class ForestPruner(BudgetedClassifier):
         return replace(
             training,
             labels=place[training.labels],
-            n_classes=len(classes),
+            classes=classes,
             validation_labels=None if validation is None else place[validation],
         )
 
 
-def _encoding_of(forest: Any) -> Encoding | None:
+def _encoding_of(forest: Any) -> MatrixEncoder | None:
     """Return what the columns of a forest that was fitted here are of; None of other forests."""
     if isinstance(forest, BudgetedClassifier):
-        return forest._encoding
-    encoding: Encoding | None = getattr(forest, _ENCODING, None)
+        return forest._encoder
+    encoding: MatrixEncoder | None = getattr(forest, _ENCODING, None)
     if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere
         return None
     return encoding if forest.n_features_in_ == len(encoding.source) else None

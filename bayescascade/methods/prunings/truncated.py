@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_integer
 from bayescascade.costs.items import Costs
-from bayescascade.methods.forests.base import TrainingRows
+from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.baseline_pruner import BaselinePruner
 from bayescascade.model.search import Seed

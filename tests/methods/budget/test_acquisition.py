@@ -89,7 +89,7 @@ def test_steps_add_up_and_trees_come_to_rest():
 def test_probabilities_so_far_are_those_of_the_nodes_reached():
     """After each step they must be what a forest cut at the unknown splits would say."""
     acquisition = MODEL.acquire(Clinic(FRESH.iloc[1]))
-    forest, source = MODEL.forest_, MODEL._encoding.source
+    forest, source = MODEL.forest_, MODEL._encoder.source
     matrix = MODEL._matrix(FRESH[1:2])
     columns = list(FRESH.columns)
     known = set()
