@@ -47,6 +47,7 @@ from .methods.rules.posterior import (
     DensityListPosterior as DensityListPosterior,
     LabelListPosterior as LabelListPosterior,
 )
+from .model.explore import Found as Found, explore as explore
 from .model.posterior import GibbsPosterior as GibbsPosterior, Posterior as Posterior
 from .model.registry import load as load
 

@@ -73,7 +73,7 @@ def test_methods_are_those_of_the_protocol(posterior):
     """Engines and reports call them by these names."""
     members = [name for name, _ in inspect.getmembers(Posterior, inspect.isfunction)]
     wanted = [name for name in members if not name.startswith("_")]
-    assert {"log_prior", "log_likelihood", "log_density", "moves", "describe"} <= set(wanted)
+    assert {"log_prior", "log_likelihood", "log_density", "describe"} <= set(wanted)
     for name in wanted:
         expected = list(inspect.signature(getattr(Posterior, name)).parameters)[1:]
         assert list(inspect.signature(getattr(posterior, name)).parameters) == expected
@@ -172,7 +172,7 @@ def test_everything_public_can_be_imported():
     for name in bayescascade.__all__:
         assert getattr(bayescascade, name) is not None
     assert set(bayescascade.__all__) <= set(dir(bayescascade))
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="nonsense"):
         _ = bayescascade.nonsense
 
 

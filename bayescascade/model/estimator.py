@@ -19,17 +19,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.model.inference_data import PosteriorRun
+from bayescascade.model.draws import PosteriorRun
+from bayescascade.model.explore import explore_by
 from bayescascade.model.learned import Counted, Density, Draw
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.row_densities import RowDensities
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.solution import Solution
-from bayescascade.model.summary import FitSummary, summarize
+from bayescascade.model.summary import FitSummary
+from bayescascade.model.words import model_words, parameter_words
 
 __all__ = [
     "AnyEstimator",
@@ -115,13 +117,6 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         """Return the model's posterior given a table."""
 
     @abstractmethod
-    def _describe_run(self, run: samplers.Run[S], settings: Mapping[str, Any]) -> PosteriorRun[S]:
-        """Return a run of `posterior_` with what reports need, by `PosteriorRun.of`.
-
-        Its functions can be pickled and must not ask the estimator, which may be fitted again.
-        """
-
-    @abstractmethod
     def _count(self, state: S) -> C:
         """Return a state with its weights, by `posterior_`."""
 
@@ -160,10 +155,6 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         """Return where each chain starts, or None for wherever the posterior says."""
         del posterior
         return None
-
-    def _canonical(self, state: S) -> S:
-        """Return the state that is shown for all that are equivalent to `state`."""
-        return state
 
     def _set_features(self, schema: Schema) -> None:
         """Set the attributes that say which columns the model is about."""
@@ -205,46 +196,26 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
 
     def _fit_table(self, table: Table, search: Search) -> None:
         """Search the posterior given a table, and become what was found."""
-        posterior = self._make_posterior(table)
-        solution, reason = None, ""
-        if search.search in ("auto", "exact"):
-            try:
-                solution = self._solve(posterior, search)
-            except TooLargeError as error:
-                if search.search == "exact":
-                    raise
-                reason = f"exact would take {error.needed}"
-                search = search.sampled()
-        if solution is not None:
-            method, run = "exact", solution.as_run(posterior)
-        else:
-            method = search.search
-            run = search.run(
-                posterior,
-                default_steps=self._default_steps(table),
-                n_blocks=most_blocks(table.n_distinct),
-                n_replicas=self._n_replicas,
-                starts=self._starts(posterior),
-            )
-        self.posterior_ = posterior
-        self.run_ = self._describe_run(
-            run,
-            {
-                "model": self.model_name,
-                "search": method,
-                "source": table.source,
-                **posterior.parameters(),
-            },
+        found = explore_by(
+            search,
+            self._make_posterior(table),
+            solve=self._solve,
+            starts=self._starts,
+            default_steps=self._default_steps(table),
+            n_blocks=most_blocks(table.n_distinct),
+            n_replicas=self._n_replicas,
+            title=model_words(self.model_name),
+            told=", ".join(parameter_words(self.get_params())),
+            settings={"model": self.model_name},
         )
-        self._set_features(posterior.schema)
-        best = self._canonical(run.best_state)
-        self.log_posterior_ = posterior.log_density(best)
-        self._best = self._count(best)
-        self.summary_ = summarize(table, self.run_, method, solution, reason)
+        self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
+        self._set_features(self.posterior_.schema)
+        self.log_posterior_ = found.log_density
+        self._best = self._count(found.state)
         for name in ("_draws", "exact_"):
             self.__dict__.pop(name, None)
-        if solution is not None:
-            self.exact_ = solution.result
+        if found.solution is not None:
+            self.exact_ = found.solution.result
 
     # -- what was learned --------------------------------------------------------------------------
 

@@ -1,8 +1,10 @@
 """The contract that every method keeps: a posterior is an unnormalized log density over states.
 
 A state is something that a person could read: a tree, a list, a set of cuts. `samplers` explores
-any `Posterior`; a compiled one adds ``advance(rng, state, n_steps, inverse_temperature)``. A method
-that its paper states as an objective to minimize enters by `GibbsPosterior`.
+any `Posterior` that adds ``moves()``, proposals by name, or a compiled block of steps,
+``advance(rng, state, n_steps, inverse_temperature)``; `explore` does both, and reports. What its
+traces mean it says by ``legend()``, see `model.draws`. A method that its paper states as an
+objective to minimize enters by `GibbsPosterior`.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +18,8 @@ from samplers.types import Move
 
 if TYPE_CHECKING:
     from bayescascade.data.schema import Schema
+    from bayescascade.data.table import Table
+    from bayescascade.model.draws import TraceLegend
 
 __all__ = ["GibbsPosterior", "Posterior", "TablePosterior"]
 
@@ -41,10 +45,6 @@ class Posterior(Protocol[S]):
         """Return a state to start a chain from, drawn anew at every call."""
         ...
 
-    def moves(self) -> Mapping[str, Move[S]]:
-        """Return the proposals by name, so that acceptance is reported per move."""
-        ...
-
     def describe(self, state: S) -> Mapping[str, float]:
         """Return the scalars traced per draw; the same keys for every state."""
         ...
@@ -54,12 +54,25 @@ class TablePosterior(Posterior[S], Protocol[S]):
     """A posterior given a table, as estimators make it."""
 
     @property
+    def table(self) -> "Table":
+        """The rows."""
+        ...
+
+    @property
     def schema(self) -> "Schema":
         """The columns that states are about."""
         ...
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the model's parameters by name; plain data."""
+        ...
+
+    def legend(self) -> "TraceLegend":
+        """Return what the traces mean."""
+        ...
+
+    def canonical(self, state: S) -> S:
+        """Return the state that is shown for all that are equivalent to `state`."""
         ...
 
 

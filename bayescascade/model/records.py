@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from bayescascade.methods.rules.density_list import DensityList
     from bayescascade.methods.rules.label_list import LabelList
     from bayescascade.model.comparison import Comparison
+    from bayescascade.model.draws import Trace
     from bayescascade.model.estimator import AnyEstimator
-    from bayescascade.model.trace import Trace
 
 __all__ = ["comparison_record", "json_ready", "learned_record", "model_record", "trace_record"]
 

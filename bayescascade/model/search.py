@@ -12,9 +12,18 @@ import numpy as np
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_jobs
-from bayescascade.model.posterior import Posterior
 
-__all__ = ["SAMPLED", "SEARCHES", "Search", "Seed", "default_steps", "most_blocks", "seed_sequence"]
+__all__ = [
+    "DEFAULT_STEPS",
+    "MOST_BLOCKS",
+    "SAMPLED",
+    "SEARCHES",
+    "Search",
+    "Seed",
+    "default_steps",
+    "most_blocks",
+    "seed_sequence",
+]
 
 S = TypeVar("S")
 
@@ -27,7 +36,10 @@ SEARCHES = ("auto", "exact", *SAMPLED)
 SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
 """Hotter starts find no better states: they grow thousands of parts first."""
 
-_MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
+DEFAULT_STEPS = 50_000
+"""Steps per chain and phase where neither a user nor the rows say how many."""
+
+MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
 _MANY_ROWS = 40_000
 
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
@@ -69,10 +81,10 @@ class Search:
 
     def run(
         self,
-        posterior: Posterior[S],
+        posterior: samplers.Target[S],
         *,
         default_steps: int,
-        n_blocks: int = _MOST_BLOCKS,
+        n_blocks: int = MOST_BLOCKS,
         n_replicas: int = 6,
         starts: Sequence[S] | None = None,
     ) -> samplers.Run[S]:
@@ -80,7 +92,8 @@ class Search:
 
         Parameters
         ----------
-        posterior : Posterior
+        posterior : samplers.Target
+            Such as a `Posterior`.
         default_steps : int >= 1
             Steps per chain and phase if the user gave none.
         n_blocks : int >= 1
@@ -162,7 +175,7 @@ def most_blocks(n_distinct: int) -> int:
 
     That takes as long as a hundred steps or more, and of many rows there are few steps.
     """
-    return max(_LEAST_BLOCKS, min(_MOST_BLOCKS, _MOST_BLOCKS * _MANY_ROWS // max(n_distinct, 1)))
+    return max(_LEAST_BLOCKS, min(MOST_BLOCKS, MOST_BLOCKS * _MANY_ROWS // max(n_distinct, 1)))
 
 
 def seed_sequence(random_state: Seed) -> np.random.SeedSequence:

@@ -2,17 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from bayescascade.data.table import Table
-from bayescascade.model.inference_data import Diagnostic, PosteriorRun, convergence_advice
+from bayescascade.model.draws import Diagnostic, PosteriorRun, convergence_advice, trace_words
 from bayescascade.model.solution import Certificate, Solution
-from bayescascade.model.trace import Trace
-from bayescascade.model.words import trace_words
 
-__all__ = ["FitSummary", "summarize"]
+__all__ = ["DataFacts", "FitSummary", "summarize"]
+
+
+class DataFacts(Protocol):
+    """What is told of the rows that a posterior was made of; a `Table` is one."""
+
+    source: str
+    n_rows: int
+    n_distinct: int
+    total_weight: float
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,36 +129,37 @@ class FitSummary:
 
 
 def summarize(
-    table: Table,
     run: PosteriorRun[Any],
     method: str,
+    data: DataFacts | None = None,
     solution: Solution[Any] | None = None,
     reason: str = "",
 ) -> FitSummary:
-    """Return the summary of a run on a table.
+    """Return the summary of a run.
 
     Parameters
     ----------
-    table : Table
     run : PosteriorRun
     method : str
         The search that was run.
+    data : DataFacts, optional
+        The rows, if there are any, such as a table.
     solution : Solution, optional
         Of an exact search: its draws are independent, which needs no diagnostics.
     reason : str
         Why another search was run than an exact one.
     """
     is_sampled = any(run.draws)
-    shares = Trace.of(run).shares() if is_sampled else {}
+    shares = run.trace.shares() if is_sampled else {}
     return FitSummary(
-        source=table.source,
-        n_rows=table.n_rows,
-        n_distinct=table.n_distinct,
-        total_weight=float(table.total_weight),
-        notes=table.notes,
+        source=data.source if data else "",
+        n_rows=data.n_rows if data else 0,
+        n_distinct=data.n_distinct if data else 0,
+        total_weight=float(data.total_weight) if data else 0.0,
+        notes=data.notes if data else (),
         method=method,
         n_chains=len(run.final_states),
-        n_draws=run.traces["log_density"].shape[1] if is_sampled else 0,
+        n_draws=run.trace.n_draws if is_sampled else 0,
         interrupted=run.interrupted,
         acceptance=run.acceptance,
         diagnostics=run.diagnostics() if is_sampled and solution is None else {},

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
-from bayescascade.model.inference_data import diagnose_array
-from bayescascade.model.trace import Trace
-from bayescascade.model.words import trace_words
+from bayescascade.model.draws import Trace, diagnose_array
 from bayescascade.report.numbers import diagnostic_text
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def plot_traces(data: Any) -> "Figure":
         If there are no draws, or it is not the trace of a fit.
     """
     trace = _drawn(data)
-    traced = ("log_posterior", trace.size)
+    traced = trace.main
     figure, panels = _figure(len(traced), _WIDTH, _PANEL_HEIGHT * len(traced))
     stride = -(-trace.n_draws // _MOST_POINTS)
     draws = np.arange(0, trace.n_draws, stride)
@@ -56,7 +54,7 @@ def plot_traces(data: Any) -> "Figure":
                 draws, values[draws], color=_color(chain), linewidth=0.6, alpha=0.8,
                 label=f"chain {chain + 1}",
             )  # fmt: skip
-        panel.set_ylabel(trace_words(name) + (", nats" if name == "log_posterior" else ""))
+        panel.set_ylabel(trace.words_of(name) + (", nats" if name == "log_posterior" else ""))
         if trace.is_sample:
             found = diagnose_array(trace.quantities[name])
             r_hat, ess = diagnostic_text(found.r_hat, 3), diagnostic_text(found.ess, 0)
@@ -74,6 +72,8 @@ def plot_sizes(data: Any) -> "Figure":
     from matplotlib.ticker import MaxNLocator
 
     trace = _drawn(data)
+    if trace.size is None:
+        raise DataError("a trace must say how large states are for a plot of sizes, got none")
     figure, (panel,) = _figure(1, _WIDTH, 1.4 * _PANEL_HEIGHT)
     counts = trace.quantities[trace.size].astype(np.int64)
     values = np.arange(counts.min(), counts.max() + 1)
@@ -85,7 +85,7 @@ def plot_sizes(data: Any) -> "Figure":
             values + offsets[chain], share, marker="o", markersize=4, linestyle="none",
             color=_color(chain), label=f"chain {chain + 1}",
         )  # fmt: skip
-    panel.set_xlabel(trace_words(trace.size))
+    panel.set_xlabel(trace.words_of(trace.size))
     panel.set_ylabel("share of the draws")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     _add_legend(panel, trace)
@@ -101,7 +101,7 @@ def plot_ranks(data: Any) -> "Figure":
     Parameters, returns and raises: see `plot_traces`.
     """
     trace = _drawn(data)
-    traced = ("log_posterior", trace.size)
+    traced = trace.main
     figure, panels = _figure(len(traced), _WIDTH, _PANEL_HEIGHT * len(traced))
     n_bins = max(1, min(_RANK_BINS, trace.n_draws // 5))
     edges = np.linspace(0, trace.n_chains * trace.n_draws, n_bins + 1)
@@ -112,7 +112,7 @@ def plot_ranks(data: Any) -> "Figure":
         panel.axhline(1.0, color="0.4", linewidth=0.8, linestyle="--")
         panel.set_ylim(bottom=0.0)
         panel.set_ylabel("draws / expected")
-        panel.set_title(trace_words(name), loc="left", fontsize=10)
+        panel.set_title(trace.words_of(name), loc="left", fontsize=10)
     panels[-1].set_xlabel("rank among the draws of all chains")
     _add_legend(panels[0], trace)
     return figure

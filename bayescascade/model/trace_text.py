@@ -3,15 +3,14 @@
 import math
 from typing import TYPE_CHECKING
 
-from bayescascade.model.inference_data import convergence_advice
+from bayescascade.model.draws import COLUMNS_USED, convergence_advice
 from bayescascade.model.page import posterior_lines
-from bayescascade.model.words import COLUMNS_USED, model_words, parameter_words, trace_words
+from bayescascade.model.words import model_words, parameter_words
 from bayescascade.report.layout import Ink, flow, ljust, longest, rjust
 from bayescascade.report.numbers import diagnostic_text, nats_text
 
 if TYPE_CHECKING:
-    from bayescascade.model.inference_data import Diagnostic
-    from bayescascade.model.trace import Trace
+    from bayescascade.model.draws import Diagnostic, Trace
 
 __all__ = ["trace_text"]
 
@@ -38,18 +37,19 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
     settings = trace.settings
     pieces = [
         *([str(settings["source"])] if settings.get("source") else []),
-        model_words(str(settings.get("model", "unknown model"))),
+        trace.title or model_words(str(settings.get("model", "unknown model"))),
         f"search {settings.get('search', 'unknown')}",
         f"{trace.n_chains} x {trace.n_draws:,} {'draws' if trace.is_sample else 'temperatures'}",
     ]
     first, *others = flow(pieces, width, 2)
     lines = [ink("bold", first), *others]
-    lines += flow([", ".join(parameter_words(settings))], width, 2)
+    told = trace.told or ", ".join(parameter_words(settings))
+    lines += flow([told], width, 2) if told else []
     if settings.get("interrupted"):
         lines.append(ink("warning", "interrupted: the search was ended early"))
     if trace.is_sample:
         diagnostics = trace.diagnostics()
-        lines += ["", *_diagnostic_lines(diagnostics, settings.get("search"), width, ink)]
+        lines += ["", *_diagnostic_lines(diagnostics, trace, width, ink)]
     else:
         lines += ["", "no draws from the posterior: this is the path of an annealing"]
     rates = [f"{name} {_rate_text(rate)}" for name, rate in trace.acceptance.items()]
@@ -64,10 +64,10 @@ def trace_text(trace: "Trace", *, width: int = 80, color: bool = False) -> str:
 
 
 def _diagnostic_lines(
-    diagnostics: "dict[str, Diagnostic]", search: object, width: int, ink: Ink
+    diagnostics: "dict[str, Diagnostic]", trace: "Trace", width: int, ink: Ink
 ) -> list[str]:
     """Return a table of the traced quantities, and what is wrong with them."""
-    labels = [trace_words(name) for name in diagnostics]
+    labels = [trace.words_of(name) for name in diagnostics]
     columns = [
         [nats_text(d.mean) for d in diagnostics.values()],
         [f"{d.sd:,.2f}" for d in diagnostics.values()],
@@ -87,9 +87,10 @@ def _diagnostic_lines(
     ):
         lines.append(ink("" if diagnostic.is_fine else "warning", line(label, cells)))
     if not all(diagnostic.is_fine for diagnostic in diagnostics.values()):
+        todo = convergence_advice(trace.settings.get("search"))
         advice = (
             "warning: R-hat should be at most 1.01 and ESS at least 400: "
-            f"{convergence_advice(search)}, and compare the chains' traces (--plots)"
+            f"{todo}, and compare the chains' traces (--plots)"
         )
         lines += [ink("warning", text) for text in flow([advice], width, 2)]
     return lines

@@ -15,7 +15,7 @@ from bayescascade.cli import classify as classify_module
 from bayescascade.cli.classify import classify
 from bayescascade.methods.rules.encoding import UNKNOWNS
 from bayescascade.model import estimator, search
-from bayescascade.model.trace import read_trace
+from bayescascade.model.draws import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, interrupted, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1)
@@ -126,7 +126,7 @@ def test_the_run_can_be_diagnosed(classified: Fitted, tmp_path: Path) -> None:
     assert "rule list classifier" in text
     assert "leaves" not in text
     assert max(map(len, text.splitlines())) <= 80
-    assert (tmp_path / "rule_counts.png").exists()
+    assert (tmp_path / "sizes.png").exists()
     assert json.loads(run("diagnose", classified.trace, "--json").stdout)["shares"]["rules"]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bayescascade.model.trace import read_trace
+from bayescascade.model.draws import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 
 
@@ -36,8 +36,8 @@ def test_plots(fitted: Fitted, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     assert run("diagnose", fitted.trace, "--plots", folder).exit_code == 0
     assert sorted(path.name for path in folder.iterdir()) == [
-        "leaf_counts.png",
         "ranks.png",
+        "sizes.png",
         "traces.png",
     ]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())

@@ -16,7 +16,7 @@ from bayescascade.methods.cascades import base, models
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import estimator, search
-from bayescascade.model.trace import read_trace
+from bayescascade.model.draws import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
 
 SAMPLED = ("--search", "anneal+metropolis")

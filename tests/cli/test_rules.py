@@ -10,7 +10,7 @@ import pytest
 import bayescascade
 from bayescascade import DensityRuleList, Table
 from bayescascade.cli import fit as fit_module
-from bayescascade.model.trace import read_trace
+from bayescascade.model.draws import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
 
 FEW = ("--model", "rules", "--steps", 200, "--chains", 2, "--seed", 1)
@@ -113,7 +113,7 @@ def test_the_run_can_be_diagnosed(listed: Fitted, tmp_path: Path) -> None:
     assert "leaves" not in text
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "ranks.png",
-        "rule_counts.png",
+        "sizes.png",
         "traces.png",
     ]
     printed, diagnosed = listed.stdout.splitlines(), text.splitlines()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import samplers
-from bayescascade.model.inference_data import PosteriorRun
+from bayescascade.model.draws import PosteriorRun, TraceLegend
 
 SETTINGS = {
     "model": "leaf",
@@ -67,11 +67,14 @@ def toy_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
     run = getattr(samplers, engine)(Toy(), **({"n_steps": 800, "n_chains": 3, "seed": 0} | options))
     return PosteriorRun.of(
         run,
-        size="n_leaves",
-        columns=COLUMNS,
-        columns_of=_columns_of,
-        labels={"first_feature": COLUMNS.__getitem__},
-        settings=SETTINGS,
+        TraceLegend(
+            size="n_leaves",
+            columns=COLUMNS,
+            columns_of=_columns_of,
+            labels={"first_feature": COLUMNS.__getitem__},
+            words={"first_feature": "first split"},
+        ),
+        SETTINGS,
     )
 
 
@@ -80,11 +83,13 @@ def toy_list_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int
     options = {"n_steps": 800, "n_chains": 3, "seed": 0} | options
     return PosteriorRun.of(
         getattr(samplers, engine)(ToyList(), **options),
-        size="n_rules",
-        columns=COLUMNS,
-        columns_of=_columns_of,
-        labels={"first_rule": lambda code: f"sex is {code - 1000}"},
-        settings={"model": "rules", "search": "metropolis", "source": "", "expected_rules": 3.0},
+        TraceLegend(
+            size="n_rules",
+            columns=COLUMNS,
+            columns_of=_columns_of,
+            labels={"first_rule": lambda code: f"sex is {code - 1000}"},
+        ),
+        {"model": "rules", "search": "metropolis", "source": "", "expected_rules": 3.0},
     )
 
 

@@ -14,7 +14,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.model.inference_data import Diagnostic
+from bayescascade.model.draws import Diagnostic
 from bayescascade.model.page import model_text
 from bayescascade.model.summary import FitSummary
 from tests.report.trees import random_density, titanic_tree

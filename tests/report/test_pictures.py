@@ -18,7 +18,7 @@ from bayescascade.base.files import FileError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.model.trace import Trace
+from bayescascade.model.draws import Trace
 from bayescascade.model.trace_pictures import (
     draw_tree,
     plot_ranks,

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import DataError
-from bayescascade.model.inference_data import PosteriorRun, diagnose_array
+from bayescascade.model.draws import PosteriorRun, Trace, diagnose_array, read_trace
 from bayescascade.model.records import json_ready, trace_record
-from bayescascade.model.trace import Trace, read_trace
 from bayescascade.model.trace_text import trace_text
 from tests.report.runs import toy_list_run, toy_run
 
@@ -117,7 +116,8 @@ def test_many_long_labels_survive_the_file(tmp_path: Path) -> None:
     run = toy_list_run()
     codes = np.arange(1800.0).reshape(3, 600)
     words = {"first_rule": lambda code: f"{code} " + "crew and adult " * 10}
-    many = replace(run, traces={**run.traces, "first_rule": codes}, labels=words)
+    legend = replace(run.legend, labels=words)
+    many = replace(run, traces={**run.traces, "first_rule": codes}, legend=legend)
     many.save_trace(tmp_path / "many.nc")
     labels = read_trace(tmp_path / "many.nc").labels["first_rule"]
     assert labels == {code: words["first_rule"](code) for code in range(1800)}
@@ -126,7 +126,7 @@ def test_many_long_labels_survive_the_file(tmp_path: Path) -> None:
 def test_a_trace_without_a_size_is_refused() -> None:
     data = toy_run().to_inference_data()
     del data["posterior"]["n_leaves"]
-    with pytest.raises(DataError, match="not the trace of a fit: it has no 'n_leaves or n_rules'"):
+    with pytest.raises(DataError, match="not the trace of a fit: its quantities must be n_leaves"):
         Trace.of(data)
 
 

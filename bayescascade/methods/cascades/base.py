@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Rows
@@ -24,7 +23,6 @@ from bayescascade.methods.cascades.models import PARTITIONS, CascadeModel, empir
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
-from bayescascade.model.inference_data import PosteriorRun
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
 
@@ -91,22 +89,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
                 f'than max_leaves, {posterior.parameters()["max_leaves"]}, got "greedy"'
             )
         return [tree] * self.n_chains
-
-    def _canonical(self, state: Tree) -> Tree:
-        return self.posterior_.canonical(state)
-
-    def _describe_run(
-        self, run: samplers.Run[Tree], settings: Mapping[str, Any]
-    ) -> PosteriorRun[Tree]:
-        columns = self.posterior_.schema.names
-        return PosteriorRun.of(
-            run,
-            size=self.size_name,
-            columns=columns,
-            columns_of=_columns_of,
-            labels={"first_feature": columns.__getitem__},
-            settings=settings,
-        )
 
     def density_tree(self, tree: Tree) -> DensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.
@@ -224,8 +206,3 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             )
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
-
-
-def _columns_of(tree: Tree) -> Sequence[int]:
-    columns: list[int] = tree.features_used.tolist()
-    return columns

@@ -13,9 +13,9 @@ from bayescascade.methods.cascades.exact import ExactPosterior, solve
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.draws import COLUMNS_USED
 from bayescascade.model.search import Search, most_blocks
 from bayescascade.model.solution import Certificate, Solution
-from bayescascade.model.words import COLUMNS_USED, FIRSTS, SIZES
 
 __all__ = ["solve_cascade"]
 
@@ -82,10 +82,10 @@ def _shares(exact: ExactPosterior) -> dict[str, dict[str, float]]:
     model = exact.posterior.model
     if isinstance(model, LeafModel):
         counts = enumerate(exact.leaf_count_probabilities.tolist(), start=1)
-        shares[SIZES["n_leaves"][1]] = _sorted({str(k): p for k, p in counts})
+        shares["leaves"] = _sorted({str(k): p for k, p in counts})
     if exact.cost.n_terms * exact.posterior.schema.n_columns <= _CHEAP_TERMS:
         split = exact.split_probabilities
-        shares[FIRSTS["first_feature"]] = _sorted({**split.first, "none": split.none})
+        shares["first split"] = _sorted({**split.first, "none": split.none})
         shares[COLUMNS_USED] = dict(sorted(split.used.items(), key=lambda item: -item[1]))
     return shares
 

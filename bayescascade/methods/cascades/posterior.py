@@ -6,7 +6,7 @@ compiled sweep that samplers call through `advance`.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from bayescascade.methods.cascades.leaves import independent_log_inside, level_s
 from bayescascade.methods.cascades.models import PARTITIONS, BranchModel, CascadeModel, LeafModel
 from bayescascade.methods.cascades.moves import Change, Graft, Grow, Prune, Regroup, Swap
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.draws import TraceLegend
 from samplers.types import Move, StepCounts
 
 if TYPE_CHECKING:
@@ -235,6 +236,17 @@ class CascadePosterior:
         told = {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
         return {**told, "partitions": self.partitions}
 
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        names = self.schema.names
+        return TraceLegend(
+            size="n_leaves",
+            columns=names,
+            columns_of=_columns_of,
+            labels={"first_feature": names.__getitem__},
+            words={"first_feature": "first split"},
+        )
+
     # -- what both samplers and estimators read ----------------------------------------------------
 
     def node_statistics(self, state: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -416,6 +428,11 @@ def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
 
 def _tree_of(flat: kernels.FlatTree, n_nodes: int) -> Tree:
     return Tree(*(array[:n_nodes].copy() for array in flat))
+
+
+def _columns_of(tree: Tree) -> Sequence[int]:
+    columns: list[int] = tree.features_used.tolist()
+    return columns
 
 
 def _structure(state: Tree | DensityTree) -> Tree:

@@ -22,7 +22,7 @@ from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.near_optimal_text import near_optimal_text
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.model.inference_data import Diagnostic, diagnose_array
+from bayescascade.model.draws import Diagnostic, diagnose_array
 from bayescascade.model.search import Seed, seed_sequence
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayescascade.model.inference_data import ESS_FLOOR, RHAT_CEILING
+from bayescascade.model.draws import ESS_FLOOR, RHAT_CEILING
 from bayescascade.report.layout import Ink, flow
 from bayescascade.report.number_columns import NumberColumns
 from bayescascade.report.number_table import number_table

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -13,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.rules.antecedents import Antecedent, Antecedents
+from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.counted_rules import CountedRules, read_numbers_of_candidates
 from bayescascade.methods.rules.models import ListPrior
 from bayescascade.methods.rules.posterior import (
@@ -24,9 +22,7 @@ from bayescascade.methods.rules.posterior import (
     RuleListPosterior,
 )
 from bayescascade.methods.rules.rule_list import RuleList
-from bayescascade.methods.rules.wording import antecedent_words
 from bayescascade.model.estimator import PosteriorEstimator
-from bayescascade.model.inference_data import PosteriorRun
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Certificate, Solution
 
@@ -134,22 +130,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     def _prior(self) -> ListPrior:
         return ListPrior(self.expected_rules, self.expected_size)
 
-    def _describe_run(
-        self, run: samplers.Run[RuleList], settings: Mapping[str, Any]
-    ) -> PosteriorRun[RuleList]:
-        posterior = self.posterior_
-        words = partial(
-            _candidate_words, posterior.schema, posterior.antecedents, is_open=self.is_classifier
-        )
-        return PosteriorRun.of(
-            run,
-            size=self.size_name,
-            columns=posterior.schema.names,
-            columns_of=posterior.columns_of,
-            labels={"first_rule": words},
-            settings=settings,
-        )
-
     def _rules_of(self, state: RuleList) -> tuple[Antecedent, ...]:
         """Return the conditions of a list's rules, by `posterior_`."""
         return tuple(self.posterior_.antecedents[rule] for rule in state.rules)
@@ -183,7 +163,3 @@ def _reporter(
         progress(samplers.Progress("proof", 0, 0, point.log_density, nan, nan, {"gap": gap}))
 
     return report
-
-
-def _candidate_words(schema: Schema, antecedents: Antecedents, index: int, *, is_open: bool) -> str:
-    return antecedent_words(schema, antecedents[index], is_open=is_open)

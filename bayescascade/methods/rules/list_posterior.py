@@ -9,7 +9,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,9 @@ from scipy.special import gammaln
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
 from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedents
 from bayescascade.methods.rules.kernels.layout import (
+    LABELS,
     MOVES,
     CandidateArrays,
     ModelArrays,
@@ -31,6 +33,8 @@ from bayescascade.methods.rules.mining import mine_antecedents
 from bayescascade.methods.rules.models import ListPrior
 from bayescascade.methods.rules.moves import MOVE_CLASSES
 from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.methods.rules.wording import antecedent_words
+from bayescascade.model.draws import TraceLegend
 from samplers.types import Move, StepCounts
 
 if TYPE_CHECKING:
@@ -218,6 +222,22 @@ class RuleListPosterior(ABC):
         """Return the model's parameters by name."""
         return dict(self._parameters)
 
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean; values beyond the bins of labeled rows are in the last."""
+        words = partial(
+            _candidate_words, self.schema, self.antecedents, is_open=self.kind == LABELS
+        )
+        return TraceLegend(
+            size="n_rules",
+            columns=self.schema.names,
+            columns_of=self.columns_of,
+            labels={"first_rule": words},
+        )
+
+    def canonical(self, state: RuleList) -> RuleList:
+        """Return the list itself: no other has its density everywhere."""
+        return state
+
     # -- what both samplers and estimators read ----------------------------------------------------
 
     def columns_of(self, state: RuleList) -> list[int]:
@@ -304,3 +324,7 @@ class RuleListPosterior(ABC):
         weights = self.table.weights
         whole = bool(np.all(weights == np.rint(weights)))
         return int(min(weights.sum() + 1, _LARGEST_TABLE)) if whole else 0
+
+
+def _candidate_words(schema: Schema, antecedents: Antecedents, index: int, *, is_open: bool) -> str:
+    return antecedent_words(schema, antecedents[index], is_open=is_open)

@@ -9,9 +9,9 @@ import pytest
 import bayescascade
 from bayescascade import LeafCascade
 from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.model.draws import Trace, read_trace
 from bayescascade.model.page import model_text
 from bayescascade.model.records import model_record
-from bayescascade.model.trace import Trace, read_trace
 from bayescascade.model.trace_text import trace_text
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 

@@ -1,0 +1,225 @@
+"""From a posterior and a search to what was found: the one way that all methods take.
+
+`explore` asks of a posterior what `samplers` does: a log density, a way to start, and moves or a
+compiled block of steps. Whatever else a posterior offers is used where it is there: ``describe``
+(traces), ``legend`` (what these mean), ``table`` (the rows), ``parameters``, ``canonical``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import samplers
+from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.model.draws import PosteriorRun, ProvidesLegend, TraceLegend
+from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
+from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.summary import FitSummary, summarize
+
+__all__ = ["Found", "explore", "explore_by"]
+
+S = TypeVar("S")
+
+Solver = Callable[[Any, Search], Solution[S]]
+"""Finds the best state of a posterior with a proof; raises TooLargeError if that is too much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found(Generic[S]):
+    """What `explore` found.
+
+    Attributes
+    ----------
+    state : S
+        The most probable state found; of equivalent ones, the posterior's canonical one.
+    log_density : float
+        Its log density, nats, unnormalized.
+    run_ : PosteriorRun
+        Draws, traces, acceptance.
+    summary_ : FitSummary
+        Convergence (R-hat, effective sample size), acceptance, shares of the draws.
+    posterior : Posterior
+    solution : Solution or None
+        Of an exact search: its answer, and what it proved.
+    """
+
+    state: S
+    log_density: float
+    run_: PosteriorRun[S] = field(repr=False)
+    summary_: FitSummary = field(repr=False)
+    posterior: Any = field(repr=False)  # Any: whatever the search could run on
+    solution: Solution[S] | None = field(default=None, repr=False)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What was proved; None if nothing was."""
+        return None if self.solution is None else self.solution.certificate
+
+    def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
+        """Return the draws for ArviZ; see `Trace.to_inference_data`."""
+        return self.run_.to_inference_data()
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write the draws as netCDF; ``bayescascade diagnose`` and ArviZ read it."""
+        self.run_.save_trace(path)
+
+    def __str__(self) -> str:
+        from bayescascade.model.trace_text import trace_text
+
+        found = f"log density {self.log_density:,.2f}: {self.state!r}"
+        return f"best found: {found}\n\n{trace_text(self.run_.trace)}"
+
+
+def explore(
+    posterior: Any,  # Any: the contract is structural, and a user's own class need not name it
+    search: str = "anneal+metropolis",
+    *,
+    n_steps: int | None = None,
+    n_chains: int = 4,
+    n_draws: int = MOST_BLOCKS,
+    n_jobs: int | None = 1,
+    random_state: Seed = None,
+    starts: Sequence[S] | None = None,
+    n_replicas: int = 6,
+    solve: Solver[S] | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
+    progress: Callable[[samplers.Progress], object] | None = None,
+) -> Found[S]:
+    """Find the most probable state of a posterior, and sample it.
+
+    Parameters
+    ----------
+    posterior : Posterior or GibbsPosterior
+        Of a class of this package or of your own: ``log_density(state)`` (nats, -inf off the
+        support), ``initial_state(rng)`` unless `starts` are given, and ``moves()`` or ``advance``.
+    search : {"anneal+metropolis", "anneal", "metropolis", "tempering", "auto", "exact"}
+        Anneal for the best state and sample from there; only anneal; only sample, by plain chains
+        or by replica exchange. "exact" needs `solve`; "auto" is exact where that is cheap.
+    n_steps : int >= 1, optional
+        Proposals per chain in each of annealing and sampling, of which a quarter of the sampling is
+        discarded as warm-up; 50,000 by default.
+    n_chains : int >= 1
+    n_draws : int >= 1
+        Draws to keep of each chain, and temperatures of an annealing.
+    n_jobs : int or None
+        Chains run in parallel, as joblib counts workers; the result does not depend on it.
+    random_state : int, SeedSequence, Generator or None
+    starts : sequence of states, one per chain, optional
+    n_replicas : int >= 2
+        Temperatures of a replica exchange.
+    solve : callable, optional
+        ``solve(posterior, search)`` returns a `Solution`.
+    checkpoint : path, optional
+        File to save the run to every few seconds, so that it can go on after a crash.
+    resume : bool
+        Go on with the run in `checkpoint`; the result is that of a run never interrupted.
+    progress : callable, optional
+        Called with a `samplers.Progress` about twice a second.
+
+    Returns
+    -------
+    Found
+        Printed, a page. Ctrl-C ends the search early: it is then what had been found.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or search "exact" lacks `solve`.
+    samplers.SamplerError
+        If the posterior breaks its contract, such as by a log density that is NaN.
+    samplers.CheckpointError
+        If the checkpoint is of another posterior, is damaged, or cannot be written.
+
+    Examples
+    --------
+    >>> import samplers
+    >>> from bayescascade import GibbsPosterior, explore
+    >>> class Step:
+    ...     def propose(self, rng, state):
+    ...         return samplers.Proposal(state + int(rng.choice([-1, 1])), 0.0)
+    >>> posterior = GibbsPosterior(
+    ...     objective=lambda state: (state - 3) ** 2,
+    ...     start=lambda rng: int(rng.integers(10)),
+    ...     proposals={"step": Step()},
+    ...     temperature=2.0,
+    ... )
+    >>> found = explore(posterior, n_steps=4_000, n_chains=2, random_state=0)
+    >>> found.state, found.log_density
+    (3, -0.0)
+    """
+    how = Search(search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress)
+    if search == "exact" and solve is None:
+        raise ParameterError('solve must be given for search "exact", got None')
+    return explore_by(
+        how, posterior, solve=solve, starts=starts, n_blocks=n_draws, n_replicas=n_replicas
+    )
+
+
+def explore_by(
+    search: Search,
+    posterior: Any,
+    *,
+    solve: Solver[S] | None = None,
+    starts: Sequence[S] | Callable[[Any], Sequence[S] | None] | None = None,
+    default_steps: int = DEFAULT_STEPS,
+    n_blocks: int = MOST_BLOCKS,
+    n_replicas: int = 6,
+    title: str = "",
+    told: str = "",
+    settings: Mapping[str, Any] | None = None,
+) -> Found[S]:
+    """Do what `explore` does, for estimators: by a `Search`, under their own name.
+
+    Parameters
+    ----------
+    title, told : str
+        What the model is called, and its parameters in words.
+    settings : mapping, optional
+        What a trace file says beside search, source and the posterior's parameters, and before.
+    starts : sequence of states or callable, optional
+        Where each chain starts, or what says so of the posterior if chains are run at all.
+    search, posterior, solve, default_steps, n_blocks, n_replicas
+        See `explore` and `Search.run`.
+    """
+    solution, reason = None, ""
+    if solve is not None and search.search in ("auto", "exact"):
+        try:
+            solution = solve(posterior, search)
+        except TooLargeError as error:
+            if search.search == "exact":
+                raise
+            reason = f"exact would take {error.needed}"
+    if solution is None and search.search == "auto":
+        search = search.sampled()
+    if solution is not None:
+        run = solution.as_run(posterior)
+    else:
+        run = search.run(
+            posterior,
+            default_steps=default_steps,
+            n_blocks=n_blocks,
+            n_replicas=n_replicas,
+            starts=starts(posterior) if callable(starts) else starts,
+        )
+    data = getattr(posterior, "table", None)
+    told_settings = {
+        **({"model": type(posterior).__name__} if settings is None else settings),
+        "search": "exact" if solution is not None else search.search,
+        "source": data.source if data is not None else "",
+        **(posterior.parameters() if hasattr(posterior, "parameters") else {}),
+    }
+    legend = posterior.legend() if isinstance(posterior, ProvidesLegend) else TraceLegend()
+    run_ = PosteriorRun.of(run, legend, told_settings, title or type(posterior).__name__, told)
+    state = run.best_state
+    if hasattr(posterior, "canonical"):
+        state = posterior.canonical(state)
+    return Found(
+        state=state,
+        log_density=float(posterior.log_density(state)),
+        run_=run_,
+        summary_=summarize(run_, told_settings["search"], data, solution, reason),
+        posterior=posterior,
+        solution=solution,
+    )
