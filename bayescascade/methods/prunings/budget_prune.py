@@ -1,7 +1,7 @@
 """BudgetPrune: the best pruning of a forest for its errors and what its features cost.
 
-Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized, `flow`,
-`primal_dual` and `linear_program` minimize it, `frontier` does so within a budget.
+Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized, `flow`
+and `primal_dual` minimize it, `frontier` does so within a budget.
 
 *Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
 validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
@@ -27,7 +27,6 @@ from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.frontier import Frontier
-from bayescascade.methods.prunings.linear_program import LinearProgramSolver
 from bayescascade.methods.prunings.node_counts import count_classes, out_of_bag
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.path_text import error_gap_text, gap_text
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["BudgetPrune"]
 
 _ERRORS = ("in_bag", "out_of_bag", "validation")
-_SOLVERS = ("flow", "primal_dual", "linear_program")
+_SOLVERS = ("flow", "primal_dual")
 
 
 class BudgetPrune(ForestPruner):
@@ -75,10 +74,9 @@ class BudgetPrune(ForestPruner):
     split_cost : float >= 0
         Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
         of both together.
-    solver : {"flow", "primal_dual", "linear_program"}
-        How to find the pruning for a tradeoff: exactly, by a maximum flow; as the thesis does,
-        until the relative gap is at most `tolerance`; or exactly by a linear program, which is slow
-        beyond small forests. Within a budget, it is "flow".
+    solver : {"flow", "primal_dual"}
+        How to find the pruning for a tradeoff: exactly, by a maximum flow; or as the thesis does,
+        until the relative gap is at most `tolerance`. Within a budget, it is "flow".
     tolerance : float >= 0
         Of "primal_dual".
     n_jobs : int or None
@@ -329,12 +327,10 @@ class BudgetPrune(ForestPruner):
         outside = out_of_bag(self.estimator_, len(training.rows))
         return count_classes(forest, training.rows, training.labels, outside)
 
-    def _solver(self) -> FlowSolver | PrimalDualSolver | LinearProgramSolver:
+    def _solver(self) -> FlowSolver | PrimalDualSolver:
         if self.solver == "flow":
             return FlowSolver(self.program_)
-        if self.solver == "primal_dual":
-            return PrimalDualSolver(self.program_, self.tolerance)
-        return LinearProgramSolver(self.program_)
+        return PrimalDualSolver(self.program_, self.tolerance)
 
     def _frontier(self) -> Frontier:
         """Return what finds prunings within budgets."""
