@@ -18,8 +18,8 @@ _HOMES = {
     "budget_prune": "bayescascade.methods.prunings.budget_prune:BudgetPrune",
     "budgeted_forest": "bayescascade.methods.forests.budgeted_forest:BudgetedForestClassifier",
     "cost_complexity_prune": "bayescascade.methods.prunings.cost_complexity:CostComplexityPrune",
-    "greedy_prune": "bayescascade.methods.prunings.greedy_prune:GreedyPrune",
-    "truncated_forest": "bayescascade.methods.prunings.truncated:TruncatedForest",
+    "greedy_prune": "bayescascade.methods.prunings.baselines:GreedyPrune",
+    "truncated_forest": "bayescascade.methods.prunings.baselines:TruncatedForest",
 }
 """Module and class by `model_name`; the class is imported when a file is of it."""
 

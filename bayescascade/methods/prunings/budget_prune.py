@@ -27,12 +27,11 @@ from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.frontier import Frontier
-from bayescascade.methods.prunings.node_counts import count_classes, out_of_bag
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.path_text import error_gap_text, gap_text
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruner import ForestPruner
+from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
 from bayescascade.methods.prunings.pruning import Pruning, relative_gap
 from bayescascade.model.search import Seed
 
@@ -102,6 +101,9 @@ class BudgetPrune(ForestPruner):
     error_gap_ : float >= 0
         At most by this is the mean error rate of the trees above that of the best pruning within
         the budget; without one, above that of the best one that costs no more.
+    tree_error_ : float
+        Mean error rate of the trees, each by itself, on the rows that `errors` says: what is
+        minimized. Not of models read from a file.
     is_interrupted_ : bool
         Whether Ctrl-C ended the search; the pruning is then the best one known by then.
     program_ : PruningProgram
@@ -132,6 +134,7 @@ class BudgetPrune(ForestPruner):
     """
 
     model_name: ClassVar[str] = "budget_prune"
+    knob: ClassVar[str] = "tradeoff"
 
     tradeoff: float
     budget: float | None
@@ -216,6 +219,11 @@ class BudgetPrune(ForestPruner):
         return max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
 
     @property
+    def tree_error_(self) -> float:
+        """See the class: what is minimized, besides the cost."""
+        return self.program_.error(self.kept_)
+
+    @property
     def certificate_texts(self) -> list[str]:
         """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
         if self.budget is not None:
@@ -228,7 +236,7 @@ class BudgetPrune(ForestPruner):
 
     def path(
         self, tradeoffs: Sequence[float] | None = None, *, budgets: Sequence[float] | None = None
-    ) -> PruningPath:
+    ) -> PruningPath["BudgetPrune"]:
         """Return the forest pruned for several tradeoffs or budgets, each begun where others ended.
 
         Parameters

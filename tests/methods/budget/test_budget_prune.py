@@ -155,6 +155,13 @@ def test_a_path_prints_as_a_table(numbers) -> None:
         "tradeoff",
     ]
     assert [line.split()[0] for line in lines[3:]] == ["0.5", "3", "4"]
+    frame = path.to_frame()
+    assert frame["budget"].tolist() == [0.5, 3, 4]
+    for name, values in [
+        ("tradeoff", path.tradeoffs), ("cost", path.costs), ("tree_error", path.errors),
+        ("least_error", path.least_errors), ("objective", path.objectives), ("gap", path.gaps),
+    ]:  # fmt: skip
+        np.testing.assert_array_equal(frame[name], values)
 
 
 def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Generator) -> None:
