@@ -55,9 +55,7 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
 def _echo_record(model: Any, learned: Any) -> None:
     """Print a model, or what it learned given evidence, as JSON."""
     if model.learned_name == "forest":
-        from bayescascade.methods.forests.record import model_record as forest_record
-
-        echo_json(forest_record(model))
+        echo_json(model.to_record())
         return
     from bayescascade.model.records import learned_record, model_record
 

@@ -5,7 +5,7 @@ density, and fills in the hooks: the abstract methods, which say how a posterior
 what of a state is kept without the data, and what a user sees of it.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
@@ -27,6 +26,7 @@ from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import explore_by
 from bayescascade.model.learned import Counted, Density, Draw
 from bayescascade.model.posterior import TablePosterior
+from bayescascade.model.record import Saved
 from bayescascade.model.row_densities import RowDensities
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.solution import Solution
@@ -45,6 +45,9 @@ __all__ = [
 DENSITIES = ("posterior_mean", "empirical")
 PREDICTIVES = ("map", "average")
 
+_TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
+_MAX_TIMES = 1 << 53
+
 MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
 
 Names: TypeAlias = Sequence[str | int] | None
@@ -58,7 +61,7 @@ L = TypeVar("L")
 D = TypeVar("D", bound=Density)
 
 
-class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[misc] # untyped base
+class PosteriorEstimator(Saved, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.
@@ -76,11 +79,13 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
         then in the bin next to it.
     """
 
-    model_name: ClassVar[str]
     learned_name: ClassVar[str]
     size_name: ClassVar[str]
     is_classifier: ClassVar[bool] = False
 
+    _later_parameters: ClassVar[frozenset[str]] = frozenset(
+        ("leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start")
+    )
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _searches: ClassVar[Sequence[str]] = SEARCHES
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
@@ -283,38 +288,41 @@ class PosteriorEstimator(BaseEstimator, ABC, Generic[S, C, L]):  # type: ignore[
 
     # -- files -------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the model as JSON; `bayescascade.load` reads it back.
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "schema": self.schema_.to_dict(),
+            **self._own_record(),
+            "log_posterior": self.log_posterior_,
+            self.learned_name: self._best.to_record(),
+            "summary": self.summary_.to_dict(),
+            "draws": [{**draw.counted.to_record(), "times": draw.times} for draw in self._draws],
+        }
 
-        The file holds the schema, states and counts, never rows. Writing is atomic: on any error
-        the old file stays as it was.
-        """
-        from bayescascade.model.record import save_model
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self.check_parameters()
+        self._set_features(Schema.from_dict(record["schema"]))
+        self._read_own(record)
+        best = self._read_counted(record[self.learned_name])
+        draws = [self._read_draw(draw, best.total) for draw in record["draws"]]
+        log_posterior = float(record["log_posterior"])
+        self.summary_ = FitSummary.from_dict(record["summary"])
+        with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, and unequal
+            computed = self._log_density(best)
+        if not abs(computed - log_posterior) <= _TOLERANCE * (1 + abs(computed)):
+            raise ModelFileError(
+                f"a saved model's log posterior must follow from its counts, {computed!r}, "
+                f"got {log_posterior!r}"
+            )
+        self._best, self._draws, self.log_posterior_ = best, draws, log_posterior
 
-        check_is_fitted(self, "_best")
-        save_model(self, path)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the model that a saved file's record describes; see `bayescascade.load`.
-
-        Raises
-        ------
-        ModelFileError
-            If the record is incomplete or contradicts itself.
-        """
-        from bayescascade.model.record import model_from_record
-
-        return model_from_record(cls, record)
-
-    def _restore(
-        self, best: C, draws: list[Draw[C]], log_posterior: float, summary: FitSummary
-    ) -> None:
-        """Become fitted without data, as a saved file says."""
-        self._best = best
-        self._draws = draws
-        self.log_posterior_ = log_posterior
-        self.summary_ = summary
+    def _read_draw(self, record: Mapping[str, Any], total: float) -> Draw[C]:
+        times = record["times"]
+        if type(times) is not int or not 1 <= times <= _MAX_TIMES:
+            raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
+        counted = self._read_counted(record)
+        if not abs(counted.total - total) <= _TOLERANCE * total:
+            raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {counted.total!r}")
+        return Draw(counted, times)
 
 
 class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):

@@ -1,33 +1,22 @@
 """Saved models: JSON with all that an estimator needs to be printed and used without its data.
 
-The file holds no rows. Reading it runs nothing and trusts nothing: the schema, every state and
-every count are checked for consistency, and the log posterior is computed anew from the counts.
+The file holds no rows. Reading it runs nothing and trusts nothing: every field is checked for
+consistency, by the class that wrote it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Self
 
-import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import BayesCascadeError, ModelFileError
 from bayescascade.base.files import write_json
-from bayescascade.data.schema import Schema
-from bayescascade.model.learned import Draw
-from bayescascade.model.summary import FitSummary
 
-if TYPE_CHECKING:
-    from bayescascade.model.estimator import AnyEstimator
-
-__all__ = [
-    "FORMAT",
-    "NOT_SAVED",
-    "VERSION",
-    "contradictions_refused",
-    "model_from_record",
-    "save_model",
-]
+__all__ = ["FORMAT", "VERSION", "Saved", "contradictions_refused"]
 
 FORMAT = "bayescascade model"
 VERSION = 1
@@ -35,45 +24,85 @@ VERSION = 1
 NOT_SAVED = ("checkpoint", "resume", "progress", "n_jobs", "random_state")
 """Parameters of running a fit, not of the model."""
 
-# Parameters that files of version 0.1 lack, which did what their defaults say.
-_SINCE_0_1 = {"leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start"}
 
-_TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
-_MAX_TIMES = 1 << 53
+class Saved(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
+    """An estimator that can be saved and, by `bayescascade.load`, read back without its data.
 
-E = TypeVar("E", bound="AnyEstimator")
-
-
-def save_model(model: "AnyEstimator", path: str | Path) -> None:
-    """Write a fitted model; see `PosteriorEstimator.save`."""
-    parameters = model.get_params()
-    for name in NOT_SAVED:
-        parameters.pop(name)
-    record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": model.model_name,
-        "parameters": parameters,
-        "schema": model.schema_.to_dict(),
-        **model._own_record(),
-        "log_posterior": model.log_posterior_,
-        model.learned_name: model._best.to_record(),
-        "summary": model.summary_.to_dict(),
-        "draws": [{**draw.counted.to_record(), "times": draw.times} for draw in model._draws],
-    }
-    write_json(path, record)
-
-
-def model_from_record(cls: type[E], record: Mapping[str, Any]) -> E:
-    """Return the fitted model that a record describes.
-
-    Raises
-    ------
-    ModelFileError
-        If anything in the record is missing, of a wrong type, or contradicts the rest.
+    Attributes
+    ----------
+    model_name : str
+        What files call the class: its public name, or one that version 0.1 gave it.
     """
-    with contradictions_refused():
-        return _restored(cls(**_parameters(cls, record)), record)
+
+    model_name: ClassVar[str]
+
+    _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
+    _later_parameters: ClassVar[frozenset[str]] = frozenset()
+    """Those that older files lack, which did what the defaults say."""
+
+    @abstractmethod
+    def _fields(self) -> dict[str, Any]:
+        """Return what a file holds beside the parameters, as plain JSON types."""
+
+    @abstractmethod
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        """Become fitted as a record says, of which nothing is sure.
+
+        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
+        """
+
+    def _parameter_fields(self) -> dict[str, Any]:
+        """Return the parameters that are saved, as plain JSON types."""
+        parameters = self.get_params(deep=False)
+        return {k: v for k, v in parameters.items() if k not in self._not_saved}
+
+    @classmethod
+    def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the constructor takes, given a record whose parameters have the right names.
+
+        Those of `_not_saved` may be among it.
+        """
+        return dict(record["parameters"])
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the fitted model as plain JSON types, at full precision."""
+        check_is_fitted(self)
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": self.model_name,
+            "parameters": self._parameter_fields(),
+            **self._fields(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; `bayescascade.load` reads it back.
+
+        The file holds what was learned and counted, never rows. Writing is atomic: on any error the
+        old file stays as it was.
+        """
+        write_json(path, self.to_record())
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the model that a saved file's record describes; see `bayescascade.load`.
+
+        Raises
+        ------
+        ModelFileError
+            If anything in the record is missing, of a wrong type, or contradicts the rest.
+        """
+        with contradictions_refused():
+            parameters = record["parameters"]
+            expected = set(cls._get_param_names()) - set(cls._not_saved)
+            least = expected - cls._later_parameters
+            if not isinstance(parameters, dict) or not least <= set(parameters) <= expected:
+                raise ModelFileError(
+                    f"a saved model's parameters must be {', '.join(sorted(expected))}"
+                )
+            model = cls(**cls._read_parameters(record))
+            model._restore(record)
+            return model
 
 
 @contextmanager
@@ -95,43 +124,3 @@ def contradictions_refused() -> Iterator[None]:
         RecursionError,
     ) as error:
         raise ModelFileError(f"a saved model's fields must fit together: {error}") from None
-
-
-def _parameters(cls: "type[AnyEstimator]", record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's parameters, checked to be those of the class."""
-    parameters = record.get("parameters")
-    expected = set(cls._get_param_names()) - set(NOT_SAVED)
-    if not isinstance(parameters, dict) or not (
-        expected - _SINCE_0_1 <= set(parameters) <= expected
-    ):
-        raise ModelFileError(f"a saved model's parameters must be {', '.join(sorted(expected))}")
-    return parameters
-
-
-def _restored(model: E, record: Mapping[str, Any]) -> E:
-    model.check_parameters()
-    model._set_features(Schema.from_dict(record["schema"]))
-    model._read_own(record)
-    best = model._read_counted(record[model.learned_name])
-    draws = [_read_draw(model, draw, best.total) for draw in record["draws"]]
-    log_posterior = float(record["log_posterior"])
-    summary = FitSummary.from_dict(record["summary"])
-    with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, which is unequal
-        computed = model._log_density(best)
-    if not abs(computed - log_posterior) <= _TOLERANCE * (1 + abs(computed)):
-        raise ModelFileError(
-            f"a saved model's log posterior must follow from its counts, {computed!r}, "
-            f"got {log_posterior!r}"
-        )
-    model._restore(best, draws, log_posterior, summary)
-    return model
-
-
-def _read_draw(model: "AnyEstimator", record: Mapping[str, Any], total: float) -> Draw[Any]:
-    times = record["times"]
-    if type(times) is not int or not 1 <= times <= _MAX_TIMES:
-        raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
-    counted = model._read_counted(record)
-    if not abs(counted.total - total) <= _TOLERANCE * total:
-        raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {counted.total!r}")
-    return Draw(counted, times)

@@ -6,22 +6,22 @@ from typing import Any
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import read_json
-from bayescascade.model.record import FORMAT, VERSION
+from bayescascade.model.record import FORMAT, VERSION, Saved
 
 __all__ = ["load"]
 
-_HOMES = {
-    "leaf": "bayescascade.methods.cascades.estimators:LeafCascade",
-    "branch": "bayescascade.methods.cascades.estimators:BranchCascade",
-    "rules": "bayescascade.methods.rules.estimators:DensityRuleList",
-    "rule_classifier": "bayescascade.methods.rules.classifier:RuleListClassifier",
-    "budget_prune": "bayescascade.methods.prunings.budget_prune:BudgetPrune",
-    "budgeted_forest": "bayescascade.methods.forests.budgeted_forest:BudgetedForestClassifier",
-    "cost_complexity_prune": "bayescascade.methods.prunings.cost_complexity:CostComplexityPrune",
-    "greedy_prune": "bayescascade.methods.prunings.baselines:GreedyPrune",
-    "truncated_forest": "bayescascade.methods.prunings.baselines:TruncatedForest",
+_NAMES_OF_0_1 = {
+    "leaf": "LeafCascade",
+    "branch": "BranchCascade",
+    "rules": "DensityRuleList",
+    "rule_classifier": "RuleListClassifier",
+    "budget_prune": "BudgetPrune",
+    "budgeted_forest": "BudgetedForestClassifier",
+    "cost_complexity_prune": "CostComplexityPrune",
+    "greedy_prune": "GreedyPrune",
+    "truncated_forest": "TruncatedForest",
 }
-"""Module and class by `model_name`; the class is imported when a file is of it."""
+"""Public names by the `model_name` that version 0.1 gave; what came later is saved by its own."""
 
 
 def load(path: str | Path) -> Any:  # Any: each family has its own estimators
@@ -45,10 +45,12 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
     """
     record = read_json(path, FORMAT, VERSION)
     name = record.get("model")
-    if not isinstance(name, str) or name not in _HOMES:
-        raise ModelFileError(f"{path}: model must be one of {', '.join(_HOMES)}, got {name!r}")
-    module, _, estimator = _HOMES[name].partition(":")
+    package = import_module("bayescascade")  # its table of names is the registry
+    public = _NAMES_OF_0_1.get(name, name) if isinstance(name, str) else ""
+    found = getattr(package, public) if public in package.__all__ else None
+    if not (isinstance(found, type) and issubclass(found, Saved) and found.model_name == name):
+        raise ModelFileError(f"{path}: model must be a kind that can be saved, got {name!r}")
     try:
-        return getattr(import_module(module), estimator).from_record(record)
+        return found.from_record(record)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None

@@ -5,32 +5,35 @@ that it gets, and ends with `_become`. What features cost is a parameter of ever
 clones, pipelines and grid searches take it along, and no metadata needs to be routed.
 """
 
-from abc import ABC
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.errors import ModelFileError
 from bayescascade.costs.acquisition import Acquisition, Fetch, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.walk import PricedForest
+from bayescascade.model.record import Saved
 
 __all__ = ["CELLS", "BudgetedClassifier"]
 
 CELLS = CellPolicy(missing="nan", dtype=np.float32)
 """What forests take for a cell."""
 
+_TOLERANCE = 1e-9  # between the stored cost and what the shares give
 
-class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
+
+class BudgetedClassifier(ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
     """A classifier that pays for the features that its trees read.
 
     Attributes
@@ -56,9 +59,10 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         As in scikit-learn.
     """
 
-    model_name: ClassVar[str]
     learned_name: ClassVar[str] = "forest"
     is_classifier: ClassVar[bool] = True
+
+    _not_saved = (*Saved._not_saved, "costs", "forest")  # costs are a field of their own
 
     costs: Costs
 
@@ -125,20 +129,6 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""
         return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
-
-    # -- hooks for files ---------------------------------------------------------------------------
-
-    def _own_record(self) -> dict[str, Any]:
-        """Return fields of a saved file that only this class has, as plain JSON types."""
-        return {}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        """Become what `_own_record` told; KeyError, TypeError or ValueError says it is wrong."""
-
-    @classmethod
-    def _read_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return constructor parameters as they were, given what JSON made of them."""
-        return parameters
 
     # -- classifying -------------------------------------------------------------------------------
 
@@ -227,29 +217,41 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
 
     # -- files and text ----------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the model as JSON; `bayescascade.load` reads it back.
+    def _own_record(self) -> dict[str, Any]:
+        """Return fields of a saved file that only this class has, as plain JSON types."""
+        return {}
 
-        The file holds the forest, the costs and how cells are read, never rows; of a pruned forest
-        what is left. Writing is atomic: on any error the old file stays as it was.
-        """
-        from bayescascade.methods.forests.record import save_model
-
-        check_is_fitted(self, "forest_")
-        save_model(self, path)
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        """Become what `_own_record` told; checks as `_restore`."""
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the model that a saved file's record describes; see `bayescascade.load`.
+    def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        costs = FeatureCosts.from_dict(record["costs"])
+        return {**super()._read_parameters(record), "costs": costs}
 
-        Raises
-        ------
-        ModelFileError
-            If the record is incomplete or contradicts itself.
-        """
-        from bayescascade.methods.forests.record import model_from_record
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "encoding": self._encoder.to_dict(),
+            "costs": self.costs_.to_dict(),
+            "classes": classes_record(self.classes_),
+            "validation_cost": self.validation_cost_,
+            "feature_shares": self.feature_shares_.tolist(),
+            "item_shares": self.item_shares_.tolist(),
+            **self._own_record(),
+            "forest": self.forest_.to_dict(),
+        }
 
-        return model_from_record(cls, record)
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        encoder = MatrixEncoder.from_dict(record["encoding"], CELLS)
+        costs = FeatureCosts.from_dict(record["costs"])
+        items = costs.resolve(encoder.columns)
+        self._set_columns(encoder, costs, items)
+        self.classes_ = read_classes(record["classes"])
+        self.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
+        self.item_shares_ = _shares(record, "item_shares", items.n_items)
+        self.validation_cost_ = _cost(record, float(self.item_shares_ @ items.costs))
+        self._read_own(record)
+        self.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(self.classes_))
 
     @property
     def certificate_texts(self) -> list[str]:
@@ -277,3 +279,24 @@ class BudgetedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
+
+
+def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:
+    shares = record[name]
+    if (
+        not isinstance(shares, list)
+        or len(shares) != count
+        or not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
+    ):
+        raise ModelFileError(f"a saved model's {name} must be {count} numbers from 0 to 1")
+    return np.array(shares, np.float64)
+
+
+def _cost(record: Mapping[str, Any], expected: float) -> float:
+    cost = record["validation_cost"]
+    if type(cost) not in (int, float) or not abs(cost - expected) <= _TOLERANCE * (1 + expected):
+        raise ModelFileError(
+            f"a saved model's validation cost must follow from its shares, {expected!r}, "
+            f"got {cost!r}"
+        )
+    return float(cost)

@@ -18,6 +18,7 @@ error: covertype 26 % and 0.160 against 24 % and 0.178, digits 61 % and 0.029 ag
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -254,12 +255,18 @@ class BudgetedForestClassifier(BudgetedClassifier):
         self.cost_path_ = check_weight_values("cost_path", np.array(record["cost_path"]))
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
 
+    def _parameter_fields(self) -> dict[str, Any]:
+        parameters = super()._parameter_fields()
+        if isinstance(self.impurity, PolynomialImpurity):
+            parameters["impurity"] = asdict(self.impurity)
+        return parameters
+
     @classmethod
-    def _read_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        impurity = parameters["impurity"]
-        if isinstance(impurity, dict):
-            impurity = PolynomialImpurity(**impurity)
-        return {**parameters, "impurity": impurity}
+    def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        parameters = super()._read_parameters(record)
+        if isinstance(parameters["impurity"], dict):
+            parameters["impurity"] = PolynomialImpurity(**parameters["impurity"])
+        return parameters
 
     def _check_parameters(self) -> None:
         if self.budget is not None:

@@ -21,7 +21,6 @@ from bayescascade.budget import (
     PolynomialImpurity,
     TruncatedForest,
 )
-from bayescascade.methods.forests.record import model_record
 from tests.forgeries import JUNK, at, places
 from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
 
@@ -29,7 +28,7 @@ RNG = np.random.default_rng(31)
 FRAME = patients(RNG, 60)
 MODEL = PlainForest(costs=COSTS, n_estimators=2, max_depth=2, random_state=0)
 MODEL.fit(FRAME, diagnoses(FRAME, RNG))
-RECORD = json.loads(json.dumps(model_record(MODEL), allow_nan=False))
+RECORD = json.loads(json.dumps(MODEL.to_record(), allow_nan=False))
 
 
 def test_a_file_comes_back_the_same(tmp_path):
@@ -43,14 +42,14 @@ def test_a_file_comes_back_the_same(tmp_path):
     assert str(model) == str(MODEL)
     assert (model.costs, model.n_estimators) == (COSTS, 2)
     assert model.acquire(fresh.iloc[0].__getitem__).is_complete
-    assert model_record(model) == record
+    assert model.to_record() == record
 
 
 def test_arrays_and_numeric_labels_come_back(rng):
     """Labels 3 and 4 must not come back as text, nor columns with names."""
     X = rng.random((40, 3))
     model = PlainForest(costs=[1, 2, 3]).fit(X, rng.integers(3, 5, 40))
-    read = PlainForest.from_record(json.loads(json.dumps(model_record(model), allow_nan=False)))
+    read = PlainForest.from_record(json.loads(json.dumps(model.to_record(), allow_nan=False)))
     np.testing.assert_array_equal(read.predict(X), model.predict(X), strict=True)
     np.testing.assert_array_equal(read.acquisition_cost(X), model.acquisition_cost(X))
     assert not hasattr(read, "feature_names_in_")
@@ -79,7 +78,7 @@ def test_every_estimator_is_loaded_as_it_was(model, tmp_path, rng):
     assert type(read) is type(model)
     np.testing.assert_array_equal(read.predict_proba(FRAME), model.predict_proba(FRAME))
     assert str(read) == str(model)
-    assert model_record(read) == model_record(model)
+    assert read.to_record() == model.to_record()
     for name in model._own_record():
         np.testing.assert_array_equal(getattr(read, f"{name}_"), getattr(model, f"{name}_"))
 

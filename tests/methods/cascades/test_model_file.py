@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from numpy.testing import assert_array_equal
 import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError
-from bayescascade.model.registry import _HOMES
+from bayescascade.model.registry import _NAMES_OF_0_1
 from bayescascade.model.words import MODELS
 from tests.forgeries import at, edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
@@ -286,11 +285,10 @@ def test_random_edits_are_refused_or_harmless(saved, tmp_path, data):
         bayescascade.load(tmp_path / "again.json")
 
 
-@pytest.mark.parametrize("name", list(_HOMES))
-def test_every_model_is_found_by_its_name(name):
+@pytest.mark.parametrize(("name", "public"), _NAMES_OF_0_1.items())
+def test_every_model_is_found_by_its_name(name, public):
     """A file whose class is registered under another name could not be read back."""
-    module, _, estimator = _HOMES[name].partition(":")
-    assert getattr(import_module(module), estimator).model_name == name
+    assert getattr(bayescascade, public).model_name == name
     assert name in MODELS
 
 
