@@ -1,6 +1,6 @@
 """BudgetRF: a forest that is grown for a budget (Nan 2018, chapter 3; Nan, Wang, Saligrama 2015).
 
-Trees that are cheap by construction, `growing`, are added until they cost too much, `adding`. What
+Trees that are cheap by construction are added until they cost too much, see `growing`. What
 the thesis chooses on validation data, ``alpha``, may be several values, and so may the exponent of
 costs and the columns drawn for a split.
 
@@ -38,9 +38,15 @@ from bayescascade.base.validation import (
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.training_rows import TrainingRows
-from bayescascade.methods.forests.adding import GrownForest, add_trees
 from bayescascade.methods.forests.base import BudgetedClassifier
-from bayescascade.methods.forests.growing import MAX_BINS, THRESHOLDS, CodedColumns, TreeGrower
+from bayescascade.methods.forests.growing import (
+    MAX_BINS,
+    THRESHOLDS,
+    CodedColumns,
+    GrownForest,
+    TreeGrower,
+    add_trees,
+)
 from bayescascade.methods.forests.growth_choices import (
     AUTOMATIC,
     GrowthAlternative,

@@ -3,7 +3,6 @@
 `GreedyPrune` removes features, `TruncatedForest` trees; `cost_complexity` has the third.
 """
 
-import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -12,7 +11,7 @@ import numpy as np
 
 from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_integer, check_jobs, check_real
+from bayescascade.base.validation import check_integer, check_real
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.training_rows import TrainingRows
@@ -141,9 +140,7 @@ class BaselinePruner(ForestPruner):
         )
 
     def _check_parameters(self) -> None:
-        if self.budget is not None:
-            check_real("budget", self.budget, minimum=0.0)
-        check_jobs(self.n_jobs)
+        super()._check_parameters()
         if getattr(self, self.knob) is not None:
             self._valid(self.knob, getattr(self, self.knob))
 
@@ -174,13 +171,6 @@ class BaselinePruner(ForestPruner):
         """Be fitted to what is left at a value of the knob."""
         setattr(self, f"{self.knob}_", value)
         self._become(self._forest_at(value), self._validation_rows)
-
-    def _at(self, value: Any, **parameters: Any) -> Self:
-        """Return this classifier as if fitted with other parameters."""
-        model = copy.copy(self)
-        model.set_params(**{"budget": None, **parameters})
-        model._take(value)
-        return model
 
     def _own_record(self) -> dict[str, Any]:
         value = getattr(self, f"{self.knob}_")

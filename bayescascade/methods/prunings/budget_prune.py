@@ -10,7 +10,6 @@ useless to each tree. A budget may be given instead of a tradeoff. Trees that ar
 not take part in predictions: see `Forest.without_bare_roots`.
 """
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 import samplers
 from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_choice, check_flag, check_jobs, check_real
+from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.training_rows import TrainingRows
@@ -236,7 +235,7 @@ class BudgetPrune(ForestPruner):
 
     def path(
         self, tradeoffs: Sequence[float] | None = None, *, budgets: Sequence[float] | None = None
-    ) -> PruningPath["BudgetPrune"]:
+    ) -> PruningPath[Self]:
         """Return the forest pruned for several tradeoffs or budgets, each begun where others ended.
 
         Parameters
@@ -269,13 +268,12 @@ class BudgetPrune(ForestPruner):
         name, values = ("tradeoffs", tradeoffs) if budgets is None else ("budgets", budgets)
         wanted = check_amounts(name, values)
         find = self._solver().solve if budgets is None else self._frontier().within
-        found: dict[float, BudgetPrune] = {}
+        found: dict[float, Self] = {}
         for value in sorted(set(wanted)):
             pruning = find(value)
             if pruning.interrupted:
                 break
-            parameters = {"tradeoff": value} if budgets is None else {"budget": value}
-            found[value] = self._at(pruning, **{"budget": None, **parameters})
+            found[value] = self._at(pruning, **{name.removesuffix("s"): value})
         if not found:
             raise KeyboardInterrupt
         return PruningPath(
@@ -316,14 +314,12 @@ class BudgetPrune(ForestPruner):
         )
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_real("tradeoff", self.tradeoff, minimum=0.0)
-        if self.budget is not None:
-            check_real("budget", self.budget, minimum=0.0)
         check_choice("errors", self.errors, _ERRORS)
         check_real("split_cost", self.split_cost, minimum=0.0)
         check_choice("solver", self.solver, _SOLVERS)
         check_real("tolerance", self.tolerance, minimum=0.0)
-        check_jobs(self.n_jobs)
 
     def _counts(self, training: TrainingRows, forest: Forest) -> NDArray[np.float64] | None:
         """Return the rows that errors are measured on, by node and class; None if in bag."""
@@ -357,13 +353,6 @@ class BudgetPrune(ForestPruner):
         self.objective_, self.lower_bound_ = pruning.objective, pruning.lower_bound
         self.kept_, self.is_interrupted_ = pruning.kept, pruning.interrupted
         self._become(self._pruned(pruning.kept), self._validation_rows)
-
-    def _at(self, pruning: Pruning, **parameters: float | None) -> "BudgetPrune":
-        """Return this classifier as if fitted with other parameters, and this pruning found."""
-        model = copy.copy(self)
-        model.set_params(**parameters)
-        model._take(pruning)
-        return model
 
     def _own_record(self) -> dict[str, Any]:
         return {

@@ -5,8 +5,10 @@ A subclass has a `fit` that begins with `_read_forest`, decides what to keep, an
 that are not in the tree's bag (`count_classes`, `out_of_bag`).
 """
 
+import copy
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_jobs, check_real
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.base import BudgetedClassifier
@@ -102,6 +105,23 @@ class ForestPruner(BudgetedClassifier):
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""
         is_split = self.program_.nodes_kept(kept, self.whole_forest_.n_nodes)
         return self.whole_forest_.pruned(is_split).without_bare_roots()
+
+    @abstractmethod
+    def _take(self, found: Any) -> None:
+        """Be fitted to a pruning that was found."""
+
+    def _at(self, found: Any, **parameters: Any) -> Self:
+        """Return this classifier as if fitted with other parameters, and a pruning found."""
+        model = copy.copy(self)
+        model.set_params(**{"budget": None, **parameters})
+        model._take(found)
+        return model
+
+    def _check_parameters(self) -> None:
+        """Raise ParameterError if a parameter is out of its range."""
+        if self.budget is not None:
+            check_real("budget", self.budget, minimum=0.0)
+        check_jobs(self.n_jobs)
 
     def _check_unpruned(self) -> None:
         """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.budget import BudgetedForestClassifier, FeatureCosts, PolynomialImpurity
-from bayescascade.methods.forests import adding as adding_module
+from bayescascade.methods.forests.growing import TreeGrower
 from tests.methods.budget.fits import COSTS, diagnoses, patients
 
 
@@ -177,7 +177,7 @@ def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
     X, X_val, y, y_val = numbers(rng)
     whole = small_forest().fit(X, y)
     assert not whole.is_interrupted_
-    grow = adding_module.TreeGrower.grow
+    grow = TreeGrower.grow
     calls = []
 
     def interrupted(self, *arguments):
@@ -186,7 +186,7 @@ def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
             raise KeyboardInterrupt
         return grow(self, *arguments)
 
-    monkeypatch.setattr(adding_module.TreeGrower, "grow", interrupted)
+    monkeypatch.setattr(TreeGrower, "grow", interrupted)
     last = 3
     model = small_forest().fit(X, y)
     assert model.is_interrupted_
