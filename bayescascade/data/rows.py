@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from bayescascade.base.errors import DataError
-from bayescascade.data.schema import check_distinct_names, frame_from_array
+from bayescascade.data.schema import check_distinct_names, frame_from_array, frame_from_mapping
 
 __all__ = ["rows_frame"]
 
@@ -35,8 +35,7 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
     if isinstance(X, pd.Series):
         X = X.to_dict()
     if isinstance(X, Mapping) and not issparse(X):
-        is_row = all(pd.api.types.is_scalar(value) for value in X.values())
-        X = pd.DataFrame([X], dtype=object) if is_row else pd.DataFrame(dict(X))
+        X = frame_from_mapping(X)
     if isinstance(X, pd.DataFrame):
         columns = [str(name) for name in X.columns]
         check_distinct_names(columns)

@@ -29,6 +29,7 @@ __all__ = [
     "check_present",
     "column_text",
     "frame_from_array",
+    "frame_from_mapping",
 ]
 
 
@@ -233,7 +234,7 @@ class Schema:
         if isinstance(data, pd.Series):
             data = {str(name): value for name, value in data.items()}
         if isinstance(data, Mapping):
-            frame = _frame_from_mapping({name: data[name] for name in self.names if name in data})
+            frame = frame_from_mapping({name: data[name] for name in self.names if name in data})
         elif isinstance(data, pd.DataFrame):
             frame = data
         else:
@@ -285,7 +286,14 @@ def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     return pd.concat(columns, axis=1, keys=list(names)) if len(names) else pd.DataFrame()
 
 
-def _frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
+def frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
+    """Return a mapping of columns, or of the single values of one row, as a DataFrame.
+
+    Raises
+    ------
+    DataError
+        If columns have different lengths.
+    """
     is_single = all(pd.api.types.is_scalar(value) for value in data.values())
     if is_single:
         return pd.DataFrame({name: pd.Series([v], dtype=object) for name, v in data.items()})

@@ -41,14 +41,8 @@ class ForestPruner(BudgetedClassifier):
     knob : str
         Name of the parameter that says how much is left, if no `budget` does. Its fitted value has
         a trailing underscore.
-    forest : estimator or None
-        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
-        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
-        `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
-    n_jobs : int or None
-        Given to a forest to fit that has none itself.
-    random_state : int, SeedSequence, Generator or None
-        Likewise.
+    forest, budget, n_jobs, random_state
+        Parameters of every constructor; see `BudgetPrune`.
     estimator_ : estimator
         The forest that was pruned. It may be given as `forest` again, for the same columns, also
         where they hold text.
