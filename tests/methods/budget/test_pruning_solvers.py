@@ -128,16 +128,6 @@ def test_best_prunings_are_nested_and_the_largest(rng: np.random.Generator) -> N
             assert not np.any(listed.prunings[ties] & ~kept)
 
 
-def test_without_a_price_only_what_does_harm_is_cut(rng: np.random.Generator) -> None:
-    """Tradeoff 0 must leave a forest's own errors as they are."""
-    for program, *_ in programs(rng):
-        kept = FlowSolver(program).solve(0.0).kept
-        if np.all(program.error_gain >= 0):
-            assert kept.all()
-        else:
-            assert program.error(kept) <= program.error(np.ones(program.n_splits, np.bool_))
-
-
 @pytest.mark.parametrize("solver", [FlowSolver, PrimalDualSolver])
 def test_forests_that_are_only_leaves_or_free_are_solved(
     solver: Callable[[PruningProgram], FlowSolver],

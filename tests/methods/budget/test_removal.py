@@ -43,18 +43,6 @@ def test_each_step_removes_the_feature_that_leaves_least(problem):
 
 
 @each(WIDE)
-def test_there_are_at_most_as_many_steps_as_features(problem):
-    """A removed feature does not come back."""
-    features = features_of(problem)
-    steps = list(remove_features(problem.program, features, problem.tradeoff))
-    removed = [step.feature for step in steps[1:]]
-    assert len(removed) == len(set(removed)) <= 4
-    for step, feature in zip(steps[1:], removed, strict=True):
-        assert problem.program.is_closed(step.kept)
-        assert feature not in features[step.kept]
-
-
-@each(WIDE)
 def test_a_dear_feature_goes_sooner_when_costs_matter(problem):
     """At a tradeoff of 0 only errors count."""
     features = features_of(problem)

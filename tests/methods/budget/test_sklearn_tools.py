@@ -6,19 +6,44 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.budget import BudgetedForestClassifier, FeatureCosts
-from tests.methods.budget.fits import COSTS, diagnoses, patients
+from bayescascade.budget import (
+    BudgetedForestClassifier,
+    BudgetPrune,
+    CostComplexityPrune,
+    FeatureCosts,
+    GreedyPrune,
+    TruncatedForest,
+)
+from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
 
 NUMBERS = ["age", "glucose", "iron", "scan"]
 MODEL = BudgetedForestClassifier(
     costs=COSTS, max_trees=5, cost_exponent=0.0, alpha=2.0, random_state=0
 )
+
+ESTIMATORS = [
+    PlainForest(n_estimators=3, random_state=0),
+    BudgetedForestClassifier(max_trees=3, random_state=0),
+    BudgetPrune(DecisionTreeClassifier(), random_state=0),
+    CostComplexityPrune(RandomForestClassifier(2), random_state=0),
+    GreedyPrune(DecisionTreeClassifier(), random_state=0),
+    TruncatedForest(DecisionTreeClassifier(), random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_conventions(estimator, check):
+    """Pipelines, searches and clones rely on each of them."""
+    check(estimator)
 
 
 @pytest.fixture
