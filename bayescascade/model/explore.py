@@ -16,6 +16,7 @@ from bayescascade.model.draws import PosteriorRun, ProvidesLegend, TraceLegend
 from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary, summarize
+from bayescascade.report.layout import wrap
 
 __all__ = ["Found", "explore", "explore_by"]
 
@@ -67,8 +68,11 @@ class Found(Generic[S]):
     def __str__(self) -> str:
         from bayescascade.model.trace_text import trace_text
 
-        found = f"log density {self.log_density:,.2f}: {self.state!r}"
-        return f"best found: {found}\n\n{trace_text(self.run_.trace)}"
+        found = f"best found: log density {self.log_density:,.2f}: {self.state!r}"
+        lines = wrap(" ".join(found.split()), 80, 2)
+        return "\n".join(
+            [lines[0], *(f"  {line}" for line in lines[1:]), "", trace_text(self.run_.trace)]
+        )
 
 
 def explore(
