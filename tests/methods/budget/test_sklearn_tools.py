@@ -94,10 +94,9 @@ def test_a_pipeline_that_loses_names_says_so(rows):
     assert pipeline.fit(frame, y)[-1].costs_ == FeatureCosts({0: 0, 1: 15.5, 2: 2, 3: 22.75})
 
 
-def test_fitted_models_can_be_pickled(rows):
-    """Joblib sends models and acquisitions to its workers so."""
-    model = clone(MODEL).fit(*rows)
-    read = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(read.predict_proba(rows[0]), model.predict_proba(rows[0]))
-    acquisition = pickle.loads(pickle.dumps(model.acquire(rows[0].iloc[0].__getitem__)))
-    assert acquisition.is_complete
+def test_acquisitions_can_be_pickled(rows):
+    """Joblib sends them to its workers so."""
+    ended = clone(MODEL).fit(*rows).acquire(rows[0].iloc[0].__getitem__, max_cost=0.0)
+    read = pickle.loads(pickle.dumps(ended))
+    assert not read.is_complete
+    assert read.resume(rows[0].iloc[0].__getitem__).is_complete
