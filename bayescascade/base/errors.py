@@ -3,15 +3,8 @@
 A message names the parameter or column, the rule it broke, and the value found.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from bayescascade.costs.acquisition import Acquisition
-
 __all__ = [
-    "AcquisitionError",
     "BayesCascadeError",
-    "BudgetError",
     "DataError",
     "ModelFileError",
     "ParameterError",
@@ -47,21 +40,6 @@ class TooLargeError(ParameterError):
         self.needed = needed
 
 
-class BudgetError(ParameterError):
-    """A budget is below what anything within reach costs.
-
-    Parameters
-    ----------
-    message : str
-    least : float
-        The least budget that is not.
-    """
-
-    def __init__(self, message: str, least: float) -> None:
-        super().__init__(message, least)
-        self.least = least
-
-
 class DataError(BayesCascadeError, ValueError):
     """The data break a rule: an unknown level, a missing cell, an unusable column."""
 
@@ -91,18 +69,3 @@ class UnknownLevelError(DataError):
 
 class ModelFileError(BayesCascadeError, ValueError):
     """A saved model cannot be read: truncated, edited, of another format."""
-
-
-class AcquisitionError(BayesCascadeError):
-    """A feature could not be fetched, or what was fetched could not be read.
-
-    Parameters
-    ----------
-    message : str
-    acquisition : Acquisition
-        What had been acquired, and paid, before.
-    """
-
-    def __init__(self, message: str, acquisition: "Acquisition") -> None:
-        super().__init__(message, acquisition)
-        self.acquisition = acquisition

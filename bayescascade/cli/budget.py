@@ -17,8 +17,8 @@ from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, layou
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from bayescascade.base.errors import BudgetError
     from bayescascade.costs.curve import CostAccuracyCurve
+    from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.base import BudgetedClassifier
 
 __all__ = ["budget"]

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from bayescascade.base.errors import BudgetError
     from bayescascade.costs.items import FeatureCosts
+    from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.base import BudgetedClassifier
 
 __all__ = ["METHODS", "DealtRows", "read_dealt"]
@@ -118,7 +118,7 @@ def _grown(
     KeyboardInterrupt
         Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
     """
-    from bayescascade.base.errors import BudgetError
+    from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 
     for amount in budgets:

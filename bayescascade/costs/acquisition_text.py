@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from rich.cells import set_cell_size
 
-from bayescascade.costs.items import column_text
+from bayescascade.data.schema import column_text
 from bayescascade.report.layout import Ink, flow, longest, printable
 from bayescascade.report.number_columns import NumberColumns
 from bayescascade.report.number_table import number_table
@@ -49,8 +49,8 @@ def acquisition_text(acquisition: "Acquisition", *, width: int = 80, color: bool
 
 
 def _lines(acquisition: "Acquisition", width: int, ink: Ink) -> Iterator[str]:
-    steps, forest = acquisition.steps, acquisition.forest
-    n_features = len(forest.encoding.columns)
+    steps, model = acquisition.steps, acquisition.model
+    n_features = len(model.columns)
     heading = [
         _shown(acquisition.prediction, acquisition.probabilities.max()),
         f"{len(steps)} of {n_features} features acquired",
@@ -67,16 +67,15 @@ def _lines(acquisition: "Acquisition", width: int, ink: Ink) -> Iterator[str]:
             yield ink("warning", line)
     yield ""
     start = acquisition.start_probabilities
-    n_waiting = int(np.count_nonzero(forest.trees.is_split[forest.trees.roots]))
     numbers = NumberColumns(
         ("value", "cost", "total", "trees\nwaiting", "most probable"),
         (
             ["", *_cut([_value_text(step.value) for step in steps], _WIDEST_VALUE)],
             ["", *cost_texts([step.cost for step in steps])],
             ["", *cost_texts([step.total_cost for step in steps])],
-            [str(n_waiting), *(str(step.n_waiting) for step in steps)],
+            [str(acquisition.start_waiting), *(str(step.n_waiting) for step in steps)],
             [
-                _shown(forest.classes[start.argmax()], start.max()),
+                _shown(model.classes[start.argmax()], start.max()),
                 *(_shown(step.prediction, step.probabilities.max()) for step in steps),
             ],
         ),

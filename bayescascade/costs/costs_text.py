@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bayescascade.costs.items import column_text
+from bayescascade.data.schema import column_text
 from bayescascade.report.layout import Ink, flow
 from bayescascade.report.number_columns import NumberColumns
 from bayescascade.report.number_table import number_table

@@ -99,7 +99,9 @@ class Column:
             widths[: len(self.edges) - 1] = np.diff(self.edges)
         return widths
 
-    def encode(self, cells: Cells, first_row: int = 1) -> NDArray[np.int32]:
+    def encode(
+        self, cells: Cells, first_row: int = 1, *, allow_unknown: bool = False
+    ) -> NDArray[np.int32]:
         """Return the code of each cell, (n_rows,) int32; MISSING if it has no level for those.
 
         Parameters
@@ -107,6 +109,8 @@ class Column:
         cells : Series
         first_row : int
             Number of the first cell's data row, for messages.
+        allow_unknown : bool
+            Whether a cell outside the column's domain gets the code MISSING, and is no error.
 
         Raises
         ------
@@ -124,7 +128,9 @@ class Column:
             code_of_value = np.append(self._codes_of_levels(factor.values), missing_code)
             codes = code_of_value[factor.positions]  # position -1 is the appended missing code
         unknown = codes == _UNKNOWN
-        if unknown.any():
+        if allow_unknown:
+            codes[unknown] = MISSING
+        elif unknown.any():
             row = int(np.argmax(unknown))
             raise self._unknown(cells.iloc[row], first_row + row)
         return codes

@@ -28,6 +28,7 @@ __all__ = [
     "Schema",
     "check_distinct_names",
     "check_present",
+    "column_text",
     "frame_from_array",
     "frame_from_mapping",
 ]
@@ -263,6 +264,11 @@ def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
             raise DataError(f'column "{name}" is missing; columns: {", ".join(names)}')
 
 
+def column_text(column: str | int) -> str:
+    """Return what a column is called: its name, or "x3" for an index."""
+    return column if isinstance(column, str) else f"x{column}"
+
+
 def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ...
 
@@ -276,7 +282,7 @@ def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     if array.ndim != 2:
         raise DataError(f"an array of rows must have 2 dimensions, got {array.ndim}")
     if names is None:
-        names = [f"x{index}" for index in range(array.shape[1])]
+        names = [column_text(index) for index in range(array.shape[1])]
     if array.shape[1] != len(names):
         raise DataError(f"rows must have {len(names)} columns, got {array.shape[1]}")
     columns = (pd.Series(array[:, index]) for index in range(array.shape[1]))

@@ -1,51 +1,79 @@
 """A forest pruned several times: the classifiers, and what each traded."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from bayescascade.methods.prunings.budget_prune import BudgetPrune
+from bayescascade.methods.prunings.pruner import ForestPruner
 
 __all__ = ["PruningPath"]
 
+P = TypeVar("P", bound=ForestPruner)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PruningPath:
-    """Prunings of one forest, from `BudgetPrune.path`; it is a sequence of fitted classifiers.
+class PruningPath(Generic[P]):
+    """Prunings of one forest, from a pruner's `path`; it is a sequence of fitted classifiers.
 
     Parameters
     ----------
-    models : tuple of BudgetPrune
+    models : tuple of classifiers
     interrupted : bool
         Whether Ctrl-C came before all were found.
+    knob : str
+        The parameter that they differ by, if it is not the budget. Only of "tradeoff", that is of
+        `BudgetPrune`, there are tradeoffs, objectives, gaps and errors.
     """
 
-    models: "tuple[BudgetPrune, ...]"
+    models: tuple[P, ...]
     interrupted: bool = False
+    knob: str = "tradeoff"
 
     def __len__(self) -> int:
         return len(self.models)
 
-    def __iter__(self) -> "Iterator[BudgetPrune]":
+    def __iter__(self) -> Iterator[P]:
         return iter(self.models)
 
     @overload
-    def __getitem__(self, place: int) -> "BudgetPrune": ...
+    def __getitem__(self, place: int) -> P: ...
     @overload
-    def __getitem__(self, place: slice) -> "PruningPath": ...
-    def __getitem__(self, place: int | slice) -> "BudgetPrune | PruningPath":
+    def __getitem__(self, place: slice) -> "PruningPath[P]": ...
+    def __getitem__(self, place: int | slice) -> "P | PruningPath[P]":
         if isinstance(place, slice):
-            return PruningPath(self.models[place], self.interrupted)
+            return replace(self, models=self.models[place])
         return self.models[place]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per pruning: budget if there are any, knob, cost, n_trees, n_splits.
+
+        Of `BudgetPrune`, tree_error, least_error, objective and gap follow: see the properties.
+        """
+        budgets, forests = self.budgets, [model.forest_ for model in self.models]
+        columns: dict[str, Any] = {} if budgets is None else {"budget": budgets}
+        columns |= {
+            self.knob: self._each(f"{self.knob}_"),
+            "cost": self.costs,
+            "n_trees": [forest.n_trees for forest in forests],
+            "n_splits": [forest.n_splits for forest in forests],
+        }
+        if self.knob == "tradeoff":
+            columns |= {
+                "tree_error": self.errors,
+                "least_error": self.least_errors,
+                "objective": self.objectives,
+                "gap": self.gaps,
+            }
+        return pd.DataFrame(columns)
 
     @property
     def tradeoffs(self) -> NDArray[np.float64]:
         """Error rate that a unit of cost is worth, (n_models,)."""
-        return np.array([model.tradeoff_ for model in self.models])
+        return self._each("tradeoff_")
 
     @property
     def budgets(self) -> NDArray[np.float64] | None:
@@ -56,17 +84,17 @@ class PruningPath:
     @property
     def objectives(self) -> NDArray[np.float64]:
         """Error + tradeoff x cost, (n_models,)."""
-        return np.array([model.objective_ for model in self.models])
+        return self._each("objective_")
 
     @property
     def gaps(self) -> NDArray[np.float64]:
         """How much lower the objectives could be at most, relative to them, (n_models,)."""
-        return np.array([model.duality_gap_ for model in self.models])
+        return self._each("duality_gap_")
 
     @property
     def costs(self) -> NDArray[np.float64]:
         """Mean cost of a validation row, without the computation, (n_models,)."""
-        return np.array([model.validation_cost_ for model in self.models])
+        return self._each("validation_cost_")
 
     @property
     def errors(self) -> NDArray[np.float64]:
@@ -74,7 +102,7 @@ class PruningPath:
 
         It is what is minimized, and not the error of the forest; see `cost_accuracy_curve`.
         """
-        return np.array([model.program_.error(model.kept_) for model in self.models])
+        return self._each("tree_error_")
 
     @property
     def least_errors(self) -> NDArray[np.float64]:
@@ -82,9 +110,11 @@ class PruningPath:
 
         Without budgets, for prunings that cost no more than these.
         """
-        gaps = np.array([model.error_gap_ for model in self.models])
-        least: NDArray[np.float64] = (self.errors - gaps).clip(min=0.0)
+        least: NDArray[np.float64] = (self.errors - self._each("error_gap_")).clip(min=0.0)
         return least
+
+    def _each(self, name: str) -> NDArray[Any]:
+        return np.array([getattr(model, name) for model in self.models])
 
     def __str__(self) -> str:
         from bayescascade.methods.prunings.path_text import path_text

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayescascade.report.layout import Ink, flow
 from bayescascade.report.number_columns import NumberColumns
@@ -17,7 +17,7 @@ __all__ = ["error_gap_text", "gap_text", "path_text"]
 _PROVED = 1e-6  # a relative gap that is a rounding error
 
 
-def path_text(path: "PruningPath", *, width: int = 80, color: bool = False) -> str:
+def path_text(path: "PruningPath[Any]", *, width: int = 80, color: bool = False) -> str:
     """Return the prunings of a path as a table with a line for each.
 
     Parameters
@@ -51,12 +51,19 @@ def error_gap_text(gap: float) -> str:
     return f"tree error at most {100 * gap:.2g} points above the best within it"
 
 
-def _lines(path: "PruningPath", width: int, ink: Ink) -> Iterator[str]:
+def _lines(path: "PruningPath[Any]", width: int, ink: Ink) -> Iterator[str]:
     yield ink("bold", f"{len(path)} {'pruning' if len(path) == 1 else 'prunings'} of a forest")
     if path.interrupted:
         told = "interrupted: those not found by then are missing"
         yield from (ink("warning", line) for line in flow([told], width, 2))
     yield ""
+    if path.knob != "tradeoff":
+        frame = path.to_frame()
+        labels = [f"{value:.12g}" for value in frame.pop(frame.columns[0])]
+        texts = (cost_texts(frame["cost"].tolist()), [f"{n:,}" for n in frame["n_splits"]])
+        label = path.knob if path.budgets is None else "budget"
+        yield from number_table(labels, NumberColumns(("cost", "splits"), texts), width, ink, label)
+        return
     tradeoffs, costs = [_number(one) for one in path.tradeoffs], cost_texts(path.costs.tolist())
     errors = [_percentage(error) for error in path.errors]
     n_splits = [f"{model.forest_.n_splits:,}" for model in path]
