@@ -12,6 +12,7 @@ not take part in predictions: see `Forest.without_bare_roots`.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -286,6 +287,8 @@ class BudgetPrune(ForestPruner):
         n_chains: int = 4,
         n_jobs: int | None = None,
         random_state: Seed = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> "NearOptimalPrunings":
         """Sample prunings that are nearly as good, and tell which features they need.
@@ -306,6 +309,8 @@ class BudgetPrune(ForestPruner):
             n_chains=n_chains,
             n_jobs=n_jobs,
             random_state=random_state,
+            checkpoint=checkpoint,
+            resume=resume,
             progress=progress,
         )
 
