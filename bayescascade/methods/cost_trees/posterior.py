@@ -33,16 +33,15 @@ from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real, check_weights
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.methods.cost_trees.kernels import sweep as tree_sweep
-from bayescascade.methods.cost_trees.moves import MOVE_CLASSES, Grow
 from bayescascade.methods.cost_trees.split_candidates import SplitCandidates
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree
 from bayescascade.methods.forests.forest import Forest
-from samplers.types import Move, StepCounts
+from samplers.types import StepCounts
 
 __all__ = ["BudgetTreePosterior"]
 
-MOVE_WEIGHTS = {"grow": 0.35, "prune": 0.35, "change": 0.3}
-"""How often each move is tried; grow and prune are each other's reverse, so they are equal."""
+MOVE_WEIGHTS = {"grow": 0.3, "prune": 0.3, "change": 0.3, "regrow": 0.1}
+"""How often each move of `kernels.sweep` is tried; grow and prune, each other's reverse, alike."""
 
 _MOST_THRESHOLDS = 1 << 16  # codes are uint16
 _START_SPLITS = 6  # a random start has fewer
@@ -153,24 +152,16 @@ class BudgetTreePosterior:
 
     def initial_state(self, rng: np.random.Generator) -> BudgetTree:
         """Return a random tree of up to five splits, grown without looking at the labels."""
-        grow = Grow(self.candidates)
         state = BudgetTree()
         n_wanted = int(rng.integers(_START_SPLITS))
-        for _ in range(_START_TRIES):
+        for _ in range(_START_TRIES if self.candidates.n_candidates else 0):
             if state.n_splits >= n_wanted:
                 break
-            proposal = grow.propose(rng, state)
-            if proposal.log_q_ratio > -math.inf and self.log_prior(proposal.state) > -math.inf:
-                state = proposal.state
+            leaf = state.leaves[int(rng.integers(state.n_leaves))]
+            grown = state.grown(leaf, self.candidates.draw(rng))
+            if self.log_prior(grown) > -math.inf:
+                state = grown
         return state
-
-    def moves(self) -> Mapping[str, Move[BudgetTree]]:
-        """Return the moves by name, each with its exact Hastings ratio."""
-        return {name: MOVE_CLASSES[name](self.candidates) for name in tree_sweep.MOVES}
-
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
 
     def describe(self, state: BudgetTree) -> Mapping[str, float]:
         """Return leaves, depth, columns used, expected cost and log prior."""
@@ -188,10 +179,10 @@ class BudgetTreePosterior:
     ) -> tuple[BudgetTree, StepCounts[BudgetTree]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
-        is proportional to the rows of the node that it touches.
+        `kernels.sweep` has the moves; the work of a step is proportional to the rows of the node
+        that it touches and, where its subtree is drawn anew, to the columns and candidates.
         """
-        work = tree_sweep.new_work(self._labels.size, self.classes.size, self.max_leaves)
+        work = tree_sweep.new_work(self._model, self.classes.size)
         tree_sweep.load(self._model, work, np.array(state.nodes, np.int64))
         proposed = np.zeros(len(tree_sweep.MOVES), np.int64)
         accepted = np.zeros(len(tree_sweep.MOVES), np.int64)

@@ -67,6 +67,11 @@ class SplitCandidates:
         shares: NDArray[np.float64] = -np.log(self.open_columns.size * per_column[self.columns])
         return shares
 
+    def draw(self, rng: np.random.Generator) -> int:
+        """Draw a column, then one of its thresholds."""
+        column = self.open_columns[rng.integers(self.open_columns.size)]
+        return int(rng.integers(self.starts[column], self.starts[column + 1]))
+
 
 def _thresholds(column: NDArray[np.float32], n_thresholds: int) -> NDArray[np.float64]:
     values, counts = np.unique(column.astype(np.float64), return_counts=True)
