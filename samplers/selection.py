@@ -48,8 +48,8 @@ def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> Move
         raise SamplerValueError(f"target must have a log_density method, got {target!r}")
     if moves is None:
         if isinstance(target, ProvidesAdvance):
-            names = tuple(target.moves()) if isinstance(target, ProvidesMoves) else ()
-            return MoveChoice(None, None, names)
+            told = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
+            return MoveChoice(None, None, tuple(told))
         if not isinstance(target, ProvidesMoves):
             raise SamplerValueError("moves must be given when the target has no moves(), got None")
         moves = target.moves()

@@ -182,9 +182,9 @@ class ProvidesDescription(Protocol[S_contra]):
 class ProvidesAdvance(Protocol[S]):
     """A target with its own, usually compiled, block of steps.
 
-    It is used in place of the moves unless an engine is given moves explicitly. Chains then run
-    in threads, so it must not change the target and should release the GIL. It must agree in
-    distribution with the moves.
+    It is used in place of the moves, which a target then need not have, unless an engine is given
+    moves explicitly; `move_weights` then tells their names. Chains run in threads, so it must not
+    change the target and should release the GIL.
     """
 
     def advance(

@@ -12,6 +12,7 @@ import samplers
 from bayescascade import GibbsPosterior, Posterior
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.rules.posterior import RuleListPosterior
 from samplers.types import (
     ProvidesAdvance,
     ProvidesDescription,
@@ -22,7 +23,9 @@ from samplers.types import (
     ProvidesStateCodec,
 )
 from tests.methods.budget import pruning_problems as prunings, tree_problems as trees
+from tests.methods.cascades import slow_moves as tree_moves
 from tests.methods.cascades.problems import MULTIWAY
+from tests.methods.rules import slow_moves as list_moves
 from tests.methods.rules.problems import PAIR, SUPPORTED
 
 
@@ -64,6 +67,14 @@ def posterior(request):
     return POSTERIORS[request.param]()
 
 
+def plain_moves(posterior):
+    """Return the moves that a posterior offers, or those that its compiled steps are held to."""
+    if isinstance(posterior, ProvidesMoves):
+        return posterior.moves()
+    slow = list_moves if isinstance(posterior, RuleListPosterior) else tree_moves
+    return slow.moves(posterior)
+
+
 def some_states(posterior, n=25):
     rng = np.random.default_rng(0)
     return [posterior.initial_state(rng) for _ in range(n)]
@@ -77,8 +88,9 @@ def test_methods_are_those_of_the_protocol(posterior):
     for name in wanted:
         expected = list(inspect.signature(getattr(Posterior, name)).parameters)[1:]
         assert list(inspect.signature(getattr(posterior, name)).parameters) == expected
-    for hook in (ProvidesMoves, ProvidesInitialState, ProvidesDescription):
+    for hook in (ProvidesInitialState, ProvidesDescription):
         assert isinstance(posterior, hook)
+    assert isinstance(posterior, ProvidesMoves | ProvidesAdvance)
 
 
 def test_densities_are_sums_of_finite_parts(posterior):
@@ -100,7 +112,7 @@ def test_descriptions_always_have_the_same_keys(posterior):
 def test_moves_propose_states_of_the_posterior(posterior):
     """Whatever a move proposes must have a density, -inf included, and leave its argument alone."""
     rng = np.random.default_rng(1)
-    for name, move in posterior.moves().items():
+    for name, move in plain_moves(posterior).items():
         assert isinstance(name, str)
         for state in some_states(posterior, 5):
             before = posterior.describe(state)
@@ -113,9 +125,9 @@ def test_moves_propose_states_of_the_posterior(posterior):
 def test_generic_engines_run_on_the_moves(posterior):
     """The plain engine is there for any of them."""
     run = samplers.metropolis(
-        posterior, moves=posterior.moves(), n_steps=60, n_draws=10, n_chains=2, seed=1
+        posterior, moves=plain_moves(posterior), n_steps=60, n_draws=10, n_chains=2, seed=1
     )
-    assert set(run.proposed) == set(posterior.moves())
+    assert set(run.proposed) == set(plain_moves(posterior))
     assert set(posterior.describe(run.best_state)) <= set(run.traces)
     assert run.best_log_density == pytest.approx(posterior.log_density(run.best_state), abs=1e-9)
 
@@ -126,7 +138,7 @@ def test_compiled_posteriors_offer_every_hook(name):
     posterior = POSTERIORS[name]()
     for hook in (ProvidesAdvance, ProvidesMoveWeights, ProvidesStateCodec, ProvidesFingerprint):
         assert isinstance(posterior, hook)
-    assert set(posterior.move_weights()) == set(posterior.moves())
+    assert set(posterior.move_weights()) == set(plain_moves(posterior))
     for state in some_states(posterior):
         assert posterior.decode_state(posterior.encode_state(state)) == state
     assert posterior.fingerprint() == POSTERIORS[name]().fingerprint()

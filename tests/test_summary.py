@@ -45,7 +45,7 @@ def test_diagnostics_stand_beside_the_estimates(estimator):
     for diagnostic in summary.diagnostics.values():
         assert diagnostic.r_hat > 0
         assert diagnostic.ess > 0
-    assert set(summary.acceptance) == set(fitted(estimator).posterior_.moves())
+    assert set(summary.acceptance) == set(fitted(estimator).posterior_.move_weights())
 
 
 def test_a_pure_search_claims_no_posterior():

@@ -140,13 +140,15 @@ def _concerning(declared: Mapping[str, Any], elsewhere: set[str]) -> dict[str, A
 
 def _compared(table: "Table", models: tuple[str, ...], **options: Any) -> "tuple[Comparison, bool]":
     """Return what was finished, and whether Ctrl-C ended it."""
+    from bayescascade.methods.contenders import CONTENDERS
     from bayescascade.model.comparison import Comparison, compare as outcomes_of
 
+    contenders = {model: CONTENDERS[model] for model in models}
     outcomes = []
     interrupted = False
     try:
         with _shown(table.source, len(models) * options["repeats"]) as show:
-            for outcome in outcomes_of(table, models, **options):
+            for outcome in outcomes_of(table, contenders, **options):
                 outcomes.append(outcome)
                 show(len(outcomes))
     except KeyboardInterrupt:

@@ -6,23 +6,52 @@ a level which only the other half has is known.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
-from bayescascade.methods.contenders import CONTENDERS
+from bayescascade.model.estimator import DensityEstimator
+from bayescascade.model.row_densities import RowDensities
 from samplers.parameters import check_n_jobs
 
-__all__ = ["Comparison", "Outcome", "compare"]
+__all__ = ["Comparison", "Learned", "Learner", "Outcome", "best_of", "compare", "fit_whole"]
+
+N_FOLDS = 2
 
 Floats = NDArray[np.float64]
+
+Estimator = TypeVar("Estimator", bound=DensityEstimator[Any, Any, Any])
+
+
+class Learned(NamedTuple):
+    """A density that was learned.
+
+    Parameters
+    ----------
+    model : RowDensities
+    n_parts : float
+        Leaves of a tree, rules of a list and its else, cells of a histogram; infinite if there
+        are more than 1.8e308.
+    settings : mapping of str to float
+        What the rows decided.
+    """
+
+    model: RowDensities
+    n_parts: float
+    settings: Mapping[str, float]
+
+
+Learner: TypeAlias = Callable[[Table, int, int | None], Learned]
+"""Learns from a table, given a seed and how many chains run at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +62,7 @@ class Outcome:
     ----------
     halving : int >= 0
     model : str
-        A key of CONTENDERS.
+        Its name.
     log_likelihood : float
         Mean over the rows of the other half, nats a row.
     n_parts : float
@@ -87,7 +116,7 @@ class Comparison:
 
 def compare(
     table: Table,
-    models: Sequence[str] = tuple(CONTENDERS),
+    contenders: Mapping[str, Learner],
     *,
     repeats: int = 5,
     seed: int = 0,
@@ -98,8 +127,8 @@ def compare(
     Parameters
     ----------
     table : Table
-    models : sequence of str
-        Keys of CONTENDERS.
+    contenders : mapping of str to Learner
+        What is compared, by name, such as some of `methods.contenders.CONTENDERS`.
     repeats : int >= 1
         Halvings.
     seed : int >= 0
@@ -120,9 +149,6 @@ def compare(
     DataError
         If there are fewer than two rows.
     """
-    for model in models:
-        if model not in CONTENDERS:
-            raise ParameterError(f"models must be some of {', '.join(CONTENDERS)}, got {model!r}")
     check_integer("repeats", repeats, minimum=1)
     check_integer("seed", seed, minimum=0)
     check_n_jobs(n_jobs)
@@ -134,12 +160,64 @@ def compare(
     for halving in range(repeats):
         dealt = deal(table.weights, 2, np.random.default_rng(_seed(seed, halving, "halves")))
         seen, held_out = (with_weights(table, weights) for weights in dealt)
-        for model in models:
+        for model, learn in contenders.items():
             started = perf_counter()
-            learned = CONTENDERS[model](seen, _seed(seed, halving, model), n_jobs)
+            learned = learn(seen, _seed(seed, halving, model), n_jobs)
             seconds = perf_counter() - started
             score = learned.model.score(held_out) / held_out.total_weight
             yield Outcome(halving, model, score, learned.n_parts, seconds, learned.settings)
+
+
+def best_of(candidates: Sequence[Estimator], table: Table, seed: int) -> Estimator:
+    """Return the candidate whose settings suit the table best, fitted to it.
+
+    By the evidence where the exact search tells that of every candidate; else by the log likelihood
+    in folds, as in the thesis.
+
+    Parameters
+    ----------
+    candidates : sequence of estimators
+        All are fitted. The first of equally good ones is chosen.
+    table : Table
+    seed : int >= 0
+        Of the folds, which are the same for all candidates.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C ended the search of one: it would not be the candidate's best.
+    """
+    fitted = [fit_whole(candidate, table) for candidate in candidates]
+    evidences = [_log_evidence(model) for model in fitted]
+    scores = [evidence for evidence in evidences if evidence is not None]
+    if len(scores) < len(fitted):
+        scores = _scores_in_folds(candidates, table, seed)
+    return fitted[int(np.argmax(scores))]
+
+
+def _log_evidence(model: Estimator) -> float | None:
+    certificate = model.summary_.certificate
+    return None if certificate is None else certificate.log_evidence
+
+
+def _scores_in_folds(candidates: Sequence[Estimator], table: Table, seed: int) -> list[float]:
+    """Return the log likelihood of the rows in folds that each candidate has not seen, nats."""
+    scores = [0.0] * len(candidates)
+    for held_out in deal(table.weights, N_FOLDS, np.random.default_rng(seed)):
+        others = table.weights - held_out
+        if held_out.any() and others.any():
+            learned_from, scored = with_weights(table, others), with_weights(table, held_out)
+            for number, candidate in enumerate(candidates):
+                scores[number] += fit_whole(clone(candidate), learned_from).score(scored)
+    return scores
+
+
+def fit_whole(model: Estimator, table: Table) -> Estimator:
+    """Fit a model; Ctrl-C, of which a search makes the best, is passed on."""
+    model.fit(table)
+    if model.summary_.interrupted:
+        raise KeyboardInterrupt
+    return model
 
 
 def _seed(seed: int, halving: int, purpose: str) -> int:

@@ -17,7 +17,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 from bayescascade.methods.rules.kernels.layout import new_space
 from bayescascade.methods.rules.kernels.volumes import first_log_volumes
-from bayescascade.methods.rules.volumes import log_first_volumes
+from bayescascade.methods.rules.parts import log_first_volumes
 from tests.benchmarks.figures import ROOT, Figure
 
 N_LISTS = 20

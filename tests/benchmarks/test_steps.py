@@ -17,6 +17,7 @@ from bayescascade import LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.workloads import distinct_table
+from tests.methods.cascades.slow_moves import moves as slow_moves
 
 WARMUP_STEPS = 20_000  # compiles, and takes the chain to trees of typical size
 N_STEPS = {2_000: 200_000, 200_000: 20_000}
@@ -59,7 +60,7 @@ def _plain_speed(posterior: LeafPosterior, state: Tree) -> float:
         started = perf_counter()
         samplers.metropolis(
             posterior,
-            moves=posterior.moves(),
+            moves=slow_moves(posterior),
             n_steps=N_PLAIN_STEPS,
             warmup=0.0,
             n_draws=1,

@@ -9,8 +9,7 @@ import numpy as np
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.leaves import leaf_boxes, level_starts, levels_left
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
 
 TITANIC = Schema(
     (

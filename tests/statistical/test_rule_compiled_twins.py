@@ -10,7 +10,7 @@ SCRIPT = """
 import json
 import numpy as np
 from tests.methods.rules.problems import BINS, FEW, GAPS, KINDS, MISSING, Problem
-from bayescascade.methods.rules.volumes import log_first_volumes
+from bayescascade.methods.rules.parts import log_first_volumes
 
 LARGER = Problem("larger", KINDS, (4, 5, 4), 3, (1,), n_rows=150, fractional=True)
 LABELED = Problem("labeled", KINDS, (4, 5, 4), 2, (1,), n_classes=3, n_rows=300)
@@ -63,7 +63,7 @@ def test_kernels_stay_within_their_arrays(tmp_path):
 
 VOLUMES = """
 from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.volumes import log_first_volumes
+from bayescascade.methods.rules.parts import log_first_volumes
 from bayescascade.data.schema import Column, Schema
 
 schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(6)))

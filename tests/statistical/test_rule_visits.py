@@ -21,6 +21,7 @@ from tests.methods.rules.problems import (
     step_matrix,
     unseen,
 )
+from tests.methods.rules.slow_moves import moves
 from tests.statistical.chi_square import fits, independent_steps
 
 N_DRAWS = 600  # per chain, of four chains
@@ -28,7 +29,7 @@ N_DRAWS = 600  # per chain, of four chains
 
 @cache
 def thinning(problem):
-    matrix = step_matrix(problem, tuple(problem.posterior().moves()))
+    matrix = step_matrix(problem, tuple(problem.posterior().move_weights()))
     return independent_steps(matrix, problem.probabilities())
 
 
@@ -74,8 +75,7 @@ def test_the_cold_replica_visits_lists_as_often_as_they_are_probable(problem, rn
 @each(BINS, SUPPORTED)
 def test_the_generic_engine_visits_them_as_often(problem, rng):
     """Given the moves, an engine uses these and not the compiled sweep."""
-    moves = problem.posterior().moves()
-    drawn = visits(problem, rng, n_draws=60, n_chains=2, moves=moves)
+    drawn = visits(problem, rng, n_draws=60, n_chains=2, moves=moves(problem.posterior()))
     assert fits(drawn, problem.probabilities())
 
 

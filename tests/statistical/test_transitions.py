@@ -62,7 +62,7 @@ def compiled_steps(posterior, tree, rng, inverse_temperature, n):
 
 def is_plain_step(posterior, tree, rng, inverse_temperature=1.0, broken=False, n=N_DRAWS):
     """Whether compiled steps from a tree pass for plain ones."""
-    names = tuple(posterior.moves())
+    names = tuple(posterior.move_weights())
     states, probabilities = plain_step(posterior, tree, names, inverse_temperature, broken)
     index = {state: i for i, state in enumerate(states)}
     drawn = compiled_steps(posterior, tree, rng, inverse_temperature, n)
@@ -128,7 +128,7 @@ def test_steps_without_hastings_term_are_told_apart(problem, model, rng):
     verdicts = [is_plain_step(posterior, t, rng, broken=True) for t in some_trees(problem, rng)]
     assert not all(verdicts)
     best = problem.trees[int(np.argmax(model.reference(problem)))]
-    states, probabilities = plain_step(posterior, best, tuple(posterior.moves()), 0.3)
+    states, probabilities = plain_step(posterior, best, tuple(posterior.move_weights()), 0.3)
     index = {state: i for i, state in enumerate(states)}
     drawn = [index[state] for state in compiled_steps(posterior, best, rng, 2.0, N_DRAWS)]
     assert not fits(drawn, probabilities)
@@ -141,8 +141,8 @@ def test_compiled_and_plain_blocks_agree_on_acceptance(problem, model, rng):
     tree = problem.trees[int(np.argmax(model.reference(problem)))]
     _, counts = posterior.advance(rng, tree, 20_000, 1.0)
     chain = samplers.init(tree, posterior)
-    accepted = dict.fromkeys(posterior.moves(), 0)
-    tried = dict.fromkeys(posterior.moves(), 0)
+    accepted = dict.fromkeys(posterior.move_weights(), 0)
+    tried = dict.fromkeys(posterior.move_weights(), 0)
     moves, weights = listed_moves(posterior), posterior.move_weights()
     names = list(moves)
     chances = np.array([weights[name] for name in names])

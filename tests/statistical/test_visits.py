@@ -50,7 +50,7 @@ def visits(problem, model, seed, engine=samplers.metropolis, names=None, **setti
     posterior = model.on(problem)
     if names is not None:
         posterior = model.on(problem, move_weights=weights_of(posterior, names))
-    matrix = step_matrix(problem, model, tuple(posterior.moves()))
+    matrix = step_matrix(problem, model, tuple(posterior.move_weights()))
     thin = independent_steps(matrix, probabilities_of(problem, model))
     run = engine(
         posterior,

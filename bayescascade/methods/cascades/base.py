@@ -14,14 +14,15 @@ from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.leaves import (
+from bayescascade.methods.cascades.models import (
+    PARTITIONS,
+    CascadeModel,
+    empirical_probabilities,
     independent_log_inside,
     independent_probabilities,
-    leaf_boxes,
 )
-from bayescascade.methods.cascades.models import PARTITIONS, CascadeModel, empirical_probabilities
 from bayescascade.methods.cascades.posterior import CascadePosterior
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
@@ -155,7 +156,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
 
         Of the density itself, not its logarithm. It is found from draws of the probabilities with a
         seed of its own, so that equal calls return equal intervals; see
-        `bayescascade.methods.cascades.intervals` for how exact it is.
+        `bayescascade.methods.cascades.counted_tree` for how exact it is.
 
         Parameters
         ----------
@@ -181,7 +182,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         self, codes: NDArray[np.int32], level: float = 0.95
     ) -> NDArray[np.float64]:
         """Return what `credible_interval` does, of coded rows; see `Schema.encode`."""
-        from bayescascade.methods.cascades.intervals import density_intervals
+        from bayescascade.methods.cascades.counted_tree import density_intervals
 
         if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
             trees, shares = [self._best], np.ones(1)

@@ -15,16 +15,14 @@ best sets off the densest groups, as with any sum of a convex function over two 
 
 from collections.abc import Iterator, Sequence
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayescascade.methods.cascades.blocks import block_codes
-from bayescascade.methods.cascades.leaves import root_box
-from bayescascade.methods.cascades.tree import Tree
-
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.tree import Tree, root_box
 
 __all__ = ["strongest_splits_first"]
 
@@ -40,43 +38,39 @@ class _Group(NamedTuple):
     width: float
 
 
-def strongest_splits_first(posterior: "CascadePosterior", tree: Tree) -> Tree:
+def strongest_splits_first(
+    tree: Tree, counts: NDArray[np.float64], schema: Schema, max_branches: int
+) -> Tree:
     """Return the tree with the same leaves whose splits gain the most from the root down.
 
     Parameters
     ----------
-    posterior : CascadePosterior
-        For the data's counts, the kinds of columns, and `max_branches`.
     tree : Tree
-        Any tree of that posterior.
+    counts : (n_nodes,) float64
+        Weight of the rows at each node.
+    schema : Schema
+        The columns.
+    max_branches : int >= 2
+        Most branches of a split.
 
     Returns
     -------
     Tree
         With leaves equal to those of `tree`.
     """
-    boxes = tree.boxes(root_box(posterior.schema))
-    counts, _ = posterior.node_statistics(tree)
-    leaves = [
-        _Leaf(
-            tuple(
-                block_codes(nominal, int(word))
-                for nominal, word in zip(posterior.is_nominal, boxes[leaf], strict=True)
-            ),
-            float(counts[leaf]),
-        )
-        for leaf in tree.leaves
-    ]
-    return Tree.from_nested(_build(posterior, sorted(leaves)), posterior.is_nominal)
+    is_nominal = [column.kind == "nominal" for column in schema.columns]
+    boxes = tree.codes(is_nominal, root_box(schema))
+    leaves = sorted(_Leaf(tuple(boxes[leaf]), float(counts[leaf])) for leaf in tree.leaves)
+    return Tree.from_nested(_build(leaves, schema, max_branches), is_nominal)
 
 
-def _build(posterior: "CascadePosterior", leaves: Sequence[_Leaf]) -> Any:
+def _build(leaves: Sequence[_Leaf], schema: Schema, max_branches: int) -> Any:
     """Return the nested tree over these leaves."""
     if len(leaves) == 1:
         return None
     best_gain, best = -np.inf, None
-    for j in range(len(leaves[0].box)):
-        for blocks in _partitions(posterior, leaves, j):
+    for j, split_column in enumerate(schema.columns):
+        for blocks in _partitions(_groups(leaves, j, split_column), split_column, max_branches):
             gain = _gain(blocks)
             if gain > best_gain + 1e-9 * (1 + abs(best_gain)) or best is None:
                 best_gain, best = gain, (j, blocks)
@@ -85,7 +79,7 @@ def _build(posterior: "CascadePosterior", leaves: Sequence[_Leaf]) -> Any:
     branches = []
     for block in blocks:
         inside = [leaf for leaf in leaves if leaf.box[column][0] in block.codes]
-        branches.append((block.codes, _build(posterior, inside)))
+        branches.append((block.codes, _build(inside, schema, max_branches)))
     return column, branches
 
 
@@ -97,17 +91,14 @@ def _gain(blocks: Sequence[_Group]) -> float:
     return sum(gains)
 
 
-def _partitions(
-    posterior: "CascadePosterior", leaves: Sequence[_Leaf], j: int
-) -> Iterator[list[_Group]]:
-    """Yield the candidate ways to share out column `j`: each group apart, or two sides."""
-    groups = _groups(posterior, leaves, j)
+def _partitions(groups: list[_Group], column: Column, max_branches: int) -> Iterator[list[_Group]]:
+    """Yield the candidate ways to share out a column: each group apart, or two sides."""
     if len(groups) < 2:
         return
-    if 2 < len(groups) <= posterior.max_branches:
+    if 2 < len(groups) <= max_branches:
         yield groups
         return
-    if posterior.is_nominal[j]:
+    if column.kind == "nominal":
         groups.sort(key=lambda group: (-group.weight / group.width, group.codes))
     for cut in range(1, len(groups)):
         yield [_merge(groups[:cut]), _merge(groups[cut:])]
@@ -118,16 +109,15 @@ def _merge(groups: Sequence[_Group]) -> _Group:
     return _Group(codes, sum(g.weight for g in groups), sum(g.width for g in groups))
 
 
-def _groups(posterior: "CascadePosterior", leaves: Sequence[_Leaf], j: int) -> list[_Group]:
+def _groups(leaves: Sequence[_Leaf], j: int, column: Column) -> list[_Group]:
     """Return the finest groups of column `j`'s levels that no leaf straddles, by lowest code."""
     parts: list[set[int]] = []
     for codes in {leaf.box[j] for leaf in leaves}:
         touching = [part for part in parts if not part.isdisjoint(codes)]
         parts = [part for part in parts if part.isdisjoint(codes)]
         parts.append(set(codes).union(*touching))
-    widths = posterior.table.schema.columns[j].widths
     groups = []
     for part in sorted(parts, key=min):
         count = sum(leaf.weight for leaf in leaves if leaf.box[j][0] in part)
-        groups.append(_Group(tuple(sorted(part)), count, float(widths[sorted(part)].sum())))
+        groups.append(_Group(tuple(sorted(part)), count, float(column.widths[sorted(part)].sum())))
     return groups

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.data.evidence import Evidence
-from bayescascade.methods.cascades.blocks import block_codes, pack_block
-from bayescascade.methods.cascades.leaves import level_starts
-from bayescascade.methods.cascades.tree import LEAF, Tree
+from bayescascade.methods.cascades.tree import LEAF, Tree, block_codes, level_starts, pack_block
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.density import DensityTree

@@ -27,11 +27,9 @@ from bayescascade.data.evidence import (
     narrow_evidence,
 )
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.blocks import block_codes, pack_block
 from bayescascade.methods.cascades.conditioning import restricted
-from bayescascade.methods.cascades.leaves import level_starts, root_box
 from bayescascade.methods.cascades.standouts import Standout, frequent_levels, rare_levels
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
 from bayescascade.report.numbers import density_text
 
 __all__ = ["DensityTree"]

@@ -1,6 +1,6 @@
 """The density estimation tree of Ram and Gray (KDD 2011), to compare with and to start chains from.
 
-`growing` has the greedy growth, `pruning` the weakest links. Here the pruned tree is chosen: it is
+`det_tree` has the greedy growth and the weakest links. Here the pruned tree is chosen: it is
 the one whose complexity predicts best in folds. On each fold's other rows a tree is grown and
 pruned to every complexity of interest, and the rows of the fold are scored.
 
@@ -28,8 +28,13 @@ from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.dealing import deal
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.det_growing import GrownTree, grow
-from bayescascade.methods.cascades.det_pruning import leaf_totals, prune, weakest_links
+from bayescascade.methods.cascades.det_tree import (
+    GrownTree,
+    grow,
+    leaf_totals,
+    prune,
+    weakest_links,
+)
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.estimator import DENSITIES

@@ -16,8 +16,14 @@ weight, ``alpha`` = `concentration`; all log densities unnormalized, in nats.
                        (+ ln C(p, d) + d ln gamma + (p - d) ln(1 - gamma), d of p columns used)
       log_likelihood = sum_i [lnB(alpha + n_c) - lnB(alpha, .., alpha)] + sum_l inside_l
 
-What a leaf's rows contribute beyond being there, ``inside_l``, is ``-n_l ln v_l`` in the thesis;
-`leaves` has that of leaves whose columns are independent instead of uniform.
+What a leaf's rows contribute beyond being there, ``inside_l``, is ``-n_l ln v_l`` in the thesis,
+where leaves are *uniform*. In an *independent* leaf each column follows its own
+Dirichlet-multinomial over its ``m_j`` levels that are left in the leaf's box, with ``a`` =
+`leaf_concentration` for each; for weights ``n_jc`` and widths ``w_c`` of the levels it is ::
+
+    sum_j [ lnG(a m_j) - lnG(n_l + a m_j)
+            + sum_{c left} (lnG(n_jc + a) - lnG(a) - n_jc ln w_c) ]
+
 The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
 that many leaves times the Poisson, as in the thesis. The thesis's plug-in density ``n_l / (n v_l)``
 is zero on an empty leaf; the posterior mean is used unless asked otherwise.
@@ -31,8 +37,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels.layout import BRANCH_MODEL, LEAF_MODEL
-from bayescascade.methods.cascades.tree import LEAF, Tree
+from bayescascade.methods.cascades.tree import LEAF, Tree, level_starts, levels_left
 
 __all__ = [
     "LEAVES",
@@ -41,6 +48,8 @@ __all__ = [
     "CascadeModel",
     "LeafModel",
     "empirical_probabilities",
+    "independent_log_inside",
+    "independent_probabilities",
 ]
 
 LEAVES = ("uniform", "independent")
@@ -301,3 +310,68 @@ def _log_beta_ratio(counts: Floats, alpha: float) -> float:
     k = counts.shape[0]
     one = gammaln(k * alpha) - gammaln(counts.sum() + k * alpha)
     return float(one + np.sum(gammaln(counts + alpha) - gammaln(alpha)))
+
+
+def independent_log_inside(
+    schema: Schema,
+    boxes: NDArray[np.uint64],
+    level_counts: NDArray[np.float64],
+    leaf_concentration: float,
+) -> NDArray[np.float64]:
+    """Return what each box contributes to the log likelihood as an independent leaf, nats.
+
+    Parameters
+    ----------
+    schema : Schema
+    boxes : (n, p) uint64
+        Blocks, as `Tree.boxes` has them.
+    level_counts : (n, L) float64
+        Weight of every level among the rows in each box; 0 for those not left.
+    leaf_concentration : float > 0
+        Dirichlet parameter of every level.
+
+    Returns
+    -------
+    (n,) float64
+    """
+    a, starts = leaf_concentration, level_starts(schema)[:-1]
+    left = levels_left(schema, boxes)
+    widths = np.concatenate([column.widths for column in schema.columns])
+    terms = gammaln(level_counts + a) - gammaln(a) - level_counts * np.log(widths)
+    weights = np.add.reduceat(level_counts, starts, axis=1)
+    total = a * np.add.reduceat(left.astype(np.float64), starts, axis=1)
+    inside: NDArray[np.float64] = np.where(left, terms, 0.0).sum(axis=1)
+    inside += (gammaln(total) - gammaln(weights + total)).sum(axis=1)
+    return inside
+
+
+def independent_probabilities(
+    schema: Schema,
+    boxes: NDArray[np.uint64],
+    level_counts: NDArray[np.float64],
+    leaf_concentration: float,
+) -> NDArray[np.float64]:
+    """Return the probability of every level inside each box as an independent leaf.
+
+    Parameters
+    ----------
+    schema, boxes, level_counts
+        As in `independent_log_inside`.
+    leaf_concentration : float >= 0
+        ``a`` of the posterior mean ``(n_jc + a) / (n_l + a m_j)``; with 0 it is the share of the
+        rows, or of the width where there are none.
+
+    Returns
+    -------
+    (n, L) float64
+        Sums up to 1 over each column; 0 for levels not left.
+    """
+    starts = level_starts(schema)
+    left = levels_left(schema, boxes)
+    weights = np.where(left, level_counts + leaf_concentration, 0.0)
+    widths = np.concatenate([column.widths for column in schema.columns])
+    is_empty = np.add.reduceat(weights, starts[:-1], axis=1) == 0
+    weights = np.where(np.repeat(is_empty, schema.n_levels, axis=1), left * widths, weights)
+    totals = np.add.reduceat(weights, starts[:-1], axis=1)
+    probabilities: NDArray[np.float64] = weights / np.repeat(totals, schema.n_levels, axis=1)
+    return probabilities

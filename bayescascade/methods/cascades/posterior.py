@@ -1,6 +1,6 @@
 """The cascades' posteriors: a model and a table, joined for the samplers.
 
-`models` has the formulas. Here they meet the data: statistics of a tree's nodes, the moves, and the
+`models` has the formulas. Here they meet the data: statistics of a tree's nodes, and the
 compiled sweep that samplers call through `advance`.
 """
 
@@ -19,15 +19,18 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades import kernels
-from bayescascade.methods.cascades.blocks import block_codes
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.leaves import independent_log_inside, level_starts, root_box
-from bayescascade.methods.cascades.models import PARTITIONS, BranchModel, CascadeModel, LeafModel
-from bayescascade.methods.cascades.moves import Change, Graft, Grow, Prune, Regroup, Swap
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.models import (
+    PARTITIONS,
+    BranchModel,
+    CascadeModel,
+    LeafModel,
+    independent_log_inside,
+)
+from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from bayescascade.model.draws import TraceLegend
-from samplers.types import Move, StepCounts
+from samplers.types import StepCounts
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -125,24 +128,32 @@ class CascadePosterior:
     def initial_state(self, rng: np.random.Generator) -> Tree:
         """Return a random tree of up to seven splits, grown without looking at the data."""
         tree = Tree.root()
-        grow = Grow(self)
         for _ in range(int(rng.integers(_START_LEAVES))):
-            grown = grow.random_split(rng, tree)
+            grown = self._with_random_split(rng, tree)
             if self.model.max_leaves is None or grown.n_leaves <= self.model.max_leaves:
                 tree = grown
         return tree
 
-    def moves(self) -> Mapping[str, Move[Tree]]:
-        """Return the moves by name, each with its exact Hastings ratio."""
-        moves = {
-            "grow": Grow(self),
-            "prune": Prune(self),
-            "change": Change(self),
-            "swap": Swap(self),
-            "regroup": Regroup(self),
-            "graft": Graft(self),
+    def _with_random_split(self, rng: np.random.Generator, tree: Tree) -> Tree:
+        """Return the tree with one leaf split at random, in two if it may be, or unchanged."""
+        codes_left = tree.codes(self.is_nominal, root_box(self.schema))
+        open_columns = {
+            leaf: [j for j, codes in enumerate(codes_left[leaf]) if len(codes) > 1]
+            for leaf in tree.leaves.tolist()
         }
-        return {name: moves[name] for name in self._weights if self._weights[name] > 0}
+        growable = [leaf for leaf, columns in open_columns.items() if columns]
+        if not growable:
+            return tree
+        leaf = growable[int(rng.integers(len(growable)))]
+        column = open_columns[leaf][int(rng.integers(len(open_columns[leaf])))]
+        codes = codes_left[leaf][column]
+        if self.partitions == "levels":
+            blocks = [(code,) for code in codes]
+        else:
+            order = rng.permutation(codes).tolist() if self.is_nominal[column] else list(codes)
+            cut = int(rng.integers(1, len(codes)))
+            blocks = [tuple(order[:cut]), tuple(order[cut:])]
+        return tree.replaced(self.is_nominal, leaf, (column, [(block, None) for block in blocks]))
 
     def move_weights(self) -> Mapping[str, float]:
         """Return how often each move is tried."""
@@ -167,8 +178,8 @@ class CascadePosterior:
     ) -> tuple[Tree, StepCounts[Tree]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
-        is proportional to the distinct rows of the node that it touches.
+        Each tries a move drawn by `move_weights`; its work is proportional to the distinct rows of
+        the node that it touches.
         """
         proposed = np.zeros(len(kernels.MOVES), np.int64)
         accepted = np.zeros(len(kernels.MOVES), np.int64)
@@ -371,7 +382,8 @@ class LeafPosterior(CascadePosterior):
         Trees with the same leaves have the same posterior under this model, so which of them a
         search ends in is chance; of two splits that gain the same, the earlier column is taken.
         """
-        return strongest_splits_first(self, state)
+        counts, _ = self.node_statistics(state)
+        return strongest_splits_first(state, counts, self.schema, self.max_branches)
 
 
 class BranchPosterior(CascadePosterior):

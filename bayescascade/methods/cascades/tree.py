@@ -4,9 +4,14 @@
 each branch keeps. Counts, volumes and probabilities belong to `density.DensityTree`. Nodes stand
 in preorder, siblings in the order of their blocks' lowest codes, so that equal trees are equal
 arrays: two trees differ exactly if some node's column or unordered partition differs.
+
+A *block* is the set of levels that a branch keeps, packed into one 64-bit word: of a nominal column
+a bit mask over at most 64 level codes, of an ordinal or continuous one the half-open range of codes
+``[low, high)`` as ``low + (high << 32)``. A *box* has one block for every column. Arrays over
+levels have the levels of all columns one after the other, ``L`` in all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,14 +19,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.cascades.blocks import block_codes, full_block, pack_block
+from bayescascade.data.schema import Schema
 
-__all__ = ["LEAF", "Split", "Tree"]
+__all__ = [
+    "LEAF",
+    "Split",
+    "Tree",
+    "block_codes",
+    "full_block",
+    "leaf_boxes",
+    "level_starts",
+    "levels_left",
+    "pack_block",
+    "root_box",
+]
 
 LEAF = -1
 
 Split = tuple[int, tuple[tuple[int, ...], ...]]
 """A column's index and the partition of its remaining codes, blocks by lowest code."""
+
+# None (a leaf), or (feature, [(codes, Nested), ...]); Any, as mypy knows no such recursive tuple
+Nested = Any
+
+_LOW_BITS = (1 << 32) - 1
+
+
+def pack_block(is_nominal: bool, codes: Iterable[int]) -> int:
+    """Return the word for a nonempty set of level codes; contiguous codes unless nominal."""
+    members = sorted(codes)
+    if is_nominal:
+        return sum(1 << code for code in members)
+    if members != list(range(members[0], members[-1] + 1)):
+        raise ValueError(f"codes of an ordered column must be contiguous, got {members}")
+    return members[0] | (members[-1] + 1) << 32
+
+
+def block_codes(is_nominal: bool, block: int) -> tuple[int, ...]:
+    """Return the level codes of a block, ascending."""
+    word = int(block)
+    if is_nominal:
+        return tuple(code for code in range(word.bit_length()) if word >> code & 1)
+    return tuple(range(word & _LOW_BITS, word >> 32))
+
+
+def full_block(is_nominal: bool, n_levels: int) -> int:
+    """Return the block of all `n_levels` codes of a column."""
+    return (1 << n_levels) - 1 if is_nominal else n_levels << 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +79,7 @@ class Tree:
     parent : (n_nodes,) int32
         Index of the parent, -1 at the root.
     block : (n_nodes,) uint64
-        The block of the parent's column that leads here (see `blocks`); 0 at the root.
+        The block of the parent's column that leads here; 0 at the root.
     """
 
     feature: NDArray[np.int32]
@@ -61,13 +105,13 @@ class Tree:
         )
 
     @classmethod
-    def from_nested(cls, nested: "Nested", is_nominal: Sequence[bool]) -> "Tree":
+    def from_nested(cls, nested: Nested, is_nominal: Sequence[bool]) -> "Tree":
         """Build from ``None`` (a leaf) or ``(feature, [(codes, nested), ...])``, in any order."""
         feature: list[int] = []
         parent: list[int] = []
         block: list[int] = []
 
-        def add(node: "Nested", parent_index: int, word: int) -> None:
+        def add(node: Nested, parent_index: int, word: int) -> None:
             index = len(feature)
             feature.append(LEAF if node is None else node[0])
             parent.append(parent_index)
@@ -80,16 +124,27 @@ class Tree:
         add(nested, -1, 0)
         return cls.from_nodes(feature, parent, block)
 
-    def to_nested(self, is_nominal: Sequence[bool], node: int = 0) -> "Nested":
+    def to_nested(self, is_nominal: Sequence[bool], node: int = 0) -> Nested:
         """Return the subtree at `node` as `from_nested` takes it."""
+        return self._nested(is_nominal, node, {})
+
+    def replaced(self, is_nominal: Sequence[bool], node: int, subtree: Nested) -> "Tree":
+        """Return the tree with another subtree, as `from_nested` takes it, at `node`."""
+        return Tree.from_nested(self._nested(is_nominal, 0, {node: subtree}), is_nominal)
+
+    def _nested(
+        self, is_nominal: Sequence[bool], node: int, others: Mapping[int, Nested]
+    ) -> Nested:
         column = int(self.feature[node])
-        if column == LEAF:
-            return None
-        branches = [
-            (block_codes(is_nominal[column], int(self.block[child])), child)
+        if node in others or column == LEAF:
+            return others.get(node)
+        return column, [
+            (
+                block_codes(is_nominal[column], int(self.block[child])),
+                self._nested(is_nominal, child, others),
+            )
             for child in self.children(node)
         ]
-        return column, [(codes, self.to_nested(is_nominal, child)) for codes, child in branches]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and self.key() == other.key()
@@ -149,6 +204,15 @@ class Tree:
             boxes[node] = boxes[above]
             boxes[node, self.feature[above]] = self.block[node]
         return boxes
+
+    def codes(
+        self, is_nominal: Sequence[bool], root: NDArray[np.uint64]
+    ) -> list[list[tuple[int, ...]]]:
+        """Return what `boxes` does, as the codes of every column."""
+        return [
+            [block_codes(nominal, int(word)) for nominal, word in zip(is_nominal, box, strict=True)]
+            for box in self.boxes(root)
+        ]
 
     def problems(self, is_nominal: Sequence[bool], n_levels: Sequence[int]) -> Iterator[str]:
         """Yield, in words, each invariant that does not hold; nothing for a valid tree.
@@ -250,5 +314,42 @@ def _split_problems(
         yield f"the branches of node {node} must stand by their lowest level"
 
 
-# None (a leaf), or (feature, [(codes, Nested), ...]); Any, as mypy knows no such recursive tuple
-Nested = Any
+def root_box(schema: Schema) -> NDArray[np.uint64]:
+    """Return the block of all levels of every column, (p,) uint64."""
+    blocks = [full_block(c.kind == "nominal", c.n_levels) for c in schema.columns]
+    return np.array(blocks, np.uint64)
+
+
+def leaf_boxes(schema: Schema, tree: Tree) -> NDArray[np.uint64]:
+    """Return the blocks that are left of every column in a tree's leaves, (n_leaves, p) uint64."""
+    return tree.boxes(root_box(schema))[tree.leaves]
+
+
+def level_starts(schema: Schema) -> NDArray[np.int64]:
+    """Return where every column's levels start among all of them, and their number, (p + 1,)."""
+    return np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64)
+
+
+def levels_left(schema: Schema, boxes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which levels of every column are left in each box.
+
+    Parameters
+    ----------
+    schema : Schema
+    boxes : (n, p) uint64
+        Blocks, as `Tree.boxes` has them.
+
+    Returns
+    -------
+    (n, L) bool
+    """
+    left = np.empty((boxes.shape[0], int(schema.n_levels.sum())), np.bool_)
+    starts = level_starts(schema)
+    for j, column in enumerate(schema.columns):
+        codes, block = np.arange(column.n_levels, dtype=np.uint64), boxes[:, j, np.newaxis]
+        if column.kind == "nominal":
+            inside = (block >> codes) & np.uint64(1) == 1
+        else:
+            inside = (codes >= (block & np.uint64(_LOW_BITS))) & (codes < (block >> np.uint64(32)))
+        left[:, starts[j] : starts[j + 1]] = inside
+    return left

@@ -5,17 +5,21 @@ or bins of an ordered one, or the missing level alone; never on all codes. Hence
 are satisfied by the same cells, and none need be removed for being another's double.
 
 `mining` finds them in a table.
+
+In words, a density ends at the outer edges of a column's bins; labels do not: a classifier takes a
+value beyond the range that it learned from for one of the outer bin, and says so.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.data.column import Column
+from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.kernels.layout import CandidateArrays
 
@@ -23,9 +27,12 @@ __all__ = [
     "Antecedent",
     "Antecedents",
     "Condition",
+    "antecedent_dict",
+    "antecedent_words",
     "candidate_arrays",
     "conditions_of",
     "n_conditions",
+    "part_words",
 ]
 
 
@@ -88,25 +95,6 @@ class Antecedents:
     def n_of_size(self) -> NDArray[np.int64]:
         """Number of candidates of 0 (none), 1, .. max_size conditions, (max_size + 1,) int64."""
         return np.bincount(self.sizes, minlength=self.max_size + 1)
-
-    def index(self, antecedent: Antecedent) -> int:
-        """Return where a candidate stands, -1 if it is none."""
-        if not 1 <= len(antecedent) <= self.max_size:
-            return -1
-        items = [self._item_index.get(condition, -1) for condition in antecedent]
-        if min(items) < 0:
-            return -1
-        low, high = (int(n) for n in np.cumsum(self.n_of_size)[len(items) - 1 : len(items) + 1])
-        for k, item in enumerate(items):
-            column = self.members[low:high, k]
-            low, high = (
-                low + int(np.searchsorted(column, item, side)) for side in ("left", "right")
-            )
-        return low if low < high else -1
-
-    @cached_property
-    def _item_index(self) -> dict[Condition, int]:
-        return {Condition(*item): i for i, item in enumerate(self.items.tolist())}
 
     @cached_property
     def arrays(self) -> CandidateArrays:
@@ -175,3 +163,72 @@ def _arrays(
         offsets=np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64),
         widths=np.ascontiguousarray(widths, np.float64),
     )
+
+
+def antecedent_dict(
+    schema: Schema, antecedent: Antecedent, *, is_open: bool = False
+) -> dict[str, Any]:
+    """Return an antecedent as plain data: what each column must be, by name.
+
+    A list of levels, neighbors if the column is ordinal; ``{"interval": [low, high]}`` if it is
+    continuous; ``[None]`` for the missing level of any. With `is_open` an end of an interval at the
+    range's end is None, for there is no end.
+    """
+    record: dict[str, Any] = {}
+    for index, low, high in antecedent:
+        column = schema.columns[index]
+        if _is_missing(column, low):
+            record[column.name] = [None]
+        elif column.kind == "continuous":
+            ends: list[float | None] = [column.edges[low], column.edges[high]]
+            if is_open and low == 0:
+                ends[0] = None
+            if is_open and high == len(column.edges) - 1:
+                ends[1] = None
+            record[column.name] = {"interval": ends}
+        else:
+            record[column.name] = list(column.levels[low:high])
+    return record
+
+
+def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = False) -> str:
+    """Return an antecedent in words, such as "age is below 25 and sex is male".
+
+    With `is_open` a bin at the end of a column's range has no end there.
+    """
+    words = []
+    for index, low, high in antecedent:
+        column = schema.columns[index]
+        if is_open and column.kind == "continuous" and not _is_missing(column, low):
+            words.append(f"{quoted(column.name)} is {_describe_open_bins(column, low, high)}")
+        else:
+            words.append(column.condition_words(range(low, high)))
+    return " and ".join(words)
+
+
+def part_words(
+    schema: Schema, rules: Sequence[Antecedent], part: int, *, is_open: bool = False
+) -> str:
+    """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
+
+    That no earlier rule may apply goes without saying: a list is read downward.
+    """
+    if part < len(rules):
+        return antecedent_words(schema, rules[part], is_open=is_open)
+    return "anything else" if rules else "any row"
+
+
+def _describe_open_bins(column: Column, low: int, high: int) -> str:
+    n_bins = len(column.edges) - 1
+    texts = column.edge_texts()
+    if low == 0 and high == n_bins:
+        return "not missing"
+    if low == 0:
+        return f"below {texts[high]}"
+    if high == n_bins:
+        return f"{texts[low]} or more"
+    return f"in [{texts[low]}, {texts[high]})"
+
+
+def _is_missing(column: Column, low: int) -> bool:
+    return column.has_missing_level and low == column.n_levels - 1

@@ -14,14 +14,13 @@ import samplers
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.antecedents import Antecedent
-from bayescascade.methods.rules.counted_rules import CountedRules, read_numbers_of_candidates
 from bayescascade.methods.rules.models import ListPrior
 from bayescascade.methods.rules.posterior import (
     DensityListPosterior,
     LabelListPosterior,
     RuleListPosterior,
 )
-from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.methods.rules.rule_list import CountedRules, RuleList, read_numbers_of_candidates
 from bayescascade.model.estimator import PosteriorEstimator
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Certificate, Solution

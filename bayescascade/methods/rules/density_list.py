@@ -29,12 +29,11 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import (
     Antecedent,
     Condition,
+    antecedent_dict,
     candidate_arrays,
+    part_words,
 )
-from bayescascade.methods.rules.draws import draw_from_part
-from bayescascade.methods.rules.parts import parts_of_codes
-from bayescascade.methods.rules.volumes import log_first_volumes
-from bayescascade.methods.rules.wording import antecedent_dict, part_words
+from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
 from bayescascade.report.numbers import density_text
 
 __all__ = ["DensityList"]

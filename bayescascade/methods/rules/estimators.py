@@ -17,12 +17,11 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.base import RuleListEstimator
-from bayescascade.methods.rules.counted_rules import CountedRules
 from bayescascade.methods.rules.density_list import DensityList
 from bayescascade.methods.rules.models import density_log_likelihood, density_probabilities
+from bayescascade.methods.rules.parts import log_first_volumes
 from bayescascade.methods.rules.posterior import DensityListPosterior
-from bayescascade.methods.rules.rule_list import RuleList
-from bayescascade.methods.rules.volumes import log_first_volumes
+from bayescascade.methods.rules.rule_list import CountedRules, RuleList
 from bayescascade.model.estimator import DENSITIES, Continuous, DensityEstimator, Names, Ordinal
 from bayescascade.model.search import Seed
 

@@ -21,7 +21,7 @@ from bayescascade.base.validation import check_probability
 from bayescascade.data.levels import level_text
 from bayescascade.data.rows import rows_frame
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.methods.rules.antecedents import Antecedent, antecedent_dict, part_words
 from bayescascade.methods.rules.encoding import encode_for_labels
 from bayescascade.methods.rules.models import (
     label_beta_parameters,
@@ -29,7 +29,6 @@ from bayescascade.methods.rules.models import (
     label_probabilities,
 )
 from bayescascade.methods.rules.parts import parts_of_codes
-from bayescascade.methods.rules.wording import antecedent_dict, part_words
 from bayescascade.report.numbers import estimate_text
 
 __all__ = ["LabelList"]

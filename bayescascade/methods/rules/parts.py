@@ -1,13 +1,33 @@
-"""Which part of a list each row is in: that of the first rule it satisfies, else the last."""
+"""The parts of a list: which rows are in each, how much of the domain, and rows drawn from one.
 
-from collections.abc import Sequence
+A row's part is that of the first rule that it satisfies, else the last. The volume of a part is
+that of the cells that satisfy its rule and none before it: a count of cells where all columns are
+counted, the total of products of bin widths where some are continuous. `kernels.volumes` has the
+method and its worst case. No cell is ever listed, so it works for any number of columns; 200 binary
+columns and 15 rules of three conditions take the kernel tens of microseconds.
+
+Rows are drawn uniformly: cells from the rule's box until they are in no earlier rule's. Where the
+earlier rules leave less than `LEAST_SHARE` of a box, it is cut along a column first, and each piece
+gets its exact share of the rows; so the work stays bounded however little is left.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.data.evidence import Evidence
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 
-__all__ = ["parts_of_codes"]
+__all__ = ["LEAST_SHARE", "draw_from_part", "log_first_volumes", "parts_of_codes"]
+
+LEAST_SHARE = 0.01  # of a box that rejection needs to find: 100 tries a row
+
+_MOST_CELLS = 1 << 22  # drawn at once
+
+Box = Mapping[int, Sequence[int]]
 
 
 def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDArray[np.int64]:
@@ -30,3 +50,147 @@ def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDA
         parts,
     )
     return parts
+
+
+def log_first_volumes(
+    schema: Schema,
+    rules: Sequence[Antecedent],
+    evidence: Mapping[int, Collection[int]] | None = None,
+) -> NDArray[np.float64]:
+    """Return the log volume that each part of a list captures first.
+
+    Parameters
+    ----------
+    schema : Schema
+    rules : sequence of Antecedent
+        At most 62.
+    evidence : mapping of int to collection of int, optional
+        Codes that a column is restricted to, by its index; other cells have no volume.
+
+    Returns
+    -------
+    (len(rules) + 1,) float64
+        Nats, the `else` last; -inf where nothing is captured.
+    """
+    from bayescascade.methods.rules.kernels.layout import new_space
+    from bayescascade.methods.rules.kernels.volumes import first_log_volumes
+
+    widths = [column.widths for column in schema.columns]
+    for index, codes in (evidence or {}).items():
+        inside = np.isin(np.arange(widths[index].size), list(codes))
+        widths[index] = np.where(inside, widths[index], 0.0)
+    arrays = candidate_arrays(schema, rules, np.concatenate(widths))
+    out = np.empty(len(rules) + 1)
+    first_log_volumes(arrays, np.arange(len(rules)), new_space(arrays), out)
+    with np.errstate(divide="ignore"):
+        out += sum(np.log(w.sum()) for w in widths)
+    return out
+
+
+def draw_from_part(
+    schema: Schema,
+    rules: Sequence[Antecedent],
+    part: int,
+    n: int,
+    rng: np.random.Generator,
+    evidence: Evidence,
+) -> NDArray[np.int32]:
+    """Return (n_columns, n) codes drawn uniformly from what a part captures first.
+
+    Parameters
+    ----------
+    schema : Schema
+    rules : sequence of Antecedent
+    part : int from 0 to ``len(rules)``, the `else`
+        It must capture a cell.
+    n : int >= 0
+    rng : numpy.random.Generator
+    evidence : mapping of int to tuple of int
+        Codes that columns are restricted to.
+    """
+    box: dict[int, Sequence[int]] = {
+        j: evidence.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)
+    }
+    for condition in rules[part] if part < len(rules) else ():
+        box[condition.column] = _inside(box[condition.column], condition)
+    draws = _Draws(schema, rules[:part], rng, np.empty((schema.n_columns, n), np.int32))
+    draws.fill(box, rng.permutation(n))
+    for j in set(box) - set(draws.columns):
+        draws.codes[j] = draws.draw(j, box[j], n)
+    return draws.codes
+
+
+class _Draws:
+    """Rows being drawn from what some rules leave over."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        rules: Sequence[Antecedent],
+        rng: np.random.Generator,
+        codes: NDArray[np.int32],
+    ) -> None:
+        self.widths = [column.widths for column in schema.columns]
+        self.schema = schema
+        self.rules = rules
+        self.rng = rng
+        self.codes = codes
+        self.columns = sorted({condition.column for rule in rules for condition in rule})
+
+    def draw(self, column: int, codes: Sequence[int], n: int) -> NDArray[np.int64]:
+        """Return n of a column's codes, by width."""
+        widths = self.widths[column][list(codes)]
+        drawn: NDArray[np.int64] = self.rng.choice(list(codes), size=n, p=widths / widths.sum())
+        return drawn
+
+    def fill(self, box: Box, rows: NDArray[np.int64]) -> None:
+        """Draw the rules' columns of some rows, from what the rules leave of a box."""
+        rules = [r for r in self.rules if all(_inside(box[c.column], c) for c in r)]
+        log_box = sum(math.log(self.widths[j][list(codes)].sum()) for j, codes in box.items())
+        share = math.exp(self._log_left(rules, box) - log_box)
+        if share >= LEAST_SHARE:
+            self._fill_by_rejection(box, rules, share, rows)
+            return
+        pieces = {
+            j: _pieces(box[j], [c for rule in rules for c in rule if c.column == j])
+            for j in self.columns
+        }
+        column = max(pieces, key=lambda j: len(pieces[j]))
+        log_left = [self._log_left(rules, {**box, column: piece}) for piece in pieces[column]]
+        shares = np.exp(np.array(log_left) - max(log_left))
+        counts = self.rng.multinomial(rows.size, shares / shares.sum())
+        for piece, inside in zip(
+            pieces[column], np.split(rows, np.cumsum(counts)[:-1]), strict=True
+        ):
+            if inside.size:
+                self.fill({**box, column: piece}, inside)
+
+    def _log_left(self, rules: Sequence[Antecedent], box: Box) -> float:
+        """Return the log volume that the rules leave of a box, nats."""
+        return float(log_first_volumes(self.schema, rules, box)[-1])
+
+    def _fill_by_rejection(
+        self, box: Box, rules: Sequence[Antecedent], share: float, rows: NDArray[np.int64]
+    ) -> None:
+        most = max(1, _MOST_CELLS // len(self.widths))
+        while rows.size:
+            n = min(int(1.1 * rows.size / share) + 1, most)
+            drawn = np.zeros((len(self.widths), n), np.int32)
+            for j in self.columns:
+                drawn[j] = self.draw(j, box[j], n)
+            kept = np.flatnonzero(parts_of_codes(drawn, rules) == len(rules))[: rows.size]
+            now, rows = rows[: kept.size], rows[kept.size :]
+            for j in self.columns:
+                self.codes[j, now] = drawn[j, kept]
+
+
+def _inside(codes: Sequence[int], condition: Condition) -> tuple[int, ...]:
+    return tuple(code for code in codes if condition.low <= code < condition.high)
+
+
+def _pieces(codes: Sequence[int], conditions: Sequence[Condition]) -> list[list[int]]:
+    """Return a column's codes in groups of which every condition holds on all or on none."""
+    groups: dict[tuple[bool, ...], list[int]] = {}
+    for code in codes:
+        groups.setdefault(tuple(c.low <= code < c.high for c in conditions), []).append(code)
+    return list(groups.values())

@@ -1,7 +1,470 @@
-"""The rule lists' posteriors, of densities and of labels."""
+"""The rule lists' posteriors, of densities and of labels: candidates and prior joined with a table.
 
-from bayescascade.methods.rules.density_posterior import DensityListPosterior
-from bayescascade.methods.rules.label_posterior import LabelListPosterior
-from bayescascade.methods.rules.list_posterior import RuleListPosterior
+`models` has the formulas. Here they meet the data: what each part captures, and the compiled sweep
+that samplers call through `advance`.
+"""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.base.validation import check_real
+from bayescascade.data.levels import level_text
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedents, antecedent_words
+from bayescascade.methods.rules.kernels.layout import (
+    DENSITY,
+    LABELS,
+    MOVES,
+    CandidateArrays,
+    ModelArrays,
+    Work,
+    new_work,
+)
+from bayescascade.methods.rules.kernels.sweep import load, sweep
+from bayescascade.methods.rules.mining import mine_antecedents
+from bayescascade.methods.rules.models import (
+    ListPrior,
+    density_log_likelihood,
+    label_log_likelihood,
+)
+from bayescascade.methods.rules.parts import log_first_volumes
+from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.model.draws import TraceLegend
+from samplers.types import StepCounts
+
+if TYPE_CHECKING:
+    from bayescascade.data.table import Table
 
 __all__ = ["DensityListPosterior", "LabelListPosterior", "RuleListPosterior"]
+
+MOVE_WEIGHTS = {
+    "add": 0.2,
+    "remove": 0.2,
+    "replace": 0.15,
+    "edit": 0.15,
+    "swap": 0.15,
+    "relocate": 0.15,
+}
+"""How often each move is tried; add and remove are each other's reverse, so they are equal."""
+
+_LARGEST_TABLE = 1 << 20  # entries, 8 MB
+_START_RULES = 4  # a random start has fewer rules than this
+_START_TRIES = 50
+
+
+class RuleListPosterior(ABC):
+    """What both posteriors do; the subclasses document their parameters.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns that rules may use.
+    antecedents : Antecedents
+        The candidates.
+    prior : ListPrior
+    concentration : float
+    """
+
+    kind: int
+    schema: Schema
+
+    def __init__(
+        self,
+        table: "Table",
+        features: NDArray[np.intp],
+        labels: NDArray[np.integer],
+        n_classes: int,
+        *,
+        prior: ListPrior,
+        concentration: float,
+        max_size: int,
+        min_support: float,
+        memory_limit: float,
+    ) -> None:
+        self._codes = table.codes[features]
+        self._labels = labels
+        self._n_classes = n_classes
+        self.prior = prior
+        self.concentration = check_real("concentration", concentration, above=0.0)
+        self.table = table
+        self.schema = Schema(tuple(table.schema.columns[j] for j in features))
+        self.antecedents, self.rows = mine_antecedents(
+            self.schema,
+            self._codes,
+            table.weights,
+            labels,
+            n_classes,
+            max_size=max_size,
+            min_support=min_support,
+            memory_limit=memory_limit,
+        )
+        self._parameters = {
+            "expected_rules": prior.expected_rules,
+            "expected_size": prior.expected_size,
+            "concentration": self.concentration,
+            "max_size": int(max_size),
+        }
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def log_prior(self, state: RuleList) -> float:
+        """Return the log prior of a list, nats."""
+        return self._log_list_prior(state)
+
+    def _log_list_prior(self, state: RuleList) -> float:
+        """Return the log prior, nats, of a list whose parts are known to capture cells."""
+        if state.problem(len(self.antecedents)) is not None:
+            return -np.inf
+        sizes = self.antecedents.sizes[list(state.rules)].tolist()
+        return self.prior.log_prior(sizes, self.antecedents.n_of_size)
+
+    @abstractmethod
+    def log_likelihood(self, state: RuleList) -> float:
+        """Return the log likelihood of a list, nats, probabilities integrated out."""
+
+    def log_density(self, state: RuleList) -> float:
+        """Return log prior plus log likelihood, nats."""
+        log_prior = self.log_prior(state)
+        return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
+
+    def initial_state(self, rng: np.random.Generator) -> RuleList:
+        """Return a list of zero to three random rules, drawn without looking at the rows."""
+        state = RuleList()
+        n_wanted = int(rng.integers(_START_RULES))
+        for _ in range(_START_TRIES):
+            if state.n_rules >= min(n_wanted, len(self.antecedents)):
+                break
+            position = int(rng.integers(state.n_rules + 1))
+            longer = state.inserted(position, self.draw_candidate(rng))
+            if self.log_prior(longer) > -np.inf:
+                state = longer
+        return state
+
+    def draw_candidate(self, rng: np.random.Generator) -> int:
+        """Draw a size of candidates by its prior weight, then any candidate of that size."""
+        size = rng.choice(self.log_size_proposal.size, p=np.exp(self.log_size_proposal))
+        start = int(self.antecedents.n_of_size[:size].sum())
+        return start + int(rng.integers(self.antecedents.n_of_size[size]))
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return MOVE_WEIGHTS
+
+    def describe(self, state: RuleList) -> Mapping[str, float]:
+        """Return rules, conditions, columns used, first candidate (-1: none), and log prior.
+
+        The list must be one that a chain can be in: it is not looked for parts without a cell.
+        """
+        members = self.antecedents.members[list(state.rules)]
+        items = members[members >= 0]
+        return {
+            "n_rules": float(state.n_rules),
+            "n_conditions": float(items.size),
+            "n_features": float(len(self.columns_of(state))),
+            "first_rule": float(state.rules[0]) if state.rules else -1.0,
+            "log_prior": self._log_list_prior(state),
+        }
+
+    def advance(
+        self, rng: np.random.Generator, state: RuleList, n_steps: int, inverse_temperature: float
+    ) -> tuple[RuleList, StepCounts[RuleList]]:
+        """Run compiled steps, of moves drawn by `move_weights`; see `kernels.sweep`."""
+        work, start = self._load(state)
+        proposed = np.zeros(len(MOVES), np.int64)
+        accepted = np.zeros(len(MOVES), np.int64)
+        best_rules = np.empty(work.rules.shape[1], np.int64)
+        summary = np.empty(2)
+        n_best = sweep(
+            rng, self.candidates, self.rows, self.model_arrays, self._log_domain, work, n_steps,
+            float(inverse_temperature), start, self._move_cdf, proposed, accepted, best_rules,
+            summary,
+        )  # fmt: skip
+        return (
+            RuleList(tuple(work.rules[0, : work.sizes[0]].tolist())),
+            StepCounts(
+                proposed=dict(zip(MOVES, proposed.tolist(), strict=True)),
+                accepted=dict(zip(MOVES, accepted.tolist(), strict=True)),
+                log_density=float(summary[0]),
+                best_state=RuleList(tuple(best_rules[:n_best].tolist())),
+                best_log_density=float(summary[1]),
+            ),
+        )
+
+    def encode_state(self, state: RuleList) -> object:
+        """Return a list as JSON-ready data."""
+        return state.to_dict()
+
+    def decode_state(self, encoded: Any) -> RuleList:
+        """Return the list that `encode_state` encoded; checked, as a file may be forged."""
+        try:
+            state = RuleList.from_dict(encoded)
+        except (KeyError, TypeError) as error:
+            raise ModelFileError(f"a stored rule list cannot be read: {error}") from error
+        problem = state.problem(len(self.antecedents))
+        if problem is None and self.log_prior(state) == -np.inf:
+            problem = "its prior is zero"
+        if problem is not None:
+            raise ModelFileError(f"a stored rule list is not valid: {problem}")
+        return state
+
+    def fingerprint(self) -> str:
+        """Return a digest of model, parameters and data."""
+        told = json.dumps([type(self).__name__, self.parameters(), self.table.fingerprint()])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def parameters(self) -> dict[str, float | int | str]:
+        """Return the model's parameters by name."""
+        return dict(self._parameters)
+
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean; values beyond the bins of labeled rows are in the last."""
+        words = partial(
+            _candidate_words, self.schema, self.antecedents, is_open=self.kind == LABELS
+        )
+        return TraceLegend(
+            size="n_rules",
+            columns=self.schema.names,
+            columns_of=self.columns_of,
+            labels={"first_rule": words},
+        )
+
+    def canonical(self, state: RuleList) -> RuleList:
+        """Return the list itself: no other has its density everywhere."""
+        return state
+
+    # -- what both samplers and estimators read ----------------------------------------------------
+
+    def columns_of(self, state: RuleList) -> list[int]:
+        """Return the indices of the columns that a list has conditions on, ascending."""
+        members = self.antecedents.members[list(state.rules)]
+        return sorted(set(self.antecedents.items[members[members >= 0], 0].tolist()))
+
+    def class_counts(self, state: RuleList) -> NDArray[np.float64]:
+        """Return the weight of each class among the rows that each part captures first.
+
+        Returns
+        -------
+        (m + 1, n_classes) float64
+            The `else` last.
+        """
+        part = np.full(self._labels.size, state.n_rules)
+        for position in range(state.n_rules - 1, -1, -1):
+            holds = np.ones(part.size, np.bool_)
+            for column, low, high in self.antecedents[state.rules[position]]:
+                holds &= (self._codes[column] >= low) & (self._codes[column] < high)
+            part[holds] = position
+        n_cells = (state.n_rules + 1) * self._n_classes
+        cells = part * self._n_classes + self._labels
+        # of no rows at all, bincount makes whole numbers
+        counts = np.bincount(cells, self.table.weights, n_cells).astype(np.float64)
+        return counts.reshape(-1, self._n_classes)
+
+    def _load(self, state: RuleList) -> tuple[Work, float]:
+        """Return a work space with the list in it, and its log density."""
+        work = new_work(self.candidates, self.rows)
+        rules = np.array(state.rules, np.int64)
+        start = load(self.candidates, self.rows, self.model_arrays, self._log_domain, work, rules)
+        return work, start
+
+    @property
+    def candidates(self) -> CandidateArrays:
+        """The candidates as kernels read them."""
+        return self.antecedents.arrays
+
+    @cached_property
+    def _log_domain(self) -> float:
+        return self.schema.log_cells
+
+    @cached_property
+    def _move_cdf(self) -> NDArray[np.float64]:
+        cdf = np.cumsum([MOVE_WEIGHTS[name] for name in MOVES])
+        cdf[-1] = np.inf  # whatever rounding left of the sum
+        return cdf
+
+    @cached_property
+    def log_size_proposal(self) -> NDArray[np.float64]:
+        """Log probability that a candidate of each size is proposed, as the prior has it."""
+        weights = self.prior.log_sizes(self.antecedents.max_size)
+        weights[self.antecedents.n_of_size == 0] = -np.inf
+        with np.errstate(invalid="ignore"):  # no candidate at all
+            shares: NDArray[np.float64] = weights - np.logaddexp.reduce(weights)
+        return shares
+
+    @cached_property
+    def model_arrays(self) -> ModelArrays:
+        """The model as kernels read it."""
+        n_of_size = self.antecedents.n_of_size
+        log_length = self.prior.log_lengths(len(self.antecedents))
+        log_proposal = self.log_size_proposal - np.log(np.maximum(n_of_size, 1))
+        cdf = np.cumsum(np.exp(self.log_size_proposal))
+        cdf[np.flatnonzero(n_of_size)[-1:]] = np.inf
+        whole = np.arange(self._n_whole_weights())
+        all_alpha = self.rows.n_classes * self.concentration
+        return ModelArrays(
+            kind=self.kind,
+            alpha=self.concentration,
+            total=float(self.table.weights.sum()),
+            max_rules=log_length.size - 1,
+            log_length=log_length,
+            log_size=self.prior.log_sizes(self.antecedents.max_size),
+            log_proposal=log_proposal,
+            size_cdf=cdf,
+            log_gamma=gammaln(whole + self.concentration),
+            log_gamma_all=gammaln(whole + all_alpha),
+        )
+
+    def _n_whole_weights(self) -> int:
+        """Entries worth tabulating of functions of a whole weight; 0 if weights are not whole."""
+        weights = self.table.weights
+        whole = bool(np.all(weights == np.rint(weights)))
+        return int(min(weights.sum() + 1, _LARGEST_TABLE)) if whole else 0
+
+
+class DensityListPosterior(RuleListPosterior):
+    """The posterior of density rule lists (Goh 2018, Model III).
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows and their weights.
+    expected_rules, expected_size : float in (0, 10,000]
+        See `ListPrior`.
+    concentration : float > 0
+        Dirichlet parameter of every part.
+    max_size : int >= 1
+        Most conditions of a rule; no more than there are columns are ever used.
+    memory_limit : float > 0
+        Gigabytes that the candidates may take.
+    """
+
+    kind = DENSITY
+
+    def __init__(
+        self,
+        table: "Table",
+        expected_rules: float = 3.0,
+        expected_size: float = 1.0,
+        concentration: float = 1.0,
+        max_size: int = 2,
+        memory_limit: float = 2.0,
+    ) -> None:
+        super().__init__(
+            table,
+            np.arange(table.schema.n_columns),
+            np.zeros(table.n_distinct, np.int64),
+            1,
+            prior=ListPrior(expected_rules, expected_size),
+            concentration=concentration,
+            max_size=max_size,
+            min_support=0.0,
+            memory_limit=memory_limit,
+        )
+
+    def log_prior(self, state: RuleList) -> float:
+        """Return the log prior of a list, nats; -inf if a part captures no cell."""
+        log_prior = super().log_prior(state)
+        if log_prior == -np.inf or np.isneginf(self.log_volumes(state)).any():
+            return -np.inf
+        return log_prior
+
+    def log_likelihood(self, state: RuleList) -> float:
+        """Return the log likelihood of a list, nats; -inf if a part captures no cell."""
+        log_volumes = self.log_volumes(state)
+        if np.isneginf(log_volumes).any():
+            return -np.inf
+        return density_log_likelihood(self.counts(state), log_volumes, self.concentration)
+
+    def log_density(self, state: RuleList) -> float:
+        """Return log prior plus log likelihood, nats; the volumes are counted once."""
+        log_prior = super().log_prior(state)
+        return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
+
+    def counts(self, state: RuleList) -> NDArray[np.float64]:
+        """Return the weight of the rows that each part captures, (m + 1,) float64."""
+        return self.class_counts(state)[:, 0]
+
+    def log_volumes(self, state: RuleList) -> NDArray[np.float64]:
+        """Return the log volume that each part captures, (m + 1,) float64 nats, -inf for none."""
+        rules = [self.antecedents[rule] for rule in state.rules]
+        return log_first_volumes(self.schema, rules)
+
+
+class LabelListPosterior(RuleListPosterior):
+    """The posterior of rule lists with labels (Letham, Rudin, McCormick and Madigan 2015).
+
+    Parameters
+    ----------
+    table : Table
+        Distinct rows, labels included, and their weights.
+    target : str
+        The column of labels; its levels are the classes. Rules may use all other columns.
+    expected_rules, expected_size, concentration, max_size, memory_limit
+        As in `DensityListPosterior`; the concentration is that of every class in every part.
+    min_support : float in [0, 1)
+        Share of the rows, by weight, that a candidate captures at least.
+    """
+
+    kind = LABELS
+
+    def __init__(
+        self,
+        table: "Table",
+        target: str,
+        expected_rules: float = 3.0,
+        expected_size: float = 1.0,
+        concentration: float = 1.0,
+        max_size: int = 2,
+        min_support: float = 0.05,
+        memory_limit: float = 2.0,
+    ) -> None:
+        names = table.schema.names
+        if target not in names:
+            raise DataError(
+                f'the target must be a column, got "{target}"; columns: {", ".join(names)}'
+            )
+        index = names.index(target)
+        column = table.schema.columns[index]
+        if column.kind == "continuous":
+            raise DataError(f'labels must be levels, got the continuous column "{target}"')
+        if column.has_missing_level:
+            raise DataError(f'labels must not be missing, got missing cells in column "{target}"')
+        if len(names) == 1:
+            raise DataError(f'rules need a column besides the labels, got only "{target}"')
+        present = np.unique(table.codes[index])
+        if table.n_distinct and present.size < 2:
+            only = level_text(column.levels[int(present[0])])
+            raise DataError(f'labels must be of at least two classes, got only the class "{only}"')
+        super().__init__(
+            table,
+            np.array([j for j in range(len(names)) if j != index]),
+            table.codes[index].astype(np.int64),
+            column.n_levels,
+            prior=ListPrior(expected_rules, expected_size),
+            concentration=concentration,
+            max_size=max_size,
+            min_support=min_support,
+            memory_limit=memory_limit,
+        )
+        self.target = target
+        self._parameters["min_support"] = float(min_support)
+
+    def log_likelihood(self, state: RuleList) -> float:
+        """Return the log likelihood of the labels, nats."""
+        return label_log_likelihood(self.counts(state), self.concentration)
+
+    def counts(self, state: RuleList) -> NDArray[np.float64]:
+        """Return the weight of each class among what each part captures, (m + 1, C) float64."""
+        return self.class_counts(state)
+
+
+def _candidate_words(schema: Schema, antecedents: Antecedents, index: int, *, is_open: bool) -> str:
+    return antecedent_words(schema, antecedents[index], is_open=is_open)

@@ -1,10 +1,25 @@
-"""The state of the rule lists' posteriors: which candidates, in which order."""
+"""The state of the rule lists' posteriors: which candidates, in which order.
 
-from collections.abc import Sequence
+`CountedRules`, rules with the weights of their parts, are what is kept of a draw, and saved,
+without the data.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["RuleList"]
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedent, Condition
+from bayescascade.methods.rules.models import MAX_RULES
+
+__all__ = ["CountedRules", "RuleList", "read_numbers_of_candidates"]
+
+_MOST_CANDIDATES = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +62,124 @@ class RuleList:
         """Return the list with a rule more, at a position from 0 to `n_rules`."""
         return RuleList((*self.rules[:position], rule, *self.rules[position:]))
 
-    def removed(self, position: int) -> "RuleList":
-        """Return the list without the rule at a position."""
-        return RuleList(self.rules[:position] + self.rules[position + 1 :])
 
-    def replaced(self, position: int, rule: int) -> "RuleList":
-        """Return the list with another rule at a position."""
-        return RuleList((*self.rules[:position], rule, *self.rules[position + 1 :]))
+@dataclass(frozen=True, eq=False)
+class CountedRules:
+    """The rules of a list and the weight of the rows in each of its parts.
 
-    def swapped(self, first: int, second: int) -> "RuleList":
-        """Return the list with the rules at two positions exchanged."""
-        rules = list(self.rules)
-        rules[first], rules[second] = rules[second], rules[first]
-        return RuleList(tuple(rules))
+    Parameters
+    ----------
+    rules : tuple of Antecedent
+    counts : (n_rules + 1,) or, with labels, (n_rules + 1, n_classes) float64
+        `else` last.
+    """
 
-    def relocated(self, origin: int, destination: int) -> "RuleList":
-        """Return the list with the rule at `origin` moved to stand at `destination`."""
-        return self.removed(origin).inserted(destination, self.rules[origin])
+    rules: tuple[Antecedent, ...]
+    counts: NDArray[np.float64]
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(self.counts.sum())
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of conditions of each rule."""
+        return [len(rule) for rule in self.rules]
+
+    def to_record(self) -> dict[str, Any]:
+        """Return rules, of conditions [column, low, high] on codes [low, high), and weights."""
+        return {"rules": self.rules, "counts": self.counts.tolist()}
+
+    @classmethod
+    def from_record(
+        cls,
+        record: Mapping[str, Any],
+        schema: Schema,
+        n_candidates: NDArray[np.int64],
+        n_classes: int | None = None,
+    ) -> "CountedRules":
+        """Rebuild from what `to_record` returned.
+
+        Parameters
+        ----------
+        record : mapping
+        schema : Schema
+        n_candidates : (max_size + 1,) int64
+            Number of candidates of each size.
+        n_classes : int, optional
+            Number of classes; None without labels.
+
+        Raises
+        ------
+        ModelFileError
+            If a rule is none over the schema's columns, rules repeat or are more than candidates,
+            or the weights are not those of as many parts and classes.
+        KeyError, TypeError, ValueError
+            If a field is missing or of a wrong type.
+        """
+        rules = tuple(_read_rule(rule, schema) for rule in record["rules"])
+        if len(set(rules)) < len(rules) or len(rules) > MAX_RULES:
+            raise ModelFileError(f"a saved list's rules must be different, at most {MAX_RULES}")
+        sizes = np.bincount([len(rule) for rule in rules], minlength=n_candidates.size)
+        if sizes.size > n_candidates.size or (sizes > n_candidates).any():
+            raise ModelFileError("a saved list's rules must be among the candidates")
+        counts = np.array(record["counts"], np.float64)
+        shape = (len(rules) + 1,) if n_classes is None else (len(rules) + 1, n_classes)
+        if counts.shape != shape:
+            raise ModelFileError(
+                f"a saved list of {len(rules)} rules must have counts of shape {shape}, "
+                f"got {counts.shape}"
+            )
+        is_count = np.isfinite(counts) & (counts >= 0)
+        if not is_count.all() or not 0 < math.fsum(counts.ravel()) < math.inf:
+            raise ModelFileError("a saved list's counts must be finite, >= 0 and not all 0")
+        return cls(rules, counts)
+
+
+def read_numbers_of_candidates(value: object, max_size: int) -> NDArray[np.int64]:
+    """Return the number of candidates of each size, as a saved model has them.
+
+    Raises
+    ------
+    ModelFileError
+        If they are not numbers of candidates of 0 (none), 1, .. `max_size` conditions.
+    """
+    if (
+        not isinstance(value, list)
+        or len(value) != max_size + 1
+        or not all(type(n) is int and 0 <= n <= _MOST_CANDIDATES for n in value)
+        or value[0] != 0
+    ):
+        raise ModelFileError(
+            f"a saved model's n_candidates must be whole numbers for 0 (none) to {max_size} "
+            "conditions"
+        )
+    return np.array(value, np.int64)
+
+
+def _read_rule(record: Sequence[Sequence[Any]], schema: Schema) -> Antecedent:
+    """Return a rule, checked: conditions that a candidate may have, on ascending columns."""
+    conditions = [Condition(*condition) for condition in record]
+    for condition in conditions:
+        if not all(type(number) is int for number in condition):
+            raise ModelFileError(f"a saved condition must be integers, got {list(condition)}")
+        if not (0 <= condition.column < schema.n_columns and _is_possible(condition, schema)):
+            raise ModelFileError(
+                f"a saved condition must be on a column's levels, got {list(condition)}"
+            )
+    columns = [condition.column for condition in conditions]
+    if not columns or columns != sorted(set(columns)):
+        raise ModelFileError(f"a saved rule must be on ascending columns, got {columns}")
+    return tuple(conditions)
+
+
+def _is_possible(condition: Condition, schema: Schema) -> bool:
+    """Whether a candidate may have the condition: a level, or a run without the missing level."""
+    column = schema.columns[condition.column]
+    _, low, high = condition
+    if not 0 <= low < high <= column.n_levels or high - low == column.n_levels:
+        return False
+    if column.kind == "nominal":
+        return high - low == 1
+    return high - low == 1 or not column.has_missing_level or high < column.n_levels

@@ -14,8 +14,7 @@ from bayescascade.data.column import Column
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.det import DetSettings, _between, _grow, _scores, det_tree
-from bayescascade.methods.cascades.det_growing import grow
-from bayescascade.methods.cascades.det_pruning import leaf_totals, prune, weakest_links
+from bayescascade.methods.cascades.det_tree import grow, leaf_totals, prune, weakest_links
 from tests.cli.conftest import DATA, TITANIC
 from tests.methods.baselines import greedy
 

@@ -11,10 +11,11 @@ import samplers
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
-from bayescascade.methods.cascades.splits import SplitProposals
 from bayescascade.methods.cascades.tree import Tree
 from samplers import Proposal
 from tests import reference
+from tests.methods.cascades.slow_moves import moves
+from tests.methods.cascades.slow_splits import SplitProposals
 
 REVERSES = {"grow": "prune", "prune": "grow"}
 """Moves that are each other's reverse; all others are their own."""
@@ -228,7 +229,7 @@ def slowly(*problems: Problem, model: Model) -> pytest.MarkDecorator:
 
 def groups(posterior: CascadePosterior) -> list[tuple[str, ...]]:
     """Return the move names in groups that are closed under reversal, and all of them together."""
-    names = list(posterior.moves())
+    names = list(posterior.move_weights())
     closed = {tuple(sorted({name, REVERSES.get(name, name)})) for name in names}
     return [*sorted(closed), tuple(names)]
 
@@ -260,10 +261,10 @@ def listed_moves(posterior: CascadePosterior):
             remembered[key] = _Remembered(SplitProposals.at(posterior, box))
         return remembered[key]
 
-    moves = posterior.moves()
-    for move in moves.values():
+    found = moves(posterior)
+    for move in found.values():
         move.splits_at = splits_at
-    return moves
+    return found
 
 
 @cache
@@ -303,5 +304,5 @@ class WithoutHastings:
         ]
 
 
-def without_hastings(moves):
-    return {name: WithoutHastings(move) for name, move in moves.items()}
+def without_hastings(sound):
+    return {name: WithoutHastings(move) for name, move in sound.items()}

@@ -11,9 +11,8 @@ from numpy.testing import assert_allclose
 from bayescascade.base.errors import DataError
 from bayescascade.data.schema import Column, Schema
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.leaves import independent_probabilities, leaf_boxes
-from bayescascade.methods.cascades.models import empirical_probabilities
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.models import empirical_probabilities, independent_probabilities
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from tests import reference
 from tests.methods.cascades.problems import (
     BINARY,

@@ -16,8 +16,7 @@ from scipy.stats import beta
 import bayescascade
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.schema import Column, Schema
-from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.intervals import N_DRAWS, density_intervals
+from bayescascade.methods.cascades.counted_tree import N_DRAWS, CountedTree, density_intervals
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.fits import ESTIMATORS, fitted, people

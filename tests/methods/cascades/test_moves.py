@@ -105,7 +105,8 @@ def test_moves_are_in_balance_around_larger_trees_of_levels(problem, model, rng)
         trees = some_trees(problem, rng, 6)
         assert max(relative_imbalance(posterior, chosen, tree) for tree in trees) < 1e-9, names
         if names != ("change",):  # in place of a split over leaves; others are symmetric
-            assert max(relative_imbalance(posterior, broken, tree) for tree in trees) > 0.01, names
+            trees = some_trees(problem, rng, 40)
+            assert any(relative_imbalance(posterior, broken, tree) > 0.01 for tree in trees), names
 
 
 def some_trees(problem, rng, n):
@@ -150,7 +151,7 @@ def test_without_its_hastings_term_a_move_is_out_of_balance(problem, model, rng)
 @each(ORDINAL, TERNARY)
 def test_all_moves_are_in_balance_on_larger_spaces(problem, model):
     """As above, everywhere at once."""
-    assert imbalance(problem, model, tuple(model.on(problem).moves())) < 1e-12
+    assert imbalance(problem, model, tuple(model.on(problem).move_weights())) < 1e-12
 
 
 @pairs((BINARY, LEAF), (MULTIWAY, LEAF), (BINS, LEAF), (UNEVEN_LEVELS, LEAF))
@@ -188,7 +189,7 @@ def test_proposals_are_what_propose_draws(problem, model, rng):
 @each(MULTIWAY, models=[LEAF])
 def test_other_proposals_are_told_apart(problem, model, rng):
     """The comparison of frequencies above must be able to fail."""
-    move = model.on(problem).moves()["grow"]
+    move = listed_moves(model.on(problem))["grow"]
     listed = move.proposals(problem.trees[0])
     probabilities = np.array([q for _, q in listed])
     index = {proposal.state: i for i, (proposal, _) in enumerate(listed)}
@@ -209,8 +210,7 @@ def test_proposed_trees_are_valid(problem, model):
                 assert (proposal.log_q_ratio == -np.inf) <= (proposal.state == tree)
 
 
-def test_moves_of_weight_zero_are_not_offered():
+def test_moves_of_weight_zero_are_not_tried():
     """Who restricts the moves gets these and no others."""
     posterior = LEAF.on(MULTIWAY, move_weights={"grow": 1.0, "prune": 1.0, "change": 0.0})
-    assert set(posterior.moves()) == {"grow", "prune"}
     assert posterior.move_weights() == {"grow": 1.0, "prune": 1.0}

@@ -8,8 +8,8 @@ from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades import kernels
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
-from bayescascade.methods.cascades.splits import SplitProposals
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, root_box
+from tests.methods.cascades.slow_splits import SplitProposals
 from tests.statistical.chi_square import fits
 
 
@@ -40,8 +40,7 @@ def mixed_table(rng, n_levels=(8, 5, 6), fractional=False, n_rows=60):
 
 
 def boxes_of(posterior, tree):
-    moves = posterior.moves()["grow"]
-    return moves.boxes(tree)
+    return tree.codes(posterior.is_nominal, root_box(posterior.schema))
 
 
 def compiled(posterior, tree, node, split):

@@ -5,14 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from bayescascade.methods.cascades.blocks import (
+from bayescascade.methods.cascades.tree import (
+    Tree,
     block_codes,
-    contiguous,
     full_block,
     pack_block,
-    set_partitions,
 )
-from bayescascade.methods.cascades.tree import Tree
 from tests import reference
 from tests.methods.cascades.problems import MULTIWAY, ORDINAL, PROBLEMS, TERNARY
 
@@ -144,17 +142,6 @@ def test_blocks_are_packed_and_unpacked():
     assert block_codes(False, full_block(False, 65_536)) == tuple(range(65_536))
     with pytest.raises(ValueError, match="contiguous"):
         pack_block(False, [1, 3])
-
-
-@pytest.mark.parametrize("n_blocks", [1, 2, 3, 5])
-def test_all_partitions_are_listed_once(n_blocks):
-    """The exact tests of the proposals depend on it."""
-    codes = (0, 2, 3, 5, 8)
-    for mine, twin in ((set_partitions, reference.partitions), (contiguous, reference.runs)):
-        expected = {frozenset(blocks) for blocks in twin(codes) if len(blocks) == n_blocks}
-        found = [frozenset(blocks) for blocks in mine(codes, n_blocks)]
-        assert len(found) == len(set(found))
-        assert set(found) == expected
 
 
 def test_the_root_of_a_problem_is_the_first_tree():

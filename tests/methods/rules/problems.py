@@ -16,6 +16,7 @@ from bayescascade.methods.rules.posterior import DensityListPosterior, LabelList
 from bayescascade.methods.rules.rule_list import RuleList
 from samplers import Proposal
 from tests import rules_reference as reference
+from tests.methods.rules.slow_moves import moves
 
 REVERSES = {"add": "remove", "remove": "add"}
 """Moves that are each other's reverse; all others are their own."""
@@ -224,7 +225,9 @@ class Remembered:
     def __init__(self, posterior) -> None:
         self.log_density = cache(posterior.log_density)
         self.antecedents = posterior.antecedents
-        self.moves = posterior.moves
+        self.prior = posterior.prior
+        self.log_size_proposal = posterior.log_size_proposal
+        self.draw_candidate = posterior.draw_candidate
         self.move_weights = posterior.move_weights
 
 
@@ -232,7 +235,7 @@ class Remembered:
 def _move_matrix(problem: Problem, name: str, inverse_temperature: float) -> np.ndarray:
     posterior = problem.posterior()
     return samplers.transition_matrix(
-        posterior.moves()[name],
+        moves(posterior)[name],
         Remembered(posterior),
         problem.lists,
         inverse_temperature=inverse_temperature,
@@ -261,5 +264,5 @@ class WithoutHastings:
         ]
 
 
-def without_hastings(moves: Mapping[str, object]) -> dict[str, WithoutHastings]:
-    return {name: WithoutHastings(move) for name, move in moves.items()}
+def without_hastings(sound: Mapping[str, object]) -> dict[str, WithoutHastings]:
+    return {name: WithoutHastings(move) for name, move in sound.items()}

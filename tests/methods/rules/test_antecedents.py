@@ -10,9 +10,8 @@ from bayescascade.data.evidence import evidence_words
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules import mining
-from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.rules.antecedents import Condition, antecedent_words
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
-from bayescascade.methods.rules.wording import antecedent_words
 from tests import rules_reference as reference
 from tests.methods.rules.problems import PROBLEMS, TARGET, Problem, each, small_problems
 
@@ -120,25 +119,6 @@ def test_no_two_candidates_are_satisfied_by_the_same_cells(problem):
         assert 0 < len(inside) < len(cells)
         assert inside not in seen
         seen.add(inside)
-
-
-@each(*PROBLEMS)
-def test_candidates_are_found_again(problem):
-    """A list loaded from a file names its rules by conditions."""
-    antecedents = problem.posterior().antecedents
-    for i in range(len(antecedents)):
-        assert antecedents.index(antecedents[i]) == i
-
-
-def test_others_are_no_candidates():
-    """Rules below the support, too long ones, and ranges that no condition has."""
-    antecedents = LabelListPosterior(
-        weighted_table(), TARGET, max_size=1, min_support=0.3
-    ).antecedents
-    rare, common, other = Condition(0, 1, 2), Condition(0, 0, 1), Condition(1, 0, 1)
-    assert antecedents.index((common,)) == 0
-    for unknown in ((rare,), (common, other), (Condition(0, 0, 2),), (Condition(7, 0, 1),), ()):
-        assert antecedents.index(unknown) == -1
 
 
 @pytest.mark.parametrize("index", [-1, 4])

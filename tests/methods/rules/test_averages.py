@@ -6,11 +6,13 @@ import scipy.stats
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
-import bayescascade.methods.rules.mixtures
 from bayescascade.methods.rules import averages
-from bayescascade.methods.rules.averages import average_intervals, average_probabilities
+from bayescascade.methods.rules.averages import (
+    average_intervals,
+    average_probabilities,
+    mixture_quantiles,
+)
 from bayescascade.methods.rules.label_list import LabelList
-from bayescascade.methods.rules.mixtures import mixture_quantiles
 from tests.methods.rules.lists import BINS, cells_of, random_rules
 
 
@@ -27,7 +29,7 @@ def mixtures(rng, n_mixtures=7, n_components=9, n_classes=3):
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
 def test_quantiles_invert_the_distribution_function(at_once, rng, monkeypatch):
     """An interval of 95 % must hold 95 % of the average over lists."""
-    monkeypatch.setattr(bayescascade.methods.rules.mixtures, "_MOST_BETAS", at_once)
+    monkeypatch.setattr(averages, "_MOST_BETAS", at_once)
     a, b, weights = mixtures(rng)
     levels = (0.005, 0.025, 0.5, 0.975)
     found = mixture_quantiles(a, b, csr_array(weights), levels)

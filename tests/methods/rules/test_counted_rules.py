@@ -6,8 +6,8 @@ import pytest
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.schema import Column, Schema
 from bayescascade.methods.rules.antecedents import conditions_of
-from bayescascade.methods.rules.counted_rules import CountedRules
 from bayescascade.methods.rules.models import MAX_RULES
+from bayescascade.methods.rules.rule_list import CountedRules
 
 SCHEMA = Schema((Column("grade", "ordinal", tuple(range(20))),))
 RULES = [[list(condition)] for condition in conditions_of(0, SCHEMA.columns[0])]

@@ -22,6 +22,7 @@ from tests.methods.rules.problems import (
     step_matrix,
     without_hastings,
 )
+from tests.methods.rules.slow_moves import moves as slow_moves
 from tests.statistical.chi_square import fits
 
 MOVES = ("add", "remove", "replace", "edit", "swap", "relocate")
@@ -113,7 +114,7 @@ def test_moves_are_in_balance_around_longer_lists(problem, rng):
     """A hundred candidates and more, of three sizes: too many lists to list them all."""
     posterior = Remembered(problem.posterior())
     assert posterior.antecedents.n_of_size.min() == 0 < posterior.antecedents.n_of_size[3]
-    moves = posterior.moves()
+    moves = slow_moves(posterior)
     for names in groups(MOVES)[:-1]:
         chosen = {name: moves[name] for name in names}
         for state in some_lists(posterior, rng, 2):
@@ -124,7 +125,7 @@ def test_moves_are_in_balance_around_longer_lists(problem, rng):
 def test_without_its_hastings_term_a_move_is_out_of_balance(problem, rng):
     """The tests above must be able to fail, for every move that has such a term."""
     posterior = Remembered(problem.posterior())
-    broken = without_hastings(posterior.moves())
+    broken = without_hastings(slow_moves(posterior))
     for names in groups(MOVES)[:-1]:
         chosen = {name: broken[name] for name in names}
         found = [
@@ -141,7 +142,7 @@ def test_without_its_hastings_term_a_move_is_out_of_balance(problem, rng):
 def test_moves_reach_every_list(problem):
     """A list that cannot be reached is never reported, however probable."""
     posterior = problem.posterior()
-    moves = {name: posterior.moves()[name] for name in ("add", "remove")}
+    moves = {name: slow_moves(posterior)[name] for name in ("add", "remove")}
     found = samplers.enumerate_states(posterior, RuleList(), moves)
     assert set(found) == set(problem.lists)
 
@@ -149,7 +150,7 @@ def test_moves_reach_every_list(problem):
 @each(*FEW)
 def test_proposals_sum_to_one(problem):
     """What is missing would be a chain that sometimes has nowhere to go."""
-    for name, move in problem.posterior().moves().items():
+    for name, move in slow_moves(problem.posterior()).items():
         for state in problem.lists[::5]:
             total = sum(probability for _, probability in move.proposals(state))
             assert total == pytest.approx(1.0, abs=1e-9), name
@@ -159,7 +160,7 @@ def test_proposals_sum_to_one(problem):
 def test_proposals_are_what_propose_draws(problem, rng):
     """The exact tests list `proposals`; the generic engines draw with `propose`."""
     posterior = problem.posterior()
-    for name, move in posterior.moves().items():
+    for name, move in slow_moves(posterior).items():
         for state in [RuleList(), RuleList((0,)), *some_lists(posterior, rng, 2)]:
             index, merged = {}, []
             for proposal, q in move.proposals(state):
@@ -177,7 +178,7 @@ def test_proposals_are_what_propose_draws(problem, rng):
 
 def test_other_proposals_are_told_apart(rng):
     """The comparison of frequencies above must be able to fail."""
-    move = SUPPORTED.posterior().moves()["add"]
+    move = slow_moves(SUPPORTED.posterior())["add"]
     state = RuleList()
     listed = [(p, q) for p, q in move.proposals(state) if q > 0]
     index = {proposal: i for i, (proposal, _) in enumerate(listed)}
@@ -193,7 +194,7 @@ def test_proposed_lists_are_valid(problem):
     """A rule that occurs twice, or no candidate, has no meaning."""
     posterior = problem.posterior()
     n_candidates = len(posterior.antecedents)
-    for move in posterior.moves().values():
+    for move in slow_moves(posterior).values():
         for state in problem.lists[::5]:
             for proposal, _ in move.proposals(state):
                 if proposal.log_q_ratio > -np.inf:
@@ -205,7 +206,7 @@ def test_proposed_lists_are_valid(problem):
 def test_moves_are_the_six(problem):
     """Acceptance is reported by these names; add and remove are tried equally often."""
     posterior = problem.posterior()
-    assert tuple(posterior.moves()) == MOVES
+    assert tuple(posterior.move_weights()) == MOVES
     weights = posterior.move_weights()
     assert set(weights) == set(MOVES)
     assert min(weights.values()) > 0
@@ -215,14 +216,14 @@ def test_moves_are_the_six(problem):
 def test_a_list_without_rules_can_only_grow():
     """All other moves have nothing to change, and say so."""
     for problem in (PAIR, SUPPORTED):
-        for name, move in problem.posterior().moves().items():
+        for name, move in slow_moves(problem.posterior()).items():
             valid = [p.log_q_ratio > -np.inf for p, _ in move.proposals(RuleList())]
             assert any(valid) == (name == "add")
 
 
 def test_a_list_of_all_candidates_cannot_grow():
     """Nor can a rule be replaced when none is left."""
-    moves = SUPPORTED.posterior().moves()
+    moves = slow_moves(SUPPORTED.posterior())
     full = RuleList(tuple(range(len(SUPPORTED.record["candidates"]))))
     for name in ("add", "replace", "edit"):
         assert all(p.log_q_ratio == -np.inf for p, _ in moves[name].proposals(full)), name

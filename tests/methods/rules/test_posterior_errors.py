@@ -12,6 +12,7 @@ from bayescascade.data.table import Table
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from tests.methods.rules.problems import PAIR, SUPPORTED, TARGET, each
+from tests.methods.rules.slow_moves import moves
 
 
 def frame_of(n_rows=40, n_columns=2, n_levels=2):
@@ -185,7 +186,7 @@ def test_constant_columns_have_no_candidates():
     assert after == state
     assert sum(counts.accepted.values()) == 0
     assert counts.log_density == pytest.approx(0.0)
-    for move in posterior.moves().values():
+    for move in moves(posterior).values():
         proposal = move.propose(np.random.default_rng(0), state)
         assert proposal.log_q_ratio == -math.inf
         assert [p for _, p in move.proposals(state)] == [1.0]

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade.data.schema import Column, Schema
 from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.volumes import log_first_volumes
+from bayescascade.methods.rules.parts import log_first_volumes
 from tests import rules_reference as reference
 
 

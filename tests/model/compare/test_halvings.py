@@ -16,12 +16,17 @@ from bayescascade import (
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.dealing import with_weights
 from bayescascade.methods import contenders
-from bayescascade.methods.contenders import CONTENDERS, best_of
-from bayescascade.model.comparison import Comparison, compare
+from bayescascade.methods.contenders import CONTENDERS
+from bayescascade.model import comparison
+from bayescascade.model.comparison import Comparison, best_of, compare
 from samplers import SamplerValueError
 from tests.cli.conftest import DATA, TITANIC
 
 QUICK = ("histogram", "det")
+
+
+def those(names):
+    return {name: CONTENDERS[name] for name in names}
 
 
 def told(outcome):
@@ -32,11 +37,11 @@ def told(outcome):
 def test_outcomes_depend_on_the_seed_alone() -> None:
     """A model's figures must not change with the models beside it, or with more halvings."""
     table = Table.from_csv(TITANIC)
-    everything = [told(o) for o in compare(table, QUICK, repeats=3, seed=5)]
-    assert [told(o) for o in compare(table, QUICK, repeats=3, seed=5)] == everything
-    alone = [told(o) for o in compare(table, ["det"], repeats=2, seed=5, n_jobs=2)]
+    everything = [told(o) for o in compare(table, those(QUICK), repeats=3, seed=5)]
+    assert [told(o) for o in compare(table, those(QUICK), repeats=3, seed=5)] == everything
+    alone = [told(o) for o in compare(table, those(["det"]), repeats=2, seed=5, n_jobs=2)]
     assert alone == [o for o in everything if o.model == "det"][:2]
-    other = [told(o) for o in compare(table, QUICK, repeats=3, seed=6)]
+    other = [told(o) for o in compare(table, those(QUICK), repeats=3, seed=6)]
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
 
 
@@ -44,7 +49,7 @@ def test_halves_do_not_depend_on_the_order_of_the_rows() -> None:
     frame = pd.read_csv(TITANIC)
     shuffled = frame.sample(frac=1, random_state=1)
     first, second = (
-        [told(o) for o in compare(Table.from_frame(rows), QUICK, repeats=2)]
+        [told(o) for o in compare(Table.from_frame(rows), those(QUICK), repeats=2)]
         for rows in (frame, shuffled)
     )
     assert first == second
@@ -61,7 +66,7 @@ def test_what_is_learned_and_scored_are_halves(monkeypatch: pytest.MonkeyPatch) 
 
     histogram = CONTENDERS["histogram"]
     monkeypatch.setitem(CONTENDERS, "histogram", learn)
-    outcomes = list(compare(table, ["histogram", "det"], repeats=2))
+    outcomes = list(compare(table, those(["histogram", "det"]), repeats=2))
     for half, outcome in zip(seen, outcomes[::2], strict=True):
         assert half.total_weight == 1100
         weights = dict(zip(map(tuple, half.codes.T.tolist()), half.weights, strict=True))
@@ -103,7 +108,7 @@ def test_ctrl_c_in_a_search_ends_the_comparison() -> None:
 def test_halvings_that_are_not_whole() -> None:
     """The mean of one density over other halves than another's would tell nothing."""
     table = Table.from_csv(TITANIC)
-    outcomes = tuple(compare(table, QUICK, repeats=2))
+    outcomes = tuple(compare(table, those(QUICK), repeats=2))
     comparison = Comparison(table, QUICK, outcomes[:3])
     assert comparison.whole.outcomes == outcomes[:2]
     assert comparison.of("histogram") == (outcomes[0], outcomes[2])
@@ -116,7 +121,7 @@ def test_halvings_that_are_not_whole() -> None:
 
 def test_more_cells_than_a_float_can_count(rng: np.random.Generator) -> None:
     frame = pd.DataFrame(rng.integers(0, 2, (20, 1100))).add_prefix("x")
-    (outcome,) = compare(Table.from_frame(frame), ["histogram"], repeats=1)
+    (outcome,) = compare(Table.from_frame(frame), those(["histogram"]), repeats=1)
     assert outcome.n_parts == np.inf
     assert np.isfinite(outcome.log_likelihood)
 
@@ -130,9 +135,10 @@ def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPat
         fitted.append(model)
         return model.set_params(search="anneal", n_steps=200, n_chains=1).fit(table)
 
-    monkeypatch.setattr(contenders, "_fitted", fit)
+    for module in (contenders, comparison):
+        monkeypatch.setattr(module, "fit_whole", fit)
     table = Table.from_csv(DATA / "sparse_tree.csv")
-    (outcome,) = compare(table, [name], repeats=1)
+    (outcome,) = compare(table, those([name]), repeats=1)
     model = next(m for m in fitted if outcome.settings.items() <= m.get_params().items())
     changed = {"search", "n_steps", "n_chains", "n_jobs", "random_state", *outcome.settings}
     defaults = type(model)().get_params()
@@ -146,7 +152,7 @@ def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPat
 
 def test_the_settings_that_rows_decide_are_told() -> None:
     table = Table.from_csv(TITANIC)
-    histogram, det = compare(table, QUICK, repeats=1)
+    histogram, det = compare(table, those(QUICK), repeats=1)
     assert set(histogram.settings) == {"pseudo_count"}
     assert set(det.settings) == {"complexity"}
     assert histogram.n_parts == 32
@@ -157,7 +163,6 @@ def test_the_settings_that_rows_decide_are_told() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"models": ["bush"]}, ParameterError, "models must be some of leaf, .*, got 'bush'"),
         ({"repeats": 0}, ParameterError, "repeats must be an integer >= 1, got 0"),
         ({"seed": -1}, ParameterError, "seed must be an integer >= 0, got -1"),
         ({"n_jobs": 0}, SamplerValueError, "n_jobs must be None or an integer other than 0"),
@@ -165,10 +170,10 @@ def test_the_settings_that_rows_decide_are_told() -> None:
 )
 def test_wrong_parameters(options: dict[str, object], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
-        next(compare(Table.from_csv(TITANIC), **options))
+        next(compare(Table.from_csv(TITANIC), CONTENDERS, **options))
 
 
 def test_one_row_cannot_be_halved() -> None:
     table = Table.from_frame(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), weights=[1.5, 0.5])
     with pytest.raises(DataError, match="must have at least two rows to be halved, got 2"):
-        next(compare(table))
+        next(compare(table, CONTENDERS))

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.cascades.blocks import pack_block
+from bayescascade.methods.cascades.tree import pack_block
 
 __all__ = ["Blocks", "block_shapes", "column_blocks"]
 

@@ -1,7 +1,6 @@
 """Compiled cascades (numba, nothing else): everything that a step or a score costs.
 
-`layout` names the arrays; `levels`, `densities` and, for leaves whose columns are independent,
-`insides` are the arithmetic; `proposals` draws splits,
+`layout` names the arrays; `levels` and `densities` are the arithmetic; `proposals` draws splits,
 `nodes` and `subtrees` keep a tree in the work space, `moves`, `grafting`, `regrouping` and `sweep`
 are the chain, and `statistics` scores rows. Entry points are `load`, `sweep`, `export` and those
 of `statistics`; everything else is part of them.

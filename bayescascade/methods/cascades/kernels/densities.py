@@ -1,13 +1,36 @@
-"""The log densities of `bayescascade.methods.cascades.posterior`, term by term, in nats."""
+"""The log densities of `methods.cascades.models`, term by term, in nats.
+
+What the rows of an independent leaf contribute needs the weight of every level among them: a pass
+over the rows, also of a leaf that is only proposed. None of that is called where leaves are
+uniform.
+"""
 
 from math import lgamma, log
 
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.layout import LEAF_MODEL
+from bayescascade.methods.cascades.kernels.layout import (
+    COUNTED,
+    END,
+    LEAF_MODEL,
+    ORDERED,
+    READY,
+    START,
+)
+from bayescascade.methods.cascades.kernels.levels import block_size, blocks_of, in_block, levels_of
 
-__all__ = ["branch_value", "leaf_value", "log_gamma", "shape_value"]
+__all__ = [
+    "branch_value",
+    "count_rows",
+    "inside",
+    "inside_gain",
+    "leaf_value",
+    "log_gamma",
+    "shape_value",
+    "weigh_cuts",
+    "weigh_levels",
+]
 
 
 @inner_kernel
@@ -50,3 +73,132 @@ def shape_value(model, n_leaves, n_used, total):
         value += -model.rate + n_leaves * log(model.rate) - lgamma(n_leaves + 1.0)
         value += lgamma(n_leaves * model.alpha) - lgamma(total + n_leaves * model.alpha)
     return value
+
+
+@inner_kernel
+def count_rows(table, work, node, counts):
+    """Write the weight of every level among the node's rows into counts (L,)."""
+    p = table.codes.shape[0]
+    counts[:] = 0.0
+    for i in range(work.nodes[node, START], work.nodes[node, END]):
+        row = work.rows[i]
+        weight = table.weights[row]
+        for j in range(p):
+            counts[table.offsets[j] + table.row_codes[row, j]] += weight
+
+
+@inner_kernel
+def inside(table, model, work, node):
+    """Return what the node contributes as the independent leaf that it is or would be."""
+    counted = node
+    if work.nodes[node, READY] < COUNTED:
+        counted = work.nodes.shape[0]
+        count_rows(table, work, node, work.histogram[counted])
+    return log_marginals(table, model, work, node, counted, -1, np.uint64(0))
+
+
+@inner_kernel
+def count_branches(table, work, node, j, b, assign):
+    """Fill a histogram behind those of the nodes for each branch of a split of the node."""
+    p = table.codes.shape[0]
+    first = work.nodes.shape[0]
+    work.histogram[first : first + b] = 0.0
+    for i in range(work.nodes[node, START], work.nodes[node, END]):
+        row = work.rows[i]
+        counted = first + assign[table.row_codes[row, j]]
+        weight = table.weights[row]
+        for k in range(p):
+            work.histogram[counted, table.offsets[k] + table.row_codes[row, k]] += weight
+
+
+@inner_kernel
+def weigh_cuts(table, model, work, node, j, m, out):
+    """Write what both sides of each two-way cut of `work.order` contribute; out (m - 1,)."""
+    count_ordered(table, work, node, j, m)
+    first = work.nodes.shape[0]
+    left, right = first + m, first + m + 1
+    work.histogram[left] = 0.0
+    left_block, right_block = np.uint64(0), work.box[node, j]
+    for i in range(m - 1):
+        code = np.uint64(work.order[i])
+        if table.nominal[j]:
+            left_block |= np.uint64(1) << code
+            right_block &= ~left_block
+        else:
+            low = work.box[node, j] & np.uint64(0xFFFFFFFF)
+            high = work.box[node, j] >> np.uint64(32)
+            left_block = low | (code + np.uint64(1)) << np.uint64(32)
+            right_block = (code + np.uint64(1)) | high << np.uint64(32)
+        for level in range(work.histogram.shape[1]):
+            work.histogram[left, level] += work.histogram[first + i, level]
+            work.histogram[right, level] = max(
+                work.histogram[node, level] - work.histogram[left, level], 0.0
+            )
+        out[i] = log_marginals(table, model, work, node, left, j, left_block)
+        out[i] += log_marginals(table, model, work, node, right, j, right_block)
+
+
+@inner_kernel
+def weigh_levels(table, model, work, node, j, m):
+    """Return what all branches contribute if each of `work.order` is one."""
+    count_ordered(table, work, node, j, m)
+    value = 0.0
+    for i in range(m):
+        code = np.uint64(work.order[i])
+        if table.nominal[j]:
+            block = np.uint64(1) << code
+        else:
+            block = code | (code + np.uint64(1)) << np.uint64(32)
+        value += log_marginals(table, model, work, node, work.nodes.shape[0] + i, j, block)
+    return value
+
+
+@inner_kernel
+def count_ordered(table, work, node, j, m):
+    """Fill a histogram behind those of the nodes for each of `work.order`."""
+    for i in range(m):
+        work.assign[ORDERED, work.order[i]] = i
+    count_branches(table, work, node, j, m, work.assign[ORDERED])
+
+
+@inner_kernel
+def inside_gain(table, model, work, node, j, b, assign):
+    """Return how much more than the node its branches contribute, if it is split so."""
+    first = work.nodes.shape[0]
+    change = -inside(table, model, work, node)
+    count_branches(table, work, node, j, b, assign)
+    m = levels_of(table.nominal[j], work.box[node, j], work.order)
+    blocks_of(table.nominal[j], work.order, m, assign, b, work.words)
+    for branch in range(b):
+        change += log_marginals(table, model, work, node, first + branch, j, work.words[branch])
+    return change
+
+
+@inner_kernel
+def log_marginals(table, model, work, node, counted, split, block):
+    """Sum those of the columns, given ``histogram[counted]``; `split` has only `block` left."""
+    a, log_gamma_a = model.leaf_alpha, leaf_log_gamma(model, 0.0)
+    value = 0.0
+    for j in range(table.codes.shape[0]):
+        left = block if j == split else work.box[node, j]
+        base = table.offsets[j]
+        count = 0.0
+        for code in range(table.n_levels[j]):
+            if in_block(table.nominal[j], left, code):
+                n = work.histogram[counted, base + code]
+                if n > 0.0:  # else the terms cancel
+                    count += n
+                    value += leaf_log_gamma(model, n) - log_gamma_a
+                    value -= n * log(table.widths[base + code])
+        total = a * block_size(table.nominal[j], left)
+        value += lgamma(total) - lgamma(count + total)
+    return value
+
+
+@inner_kernel
+def leaf_log_gamma(model, count):
+    """lnG(count + leaf_alpha), from the table where weights are whole."""
+    index = np.int64(count)
+    if index < model.leaf_log_gamma.shape[0]:
+        return model.leaf_log_gamma[index]
+    return lgamma(count + model.leaf_alpha)

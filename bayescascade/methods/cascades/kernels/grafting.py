@@ -1,4 +1,4 @@
-"""Moves that put a split above a subtree, or take it away, as `methods.cascades.moves` says.
+"""Moves that put a split above a subtree, or take it away, as `moves` says.
 
 Each returns the change of log density (nats) if it was accepted, and NaN if it was not.
 """

@@ -1,4 +1,4 @@
-"""Blocks of levels, packed as `bayescascade.methods.cascades.blocks` says, and their widths."""
+"""Blocks of levels, packed as `bayescascade.methods.cascades.tree` says, and their widths."""
 
 import numpy as np
 

@@ -1,4 +1,23 @@
-"""The moves, as `bayescascade.methods.cascades.moves` defines them.
+"""The moves on trees; those of whole subtrees are in `grafting` and `regrouping`.
+
+* `grow` splits a leaf, drawn uniformly among those that can be split; `prune` takes back a split
+  whose branches are all leaves, drawn uniformly among those.
+* `change` draws any inner node. Over leaves, it proposes any other split in its place. Higher up
+  it keeps the number of branches and everything below, each branch by rank, and is invalid unless
+  every split below still shares out exactly the levels that reach it.
+* `swap` draws an inner node other than the root. If it splits its parent's column once more, one of
+  its children and one of its siblings are exchanged; if all siblings make the same split, parent
+  and children trade places: the leaves stay as they are in both cases. Otherwise it exchanges its
+  split with its parent's, under the same condition as `change`.
+* `regroup`, only where splits may have three or more branches, either nests two or more branches
+  of an inner node, but not all, under a split of the same column of their own (ordered columns:
+  neighbors), or takes such a split back; each with probability one half. The leaves stay.
+* `graft` draws any inner node and either puts a split above it, on a column not used below, one
+  branch of which keeps the subtree while the others are leaves, or takes the node's split away if
+  just one branch is inner and does not use its column; each with probability one half.
+
+Where a split sends every level its own way, a column has one split, nothing is regrouped, and
+`change` keeps the number of branches by taking a column with as many levels left.
 
 Each returns the change of log density (nats) if it was accepted, and NaN if it was not.
 """
@@ -9,8 +28,12 @@ import numpy as np
 
 from bayescascade.base.chain_kernels import accept
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import branch_value, leaf_value, shape_value
-from bayescascade.methods.cascades.kernels.insides import inside_gain
+from bayescascade.methods.cascades.kernels.densities import (
+    branch_value,
+    inside_gain,
+    leaf_value,
+    shape_value,
+)
 from bayescascade.methods.cascades.kernels.layout import (
     COUNT,
     FEATURE,

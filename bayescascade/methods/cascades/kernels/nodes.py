@@ -5,8 +5,7 @@ from math import log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import branch_value, leaf_value
-from bayescascade.methods.cascades.kernels.insides import inside
+from bayescascade.methods.cascades.kernels.densities import branch_value, inside, leaf_value
 from bayescascade.methods.cascades.kernels.layout import (
     COUNT,
     END,

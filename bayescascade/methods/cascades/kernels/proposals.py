@@ -5,7 +5,7 @@ Given only the node's levels and rows: the column ``j`` in proportion to
 from ``branch_log_weights``, then, with probability ``1 - EPS``, a cut of the levels in order of
 their density (of their own order, where ordered), otherwise any partition at random. Two-way cuts
 are drawn in proportion to the square root of their Bayes factor, others uniformly; ``score_j`` is
-the log of the sum of those two-way weights. `methods.cascades.splits` is the slow twin.
+the log of the sum of those two-way weights.
 """
 
 from math import exp, lgamma, log
@@ -13,8 +13,12 @@ from math import exp, lgamma, log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import log_gamma
-from bayescascade.methods.cascades.kernels.insides import count_rows, weigh_cuts, weigh_levels
+from bayescascade.methods.cascades.kernels.densities import (
+    count_rows,
+    log_gamma,
+    weigh_cuts,
+    weigh_levels,
+)
 from bayescascade.methods.cascades.kernels.layout import (
     COUNTED,
     END,

@@ -1,4 +1,4 @@
-"""Moves that put the same leaves into another tree, as `methods.cascades.moves` defines them.
+"""Moves that put the same leaves into another tree, as `moves` defines them.
 
 No row changes its leaf, so only the products over splits change, and with the leaf model nothing
 does. Each returns the change of log density (nats) if it was accepted, and NaN if it was not.

@@ -5,7 +5,7 @@ from math import exp, log
 import numpy as np
 
 from bayescascade.base.jit import kernel
-from bayescascade.methods.cascades.kernels.insides import count_rows
+from bayescascade.methods.cascades.kernels.densities import count_rows
 from bayescascade.methods.cascades.kernels.layout import Array, ModelArrays, TableArrays, Work
 from bayescascade.methods.cascades.kernels.levels import in_block
 from bayescascade.methods.cascades.kernels.proposals import log_q_split

@@ -25,12 +25,12 @@ from scipy.special import xlogy
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.rules.kernels.layout import RowArrays
+from bayescascade.methods.rules.mining import row_arrays
 from bayescascade.methods.rules.posterior import (
     DensityListPosterior,
     LabelListPosterior,
     RuleListPosterior,
 )
-from bayescascade.methods.rules.rows import row_arrays
 
 __all__ = ["Points", "points_of"]
 

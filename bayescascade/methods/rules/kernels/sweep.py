@@ -3,6 +3,10 @@
 Nothing before the first changed rule is touched. From there on, up to the last part that can have
 changed, each part costs a pass over the bits of all distinct rows, 64 at a time: less than a visit
 to each row that is left, unless less than one in 64 is.
+
+The moves: *add* puts a candidate at any position, and *remove* takes any rule away; *replace* puts
+any candidate in the place of a rule, *edit* one that differs by a condition; *swap* exchanges two
+rules, *relocate* moves one to any other position. What would list a candidate twice is invalid.
 """
 
 from math import log

@@ -1,4 +1,4 @@
-"""The distribution of split proposals at a node, in plain Python: see `kernels` for its idea.
+"""The distribution of split proposals at a node, in slow and plain Python.
 
 A split is drawn column first: ``(1 - EPS) * exp(score_j) / sum_k exp(score_k) + EPS / n_open``;
 then its number of branches ``b`` in proportion to ``exp(branch_log_weights[b])``; then, with
@@ -14,20 +14,17 @@ factor of its one split.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.methods.cascades.blocks import contiguous, pack_block, set_partitions
+from bayescascade.data.table import Table
 from bayescascade.methods.cascades.kernels import EPS
-from bayescascade.methods.cascades.leaves import independent_log_inside
-from bayescascade.methods.cascades.tree import Split
-
-if TYPE_CHECKING:
-    from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.models import independent_log_inside
+from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.tree import Split, pack_block
+from tests.reference import partitions as set_partitions, runs
 
 __all__ = ["SplitProposals"]
 
@@ -50,12 +47,12 @@ class SplitProposals:
         score of its one split if every level goes its own way.
     """
 
-    posterior: "CascadePosterior"
+    posterior: CascadePosterior
     ordered: dict[int, tuple[int, ...]]
     cut_scores: dict[int, NDArray[np.float64]]
 
     @classmethod
-    def at(cls, posterior: "CascadePosterior", box: Sequence[tuple[int, ...]]) -> "SplitProposals":
+    def at(cls, posterior: CascadePosterior, box: Sequence[tuple[int, ...]]) -> "SplitProposals":
         """Return the proposals for a node with these codes left of every column."""
         table, alpha = posterior.table, posterior.model.concentration
         is_here = np.ones(table.weights.shape[0], np.bool_)
@@ -161,9 +158,9 @@ class SplitProposals:
 
     def _all_of(self, j: int, n_branches: int) -> Iterator[Split]:
         codes = tuple(sorted(self.ordered[j]))
-        partitions = set_partitions if self.posterior.is_nominal[j] else contiguous
-        for blocks in partitions(codes, n_branches):
-            yield j, blocks
+        for blocks in set_partitions(codes) if self.posterior.is_nominal[j] else runs(codes):
+            if len(blocks) == n_branches:
+                yield j, blocks
 
     def _open_to(self, n_branches: int) -> list[int]:
         if self.by_levels:
@@ -200,7 +197,7 @@ def _log_bayes_factors(
 
 
 def _log_inside(
-    posterior: "CascadePosterior",
+    posterior: CascadePosterior,
     box: Sequence[tuple[int, ...]],
     rows: NDArray[np.intp],
     j: int,
@@ -226,7 +223,7 @@ def _log_inside(
     return log_inside.reshape(weights.shape)
 
 
-def _joint_counts(table: "Table", rows: NDArray[np.intp], j: int, k: int) -> NDArray[np.float64]:
+def _joint_counts(table: Table, rows: NDArray[np.intp], j: int, k: int) -> NDArray[np.float64]:
     """Return the weight of every pair of levels of two columns among some rows."""
     n_j, n_k = (table.schema.columns[index].n_levels for index in (j, k))
     pairs = table.codes[j][rows].astype(np.intp) * n_k + table.codes[k][rows]

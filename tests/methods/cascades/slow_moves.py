@@ -1,68 +1,43 @@
-"""The moves on trees, each with its exact Hastings ratio, in plain Python.
+"""The moves on trees, each with its exact Hastings ratio, in slow and plain Python.
 
-These say what `kernels.sweep` does fast: the same proposals with the same probabilities, and each
-can list all of them. Generic engines use them, and the tests hold the compiled sweep to them.
-
-* `Grow` splits a leaf, drawn uniformly among those that can be split; `Prune` takes back a split
-  whose branches are all leaves, drawn uniformly among those.
-* `Change` draws any inner node. Over leaves, it proposes any other split in its place. Higher up
-  it keeps the number of branches and everything below, each branch by rank, and is invalid unless
-  every split below still shares out exactly the levels that reach it.
-* `Swap` draws an inner node other than the root. If it splits its parent's column once more, one of
-  its children and one of its siblings are exchanged; if all siblings make the same split, parent
-  and children trade places: the leaves stay as they are in both cases. Otherwise it exchanges its
-  split with its parent's, under the same condition as `Change`.
-* `Regroup`, only where splits may have three or more branches, either nests two or more branches
-  of an inner node, but not all, under a split of the same column of their own (ordered columns:
-  neighbors), or takes such a split back; each with probability one half. The leaves stay.
-* `Graft` draws any inner node and either puts a split above it, on a column not used below, one
-  branch of which keeps the subtree while the others are leaves, or takes the node's split away if
-  just one branch is inner and does not use its column; each with probability one half.
-
-Where a split sends every level its own way, a column has one split, nothing is regrouped, and
-`Change` keeps the number of branches by taking a column with as many levels left.
+They are what `kernels.moves` says of them, and all that the compiled sweep must do: the same
+proposals with the same probabilities. Each can list its own. `moves` makes those of a posterior.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bayescascade.methods.cascades.blocks import block_codes
-from bayescascade.methods.cascades.leaves import root_box
-from bayescascade.methods.cascades.splits import SplitProposals
-from bayescascade.methods.cascades.tree import LEAF, Split, Tree
+from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.tree import LEAF, Split, Tree, block_codes, root_box
 from samplers.types import Proposal
+from tests.methods.cascades.slow_splits import SplitProposals
 
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
-
-__all__ = ["Change", "Graft", "Grow", "Prune", "Regroup", "Swap"]
+__all__ = ["moves"]
 
 Weighted = list[tuple[Proposal[Tree], float]]
+
+
+def moves(posterior: CascadePosterior) -> dict[str, "_CascadeMove"]:
+    """Return the moves that the posterior tries, by name, each with its exact Hastings ratio."""
+    return {name: _CLASSES[name](posterior) for name in posterior.move_weights()}
 
 
 class _CascadeMove(ABC):
     """What the moves share: boxes of nodes, split proposals at a node, trees made anew."""
 
-    def __init__(self, posterior: "CascadePosterior") -> None:
+    def __init__(self, posterior: CascadePosterior) -> None:
         self.posterior = posterior
         self.is_nominal = posterior.is_nominal
         self.root_box = root_box(posterior.schema)
 
     def boxes(self, tree: Tree) -> list[list[tuple[int, ...]]]:
         """Return the codes of every column left at every node."""
-        boxes = tree.boxes(self.root_box)
-        return [
-            [
-                block_codes(nominal, int(word))
-                for nominal, word in zip(self.is_nominal, box, strict=True)
-            ]
-            for box in boxes
-        ]
+        return tree.codes(self.is_nominal, self.root_box)
 
     def splits_at(self, box: Sequence[tuple[int, ...]]) -> SplitProposals:
         """Return the distribution of splits proposed for a node with these codes left."""
@@ -87,16 +62,7 @@ class _CascadeMove(ABC):
 
     def replaced(self, tree: Tree, node: int, subtree: Any) -> Tree:
         """Return the tree with another (nested) subtree at `node`."""
-
-        def rebuild(current: int) -> Any:
-            if current == node:
-                return subtree
-            if tree.feature[current] == LEAF:
-                return None
-            column, blocks = self.split_of(tree, current)
-            return column, list(zip(blocks, map(rebuild, tree.children(current)), strict=True))
-
-        return Tree.from_nested(rebuild(0), self.is_nominal)
+        return tree.replaced(self.is_nominal, node, subtree)
 
     def nested(self, tree: Tree, node: int) -> Any:
         """Return a subtree in nested form."""
@@ -143,23 +109,6 @@ class Grow(_CascadeMove):
                 proposal = self._proposal(state, leaf, len(growable), splits, split)
                 found.append((proposal, splits.probability(split) / len(growable)))
         return found
-
-    def random_split(self, rng: np.random.Generator, tree: Tree) -> Tree:
-        """Return the tree with one leaf split at random, in two if it may be, or unchanged."""
-        boxes = self.boxes(tree)
-        growable = self.growable(tree, boxes)
-        if not growable:
-            return tree
-        leaf = growable[int(rng.integers(len(growable)))]
-        open_columns = [j for j, codes in enumerate(boxes[leaf]) if len(codes) > 1]
-        column = open_columns[int(rng.integers(len(open_columns)))]
-        codes = boxes[leaf][column]
-        if self.posterior.partitions == "levels":
-            return self.replaced(tree, leaf, (column, _leaves_for([(code,) for code in codes])))
-        order = rng.permutation(codes).tolist() if self.is_nominal[column] else list(codes)
-        cut = int(rng.integers(1, len(codes)))
-        blocks = [tuple(order[:cut]), tuple(order[cut:])]
-        return self.replaced(tree, leaf, (column, _leaves_for(blocks)))
 
     def _proposal(
         self, tree: Tree, leaf: int, n_growable: int, splits: SplitProposals, split: Split
@@ -444,3 +393,13 @@ def _columns_of(nested: Any) -> set[int]:
     if nested is None:
         return set()
     return {nested[0]}.union(*(_columns_of(child) for _, child in nested[1]))
+
+
+_CLASSES: dict[str, type[_CascadeMove]] = {
+    "grow": Grow,
+    "prune": Prune,
+    "change": Change,
+    "swap": Swap,
+    "regroup": Regroup,
+    "graft": Graft,
+}

@@ -1,8 +1,9 @@
-"""Growing a density estimation tree: greedy two-way splits that lessen the squared error.
+"""Growing and pruning a density estimation tree, by its squared error.
 
-Ram and Gray, *Density Estimation Trees*, KDD 2011, section 3. Of a density that is constant on the
-leaves, ``n_t / (n v_t)`` on a leaf of weight ``n_t`` and volume ``v_t``, the integrated squared
-error less what does not depend on the tree is estimated by the sum over leaves of ::
+Ram and Gray, *Density Estimation Trees*, KDD 2011, section 3: greedy two-way splits.
+Of a density that is constant on the leaves, ``n_t / (n v_t)`` on a leaf of weight ``n_t`` and
+volume ``v_t``, the integrated squared error less what does not depend on the tree is estimated by
+the sum over leaves of ::
 
     R(t) = -(n_t / n)^2 / v_t
 
@@ -20,8 +21,18 @@ a convex function of the left side's weight and width, so its largest value is f
 point of what sums of levels can be, and those set off the densest levels. Hence levels are ordered
 by density and only cuts of that order are looked at. That is exact, except that a least weight of
 a leaf may forbid the best cut and leave some other set as good as the next; it is not looked for.
+
+*Pruning*, section 3.2, is after Breiman et al. (1984), chapter 3. The pruned tree for a
+complexity ``alpha >= 0`` is the subtree with the least ``sum over leaves of R(t) + alpha``. As
+``alpha`` grows, nodes become leaves in the order of their links ::
+
+    g(t) = (R(t) - sum of R over the leaves below t) / (number of leaves below t - 1)
+
+and each pruned tree is a subtree of those for smaller ``alpha``. So one number a node, the
+``alpha`` from which on it is no longer split, tells all of them: `weakest_links`.
 """
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,10 +41,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.blocks import pack_block
-from bayescascade.methods.cascades.tree import LEAF, Tree
+from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
 
-__all__ = ["GrownTree", "grow"]
+__all__ = ["GrownTree", "grow", "leaf_totals", "prune", "weakest_links"]
 
 Floats = NDArray[np.float64]
 
@@ -172,3 +182,94 @@ def _best_split(
             cut = int(np.argmax(gains >= largest * (1 - _TIE)))
             best = _Split(j, (levels[order[: cut + 1]], levels[order[cut + 1 :]]))
     return best
+
+
+def weakest_links(tree: Tree, errors: Floats) -> Floats:
+    """Return the complexity from which on each node is a leaf or gone, (n_nodes,) float64 >= 0.
+
+    Parameters
+    ----------
+    tree : Tree
+    errors : (n_nodes,) float64
+        ``R(t)`` of every node; that of a node is at least the sum of its children's.
+
+    Returns
+    -------
+    (n_nodes,) float64 >= 0
+        0 at leaves, and nowhere more than at the parent.
+    """
+    links = np.full(tree.n_nodes, np.inf)
+    links[tree.leaves] = 0.0
+    below = np.where(tree.feature == LEAF, errors, 0.0)
+    n_leaves = (tree.feature == LEAF).astype(np.int64)
+    end = np.arange(1, tree.n_nodes + 1)  # of each node's subtree, which stands in one piece
+    for node in range(tree.n_nodes - 1, 0, -1):
+        above = tree.parent[node]
+        below[above] += below[node]
+        n_leaves[above] += n_leaves[node]
+        end[above] = max(end[above], end[node])
+
+    def link(node: int) -> float:
+        return float((errors[node] - below[node]) / (n_leaves[node] - 1))
+
+    heap = [(link(int(node)), int(node)) for node in np.flatnonzero(tree.feature != LEAF)]
+    heapq.heapify(heap)
+    complexity = 0.0
+    while heap:
+        known, node = heapq.heappop(heap)
+        if links[node] < np.inf:
+            continue  # gone with a node above
+        if link(node) > known:  # a link grows as weaker ones below it go
+            heapq.heappush(heap, (link(node), node))
+            continue
+        complexity = max(complexity, known)
+        subtree = links[node : end[node]]
+        subtree[subtree == np.inf] = complexity
+        gained, lost = errors[node] - below[node], n_leaves[node] - 1
+        above = node
+        while above >= 0:
+            below[above] += gained
+            n_leaves[above] -= lost
+            above = int(tree.parent[above])
+    return links
+
+
+def prune(tree: Tree, links: Floats, complexity: float) -> tuple[Tree, NDArray[np.intp]]:
+    """Return the pruned tree for a complexity >= 0, and which nodes of `tree` its nodes are."""
+    is_kept = np.ones(tree.n_nodes, np.bool_)
+    is_kept[1:] = links[tree.parent[1:]] > complexity
+    kept = np.flatnonzero(is_kept)
+    position = np.cumsum(is_kept) - 1
+    feature = np.where(links[kept] > complexity, tree.feature[kept], LEAF)
+    parent = tree.parent[kept]
+    parent[1:] = position[parent[1:]]
+    pruned = Tree(feature.astype(np.int32), parent.astype(np.int32), tree.block[kept])
+    return pruned, kept
+
+
+def leaf_totals(tree: Tree, links: Floats, values: Floats, complexities: Floats) -> Floats:
+    """Return the sum of `values` over the leaves of the pruned tree for each complexity.
+
+    Parameters
+    ----------
+    tree : Tree
+    links : (n_nodes,) float64
+        By `weakest_links`.
+    values : (n_nodes,) float64
+    complexities : (n,) float64 >= 0
+
+    Returns
+    -------
+    (n,) float64
+    """
+    # A node is a leaf from its own link on, until its parent's.
+    ends = np.append(np.inf, links[tree.parent[1:]])
+    return _sums_up_to(complexities, links, values) - _sums_up_to(complexities, ends, values)
+
+
+def _sums_up_to(limits: Floats, places: Floats, values: Floats) -> Floats:
+    """Return the sum of the values whose place is at most each limit."""
+    order = np.argsort(places, kind="stable")
+    sums = np.append(0.0, np.cumsum(values[order]))
+    chosen: Floats = sums[np.searchsorted(places[order], limits, side="right")]
+    return chosen

@@ -1,35 +1,40 @@
-"""Proposals on rule lists, in plain Python: each with its Hastings ratio and a full listing.
+"""Proposals on rule lists, in slow and plain Python: with Hastings ratios and full listings.
 
-The compiled sweep makes the same proposals with the same probabilities. Candidates are proposed as
-the prior has them: a size by its weight, then any candidate of that size. A proposal that would
+The compiled sweep must make the same proposals with the same probabilities. Candidates are proposed
+as the prior has them: a size by its weight, then any candidate of that size. A proposal that would
 list a candidate twice, or that leads to no candidate, is invalid: the chain stays.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 
 import numpy as np
 
 from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from samplers.types import Proposal
 
-if TYPE_CHECKING:
-    from bayescascade.methods.rules.posterior import RuleListPosterior
-
-__all__ = ["MOVE_CLASSES", "Add", "Edit", "ListMove", "Relocate", "Remove", "Replace", "Swap"]
+__all__ = ["moves"]
 
 _EDITS = ("exchange", "add", "drop")
+
+
+def moves(posterior: RuleListPosterior) -> "dict[str, ListMove]":
+    """Return the moves by name, each with its exact Hastings ratio."""
+    return {name: _CLASSES[name](posterior) for name in posterior.move_weights()}
 
 
 class ListMove(ABC):
     """A way to change a list; `proposals` lists every outcome with its probability."""
 
-    def __init__(self, posterior: "RuleListPosterior") -> None:
+    def __init__(self, posterior: RuleListPosterior) -> None:
         self.antecedents = posterior.antecedents
         self.log_length = posterior.prior.log_lengths(len(posterior.antecedents))
+        self._index = {rule: i for i, rule in enumerate(posterior.antecedents)}
+        self.draw_candidate = posterior.draw_candidate
         self._log_size = posterior.log_size_proposal
 
     @abstractmethod
@@ -45,15 +50,25 @@ class ListMove(ABC):
         size = int(self.antecedents.sizes[rule])
         return float(self._log_size[size] - np.log(self.antecedents.n_of_size[size]))
 
-    def draw_candidate(self, rng: np.random.Generator) -> int:
-        """Draw a size by its prior weight, then a candidate of that size."""
-        size = rng.choice(self._log_size.size, p=np.exp(self._log_size))
-        start = int(self.antecedents.n_of_size[:size].sum())
-        return start + int(rng.integers(self.antecedents.n_of_size[size]))
-
     def _candidates(self) -> Iterator[tuple[int, float]]:
         for rule in range(len(self.antecedents)):
             yield rule, math.exp(self.log_candidate(rule))
+
+
+def _removed(state: RuleList, position: int) -> RuleList:
+    return RuleList(state.rules[:position] + state.rules[position + 1 :])
+
+
+def _replaced(state: RuleList, position: int, rule: int) -> RuleList:
+    return _removed(state, position).inserted(position, rule)
+
+
+def _swapped(state: RuleList, i: int, j: int) -> RuleList:
+    return _replaced(_replaced(state, i, state.rules[j]), j, state.rules[i])
+
+
+def _relocated(state: RuleList, origin: int, destination: int) -> RuleList:
+    return _removed(state, origin).inserted(destination, state.rules[origin])
 
 
 def _invalid(state: RuleList) -> Proposal[RuleList]:
@@ -104,7 +119,7 @@ class Remove(ListMove):
         return [(self._at(state, i), 1 / state.n_rules) for i in range(state.n_rules)]
 
     def _at(self, state: RuleList, position: int) -> Proposal[RuleList]:
-        return Proposal(state.removed(position), self.log_candidate(state.rules[position]))
+        return Proposal(_removed(state, position), self.log_candidate(state.rules[position]))
 
 
 class Replace(ListMove):
@@ -130,7 +145,7 @@ class Replace(ListMove):
         if rule in state.rules:
             return _invalid(state)
         log_ratio = self.log_candidate(state.rules[position]) - self.log_candidate(rule)
-        return Proposal(state.replaced(position, rule), log_ratio)
+        return Proposal(_replaced(state, position, rule), log_ratio)
 
 
 class Edit(ListMove):
@@ -195,7 +210,7 @@ class Edit(ListMove):
         antecedent: Antecedent = self.antecedents.conditions(members)
         if len({condition.column for condition in antecedent}) < len(members):
             return _invalid(state)
-        rule = self.antecedents.index(antecedent)
+        rule = self._index.get(antecedent, -1)
         if rule < 0 or rule in state.rules:
             return _invalid(state)
         log_ratio = 0.0
@@ -207,7 +222,7 @@ class Edit(ListMove):
             log_ratio -= math.log(len(members))  # choosing it again, to drop it
         if new is None:
             log_ratio += math.log(len(old))
-        return Proposal(state.replaced(position, rule), log_ratio)
+        return Proposal(_replaced(state, position, rule), log_ratio)
 
 
 class Swap(ListMove):
@@ -218,13 +233,11 @@ class Swap(ListMove):
         if state.n_rules < 2:
             return _invalid(state)
         first, second = rng.choice(state.n_rules, size=2, replace=False).tolist()
-        return Proposal(state.swapped(first, second), 0.0)
+        return Proposal(_swapped(state, first, second), 0.0)
 
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
         """Return every proposal with its probability."""
-        return [(Proposal(state.swapped(i, j), 0.0), share) for i, j, share in _pairs(state)] or [
-            (_invalid(state), 1.0)
-        ]
+        return _of_pairs(state, _swapped)
 
 
 class Relocate(ListMove):
@@ -235,25 +248,23 @@ class Relocate(ListMove):
         if state.n_rules < 2:
             return _invalid(state)
         origin, destination = rng.choice(state.n_rules, size=2, replace=False).tolist()
-        return Proposal(state.relocated(origin, destination), 0.0)
+        return Proposal(_relocated(state, origin, destination), 0.0)
 
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
         """Return every proposal with its probability."""
-        return [(Proposal(state.relocated(i, j), 0.0), share) for i, j, share in _pairs(state)] or [
-            (_invalid(state), 1.0)
-        ]
+        return _of_pairs(state, _relocated)
 
 
-def _pairs(state: RuleList) -> Iterator[tuple[int, int, float]]:
-    """Yield every ordered pair of positions with its probability."""
-    m = state.n_rules
-    for i in range(m):
-        for j in range(m):
-            if i != j:
-                yield i, j, 1 / (m * (m - 1))
+def _of_pairs(
+    state: RuleList, changed: Callable[[RuleList, int, int], RuleList]
+) -> list[tuple[Proposal[RuleList], float]]:
+    """Return what every ordered pair of positions leads to, all equally probable."""
+    pairs = list(permutations(range(state.n_rules), 2))
+    found = [(Proposal(changed(state, i, j), 0.0), 1 / len(pairs)) for i, j in pairs]
+    return found or [(_invalid(state), 1.0)]
 
 
-MOVE_CLASSES: dict[str, type[ListMove]] = {
+_CLASSES: dict[str, type[ListMove]] = {
     "add": Add,
     "remove": Remove,
     "replace": Replace,
