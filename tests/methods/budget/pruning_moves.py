@@ -1,5 +1,6 @@
-"""The moves of the compiled sweep in plain words: every outcome listed, by summing over prunings."""
+"""The moves of the compiled sweep in plain words: all outcomes, by summing over prunings."""
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -106,7 +107,7 @@ class Switch(Redraw):
             if self.uses(first) & self.uses(split)
         }
         steps = sorted({0.0, *likeness.values(), 1.0})
-        for low, high in zip(steps, steps[1:], strict=False):
+        for low, high in itertools.pairwise(steps):
             group: list[int] = []
             for split in sorted(likeness):
                 if likeness[split] >= high and not any(split in self.below(top) for top in group):

@@ -54,7 +54,8 @@ class TreeModel(NamedTuple):
     adds to the log prior as a split, its cost aside; item_starts (p + 1,) and items, int64: the
     cost items of each column; item_price (I,) float64: what the log prior loses by each per unit of
     weight of the rows that pay; alpha > 0: concentration of each class; min_weight > 0: least
-    weight of a leaf; max_leaves.
+    weight of a leaf; max_leaves; of_label, of_all (W,) float64: log gamma of alpha, and of alpha
+    times the number of classes, plus 0, 1, 2, ..., which most weights are.
     """
 
     codes: Array
@@ -71,6 +72,8 @@ class TreeModel(NamedTuple):
     alpha: float
     min_weight: float
     max_leaves: int
+    of_label: Array
+    of_all: Array
 
 
 class TreeWork(NamedTuple):
@@ -249,13 +252,22 @@ def divide(model, work, top):
 
 
 @inner_kernel
+def log_gamma(table, offset, weight):
+    """Return the log gamma function of offset + weight, from a table for whole weights."""
+    place = int(weight)
+    if place == weight and place < table.shape[0]:
+        return table[place]
+    return lgamma(offset + weight)
+
+
+@inner_kernel
 def leaf_value(model, work, node):
     """Return the log marginal likelihood of the labels of a node's rows."""
     n_classes = work.counts.shape[1]
-    value = lgamma(n_classes * model.alpha) - n_classes * lgamma(model.alpha)
+    value = model.of_all[0] - n_classes * model.of_label[0]
     for label in range(n_classes):
-        value += lgamma(model.alpha + work.counts[node, label])
-    return value - lgamma(n_classes * model.alpha + weight_of(work, node))
+        value += log_gamma(model.of_label, model.alpha, work.counts[node, label])
+    return value - log_gamma(model.of_all, n_classes * model.alpha, weight_of(work, node))
 
 
 @inner_kernel
@@ -414,7 +426,7 @@ def weigh(model, work, node, beta):
     split by it over two leaves; -inf if one of these has too few rows.
     """
     bins, n_classes = work.bins, work.counts.shape[1]
-    constant = lgamma(n_classes * model.alpha) - n_classes * lgamma(model.alpha)
+    constant = model.of_all[0] - n_classes * model.of_label[0]
     stay = beta * leaf_value(model, work, node)
     most = stay
     for place in range(model.open_columns.shape[0]):
@@ -435,9 +447,11 @@ def weigh(model, work, node, beta):
                     bins[code, label] += bins[code - 1, label]
             if is_new:
                 value = both_values(model, work, node, bins[code])
-            log_weight = beta * (value + 2 * constant + model.log_split[candidate] - price)
-            work.log_weight[candidate] = log_weight
-            most = max(most, log_weight)
+            work.log_weight[candidate] = -inf
+            if value > -inf:
+                log_density = value + 2 * constant + model.log_split[candidate] - price
+                work.log_weight[candidate] = beta * log_density
+                most = max(most, beta * log_density)
     total = exp(stay - most)
     for candidate in range(work.log_weight.shape[0]):
         total += exp(work.log_weight[candidate] - most)
@@ -453,13 +467,15 @@ def both_values(model, work, node, left):
         rest = work.counts[node, label] - left[label]
         if rest < ROUNDING * work.counts[node, label]:
             rest = 0.0
-        value += lgamma(model.alpha + left[label]) + lgamma(model.alpha + rest)
+        value += log_gamma(model.of_label, model.alpha, left[label])
+        value += log_gamma(model.of_label, model.alpha, rest)
         on_left += left[label]
         on_right += rest
     if min(on_left, on_right) < model.min_weight:
         return -inf
     whole = n_classes * model.alpha
-    return value - lgamma(whole + on_left) - lgamma(whole + on_right)
+    value -= log_gamma(model.of_all, whole, on_left)
+    return value - log_gamma(model.of_all, whole, on_right)
 
 
 @inner_kernel
@@ -517,7 +533,8 @@ def draw_subtree(rng, model, work, top, beta, room):
                 depth += 1
             if n_leaves > room:
                 return np.nan
-            share_rows(model, work, node, drawn, nodes[node, LEFT], nodes[node, RIGHT])
+            if not share_rows(model, work, node, drawn, nodes[node, LEFT], nodes[node, RIGHT]):
+                return np.nan
         log_probability += log_weight - log_total
     return log_probability
 
