@@ -25,6 +25,7 @@ from .methods.cascades.posterior import (
     BranchPosterior as BranchPosterior,
     LeafPosterior as LeafPosterior,
 )
+from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
 from .methods.forests.budgeted_forest import BudgetedForestClassifier as BudgetedForestClassifier

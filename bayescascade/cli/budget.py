@@ -45,7 +45,7 @@ _TREES = 40
     type=click.Choice(list(METHODS)),
     default="forest",
     show_default=True,
-    help="Grow a forest of cheap trees, or prune a random forest as the budget asks.",
+    help="Grow a forest of cheap trees, prune a random forest, or sample single trees.",
 )
 @click.option(
     "--trees",

@@ -24,6 +24,7 @@ MODELS = {
     "histogram": "smoothed histogram",
     "det": "density estimation tree",
     "budgeted_forest": "budgeted forest",
+    "BudgetTreeClassifier": "budgeted tree",
     "budget_prune": "budget-pruned forest",
     "greedy_prune": "greedily pruned forest",
     "cost_complexity_prune": "cost-complexity pruned forest",

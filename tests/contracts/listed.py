@@ -15,6 +15,7 @@ from bayescascade import (
     BranchPosterior,
     BudgetedForestClassifier,
     BudgetPrune,
+    BudgetTreeClassifier,
     CostComplexityPrune,
     DensityEstimationTree,
     DensityRuleList,
@@ -97,6 +98,7 @@ ESTIMATORS = {
     "prune": Case(BudgetPrune, {**_PRUNED, "budget": 5.0}, True),
     "greedy": Case(GreedyPrune, {**_PRUNED, "budget": 5.0}, True),
     "complexity": Case(CostComplexityPrune, {**_PRUNED, "budget": 5.0}, True),
+    "tree": Case(BudgetTreeClassifier, {"costs": COSTS, **CHAINS, "search": "tempering"}, True),
     "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),
 }
 

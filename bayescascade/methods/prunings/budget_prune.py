@@ -11,6 +11,7 @@ not take part in predictions: see `Forest.without_bare_roots`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -290,6 +291,8 @@ class BudgetPrune(ForestPruner):
         n_chains: int = 4,
         n_jobs: int | None = None,
         random_state: Seed = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> "NearOptimalPrunings":
         """Sample prunings that are nearly as good, and tell which features they need.
@@ -310,6 +313,8 @@ class BudgetPrune(ForestPruner):
             n_chains=n_chains,
             n_jobs=n_jobs,
             random_state=random_state,
+            checkpoint=checkpoint,
+            resume=resume,
             progress=progress,
         )
 

@@ -50,9 +50,9 @@ def near_optimal_text(
 def _lines(prunings: "NearOptimalPrunings", width: int, ink: Ink) -> Iterator[str]:
     told = f"near-optimal prunings: at most {100 * prunings.tolerance:g} % above the best objective"
     yield ink("bold", told)
-    diagnostics = prunings.diagnostics.values()
+    diagnostics = prunings.summary_.diagnostics.values()
     r_hat = max(each.r_hat for each in diagnostics)
-    n_draws, n_chains = sum(map(len, prunings.run.draws)), len(prunings.run.draws)
+    n_draws, n_chains = sum(map(len, prunings.run_.draws)), len(prunings.run_.draws)
     pieces = [
         f"best objective {prunings.optimum:.4g}",
         f"temperature {prunings.temperature:.2g}",

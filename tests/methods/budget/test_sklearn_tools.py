@@ -18,6 +18,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.budget import (
     BudgetedForestClassifier,
     BudgetPrune,
+    BudgetTreeClassifier,
     CostComplexityPrune,
     FeatureCosts,
     GreedyPrune,
@@ -34,6 +35,7 @@ ESTIMATORS = [
     PlainForest(n_estimators=3, random_state=0),
     BudgetedForestClassifier(max_trees=3, random_state=0),
     BudgetPrune(DecisionTreeClassifier(), random_state=0),
+    BudgetTreeClassifier(n_steps=200, n_chains=1, random_state=0),
     CostComplexityPrune(RandomForestClassifier(2), random_state=0),
     GreedyPrune(DecisionTreeClassifier(), random_state=0),
     TruncatedForest(DecisionTreeClassifier(), random_state=0),
