@@ -1,20 +1,21 @@
 # The public names and their homes: the one list that a new family adds its names to.
 
 from .base.errors import (
-    AcquisitionError as AcquisitionError,
     BayesCascadeError as BayesCascadeError,
-    BudgetError as BudgetError,
     DataError as DataError,
     ModelFileError as ModelFileError,
     ParameterError as ParameterError,
     TooLargeError as TooLargeError,
+    UnknownLevelError as UnknownLevelError,
 )
+from .costs.acquisition import AcquisitionError as AcquisitionError
 from .costs.curve import (
     CostAccuracyCurve as CostAccuracyCurve,
     CurvePoint as CurvePoint,
     cost_accuracy_curve as cost_accuracy_curve,
 )
 from .costs.items import FeatureCosts as FeatureCosts
+from .costs.limits import BudgetError as BudgetError
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
 from .methods.cascades.density import DensityTree as DensityTree
@@ -24,21 +25,24 @@ from .methods.cascades.posterior import (
     BranchPosterior as BranchPosterior,
     LeafPosterior as LeafPosterior,
 )
+from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
 from .methods.forests.budgeted_forest import BudgetedForestClassifier as BudgetedForestClassifier
 from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
 from .methods.histogram import SmoothedHistogram as SmoothedHistogram
+from .methods.prunings.baselines import (
+    GreedyPrune as GreedyPrune,
+    TruncatedForest as TruncatedForest,
+)
 from .methods.prunings.budget_prune import BudgetPrune as BudgetPrune
 from .methods.prunings.cost_complexity import CostComplexityPrune as CostComplexityPrune
-from .methods.prunings.greedy_prune import GreedyPrune as GreedyPrune
 from .methods.prunings.kept_splits import KeptSplits as KeptSplits
 from .methods.prunings.near_optimal import NearOptimalPrunings as NearOptimalPrunings
 from .methods.prunings.path import PruningPath as PruningPath
 from .methods.prunings.posterior import PruningPosterior as PruningPosterior
 from .methods.prunings.program import PruningProgram as PruningProgram
-from .methods.prunings.truncated import TruncatedForest as TruncatedForest
 from .methods.rules.classifier import RuleListClassifier as RuleListClassifier
 from .methods.rules.density_list import DensityList as DensityList
 from .methods.rules.estimators import DensityRuleList as DensityRuleList

@@ -7,6 +7,7 @@ import bayescascade
 __all__ = [  # noqa: F822 - imported when first used
     "BudgetPrune",
     "BudgetTree",
+    "BudgetTreeClassifier",
     "BudgetTreePosterior",
     "BudgetedForestClassifier",
     "CostAccuracyCurve",

@@ -5,6 +5,7 @@ state that the chain has visited. What is returned is the best state ever visite
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +19,7 @@ from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.errors import SamplerValueError
 from samplers.metropolis import advance_block, better_of, init, trace_block
-from samplers.parameters import Seed, check_integer, check_positive
+from samplers.parameters import Seed, check_integer, check_positive, check_seconds
 from samplers.plan import Phase, Plan
 from samplers.run import Progress, Run
 from samplers.schedules import AdaptiveSchedule, GeometricSchedule, Schedule
@@ -47,6 +48,7 @@ def anneal(
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | Path | CheckpointSection | None = None,
     resume: bool = False,
+    time_limit: float = math.inf,
 ) -> Run[S]:
     """Look for the most probable state of a target.
 
@@ -64,12 +66,15 @@ def anneal(
         Temperatures of a cycle; fewer when there are fewer steps.
     n_chains, n_jobs, seed, initial_states, moves, progress, checkpoint, resume
         As for `samplers.metropolis`.
+    time_limit : float >= 0, seconds
+        When to stop before the last temperature; how far chains are then depends on the machine. A
+        temperature that was begun is finished by all chains.
 
     Returns
     -------
     Run
         Its traces have one value per temperature; `draws` is empty. What was found so far if the
-        run was interrupted by Ctrl-C.
+        run was interrupted by Ctrl-C or out of time.
 
     Raises
     ------
@@ -88,7 +93,10 @@ def anneal(
         choice=choose_moves(target, moves),
         schedule=schedule,
     )
-    options = ChainOptions(n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
+    seconds = check_seconds("time_limit", time_limit)
+    options = ChainOptions(
+        n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, seconds
+    )
     return run_chains(program, options)
 
 

@@ -6,6 +6,7 @@ records. How many blocks a round has is chosen so that it lasts about half a sec
 how often progress is shown, and nothing else (see `samplers.blocks`).
 """
 
+import math
 import os
 import signal
 import threading
@@ -52,10 +53,12 @@ class ChainOptions(Generic[S]):
     progress: Callable[[Progress], object] | None
     checkpoint: str | Path | CheckpointSection | None
     resume: bool
+    time_limit: float = math.inf  # seconds after which no round is begun
 
 
 def run_chains(program: Program[S], options: ChainOptions[S]) -> Run[S]:
-    """Run an engine's chains to the end, or until Ctrl-C."""
+    """Run an engine's chains to the end, or until Ctrl-C or the end of their time."""
+    clock = _Clock(options.time_limit)
     n_chains = check_integer("n_chains", options.n_chains, 1)
     n_jobs = check_n_jobs(options.n_jobs)
     if options.progress is not None and not callable(options.progress):
@@ -72,12 +75,11 @@ def run_chains(program: Program[S], options: ChainOptions[S]) -> Run[S]:
         history = _begin(program, root, n_chains, states)
     elif history.block == program.plan.n_blocks:
         archive = None  # a finished run is in its file already
-    clock = _Clock()
     interrupted = False
     try:
         if archive:
             archive.save(history)
-        while history.block < program.plan.n_blocks:
+        while history.block < program.plan.n_blocks and clock.seconds_left > 0.0:
             chunks = _run_round(program, history, n_jobs, clock)
             history = history.extended(chunks)
             if options.progress is not None:
@@ -96,13 +98,19 @@ def run_chains(program: Program[S], options: ChainOptions[S]) -> Run[S]:
 class _Clock:
     """Seconds spent per phase, and how many blocks fill a round."""
 
-    def __init__(self) -> None:
+    def __init__(self, time_limit: float) -> None:
         self.seconds: dict[str, float] = {}
         self.n_blocks = 1
+        self._end = time.perf_counter() + time_limit
+
+    @property
+    def seconds_left(self) -> float:
+        return self._end - time.perf_counter()
 
     def add_round(self, phase: str, seconds: float) -> None:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
-        fitting = int(self.n_blocks * ROUND_SECONDS / max(seconds, 1e-9))
+        wanted = max(0.0, min(ROUND_SECONDS, self.seconds_left))
+        fitting = int(self.n_blocks * wanted / max(seconds, 1e-9))
         self.n_blocks = min(max(1, fitting), ROUND_GROWTH * self.n_blocks)
 
 

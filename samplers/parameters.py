@@ -16,6 +16,7 @@ __all__ = [
     "check_integer",
     "check_n_jobs",
     "check_positive",
+    "check_seconds",
     "seed_root",
 ]
 
@@ -52,6 +53,14 @@ def check_positive(name: str, value: object, below: float = math.inf) -> float:
     if not 0.0 < number < below:
         rule = "a finite number > 0" if below == math.inf else f"a number > 0 and < {below:g}"
         raise SamplerValueError(f"{name} must be {rule}, got {value!r}")
+    return number
+
+
+def check_seconds(name: str, value: object) -> float:
+    """Return `value` as a float, or raise when it is not a number >= 0, infinity included."""
+    number = _as_float(value)
+    if not number >= 0.0:
+        raise SamplerValueError(f"{name} must be a number of seconds >= 0, got {value!r}")
     return number
 
 

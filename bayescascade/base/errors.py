@@ -3,24 +3,21 @@
 A message names the parameter or column, the rule it broke, and the value found.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from bayescascade.costs.acquisition import Acquisition
-
 __all__ = [
-    "AcquisitionError",
     "BayesCascadeError",
-    "BudgetError",
     "DataError",
     "ModelFileError",
     "ParameterError",
     "TooLargeError",
+    "UnknownLevelError",
 ]
 
 
 class BayesCascadeError(Exception):
-    """Base class of all errors raised by bayescascade."""
+    """Base class of all errors raised by bayescascade; the first argument is the message."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class ParameterError(BayesCascadeError, ValueError):
@@ -42,49 +39,33 @@ class TooLargeError(ParameterError):
         super().__init__(message, needed)
         self.needed = needed
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class BudgetError(ParameterError):
-    """A budget is below what anything within reach costs.
-
-    Parameters
-    ----------
-    message : str
-    least : float
-        The least budget that is not.
-    """
-
-    def __init__(self, message: str, least: float) -> None:
-        super().__init__(message, least)
-        self.least = least
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class DataError(BayesCascadeError, ValueError):
     """The data break a rule: an unknown level, a missing cell, an unusable column."""
 
 
-class ModelFileError(BayesCascadeError, ValueError):
-    """A saved model cannot be read: truncated, edited, of another format."""
-
-
-class AcquisitionError(BayesCascadeError):
-    """A feature could not be fetched, or what was fetched could not be read.
+class UnknownLevelError(DataError):
+    """A value is none of its column's levels.
 
     Parameters
     ----------
     message : str
-    acquisition : Acquisition
-        What had been acquired, and paid, before.
+    column : str
+        Name of the column.
+    level : str
+        Text of the value.
+    row : int or None
+        Its data row, counted from 1; None if it is of no row.
     """
 
-    def __init__(self, message: str, acquisition: "Acquisition") -> None:
-        super().__init__(message, acquisition)
-        self.acquisition = acquisition
+    def __init__(self, message: str, column: str, level: str, row: int | None) -> None:
+        super().__init__(message, column, level, row)
+        self.column, self.level, self.row = column, level, row
 
-    def __str__(self) -> str:
-        return str(self.args[0])
+    def advising(self, advice: str) -> "UnknownLevelError":
+        """Return the error with advice at the end of its message."""
+        return UnknownLevelError(f"{self}; {advice}", self.column, self.level, self.row)
+
+
+class ModelFileError(BayesCascadeError, ValueError):
+    """A saved model cannot be read: truncated, edited, of another format."""

@@ -17,8 +17,8 @@ from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from bayescascade.base.errors import BudgetError
     from bayescascade.costs.curve import CostAccuracyCurve
+    from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.base import BudgetedClassifier
 
 __all__ = ["budget"]
@@ -45,7 +45,7 @@ _TREES = 40
     type=click.Choice(list(METHODS)),
     default="forest",
     show_default=True,
-    help="Grow a forest of cheap trees, or prune a random forest as the budget asks.",
+    help="Grow a forest of cheap trees, prune a random forest, or sample single trees.",
 )
 @click.option(
     "--trees",

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from bayescascade.base.errors import BudgetError
     from bayescascade.costs.items import FeatureCosts
+    from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.base import BudgetedClassifier
 
 __all__ = ["METHODS", "DealtRows", "read_dealt"]
 
 _ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
 _COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
+_TREE_NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of reading everything, for every row
 _SEED_BITS = 32  # as many as scikit-learn takes
 
 
@@ -118,7 +119,7 @@ def _grown(
     KeyboardInterrupt
         Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
     """
-    from bayescascade.base.errors import BudgetError
+    from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 
     for amount in budgets:
@@ -164,5 +165,43 @@ def _pruned(
             raise KeyboardInterrupt
 
 
-METHODS = {"forest": _grown, "prune": _pruned}
+def _trees(
+    parts: DealtRows, costs: "FeatureCosts", budgets: Sequence[float], options: dict[str, Any]
+) -> "Iterator[tuple[float, BudgetedClassifier | BudgetError]]":
+    """Yield for each budget the tree, of several tradeoffs, that errs least on validation rows.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        As `_grown`.
+    """
+    import numpy as np
+
+    from bayescascade.costs.limits import too_low
+    from bayescascade.methods.cost_trees.estimators import BudgetTreeClassifier
+
+    X, y = parts.X[1], parts.y[1]
+    tried = []
+    everything = max(float(costs.resolve(list(X.columns)).costs.sum()), 1e-9)
+    for nats in _TREE_NATS:
+        model = BudgetTreeClassifier(
+            costs=costs,
+            tradeoff=nats / everything,
+            n_jobs=options["n_jobs"],
+            random_state=parts.seed,
+        ).fit(parts.X[0], parts.y[0])
+        if model.run_.interrupted:
+            raise KeyboardInterrupt
+        error = float(np.mean(model.predict(X) != y))
+        tried.append((error, float(model.acquisition_cost(X).mean()), model))
+    for amount in budgets:
+        within = [one for one in tried if one[1] <= amount]
+        if within:
+            yield amount, min(within, key=lambda one: one[:2])[2]
+        else:
+            least = min(one[1] for one in tried)
+            yield amount, too_low(amount, least, "the mean cost of the cheapest tree")
+
+
+METHODS = {"forest": _grown, "prune": _pruned, "tree": _trees}
 """How classifiers are learned, by the option ``--method``."""

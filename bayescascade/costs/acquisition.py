@@ -1,32 +1,40 @@
 """Acquiring the features of one row step by step, only those that its paths need.
 
-Every tree walks as far as the known values allow, and then waits for a feature. Acquired next is
-the feature with the most waiting trees per marginal cost: what it costs now that some groups and
-features are paid. So free ones come first; the first column does of equals. The order changes what
-is known when, never what is acquired in the end: a feature that a tree waits for is on its path.
+What votes, such as each tree of a forest, walks as far as the known values allow, and then waits
+for a feature. Acquired next is the feature with the most waiting per marginal cost: what it costs
+now that some groups and features are paid. So free ones come first; the first column does of
+equals. The order changes what is known when, never what is acquired in the end: a feature that a
+tree waits for is on its path. How trees walk is their family's: see `Walk`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from rich.cells import set_cell_size
 
-from bayescascade.base.errors import AcquisitionError, DataError, ParameterError
+from bayescascade.base.errors import BayesCascadeError, DataError, ParameterError
 from bayescascade.base.validation import check_real
-from bayescascade.costs.items import CostItems, column_text
+from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
-from bayescascade.data.matrix import Encoding
-from bayescascade.methods.forests.forest import Forest
+from bayescascade.data.schema import column_text
 from bayescascade.report.layout import longest, printable
 from bayescascade.report.numbers import cost_texts, probability_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, warning
 from bayescascade.report.printed import Printed
 
-__all__ = ["Acquisition", "AcquisitionStep", "Fetch", "PricedForest"]
+__all__ = [
+    "Acquisition",
+    "AcquisitionError",
+    "AcquisitionStep",
+    "Fetch",
+    "Walk",
+    "Walkable",
+    "acquire",
+]
 
 Fetch: TypeAlias = Callable[[Any], object]
 """Returns the value of a feature, given its name or, if columns have none, its index."""
@@ -39,6 +47,40 @@ _ENDS = {
     "interrupted": "interrupted",
     "failed": "stopped: a value could not be fetched",
 }
+
+
+class Walk(Protocol):
+    """One row on its way through a model, as far as the values known lead it."""
+
+    @property
+    def waiting(self) -> Mapping[int, int]:
+        """How many trees wait for each column that one waits for, in the order of the columns."""
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Probability of each class by what is known, (n_classes,) float64."""
+
+    def learn(self, column: int, value: object) -> None:
+        """Walk on with the value of a column; DataError, and nothing known, if it is none."""
+
+
+class Walkable(Protocol):
+    """A model that a row can walk through while its features are acquired."""
+
+    @property
+    def columns(self) -> Sequence[str | int]:
+        """Names of the features, or their indices."""
+
+    @property
+    def items(self) -> CostItems:
+        """What features cost."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels, (n_classes,)."""
+
+    def walk(self) -> Walk:
+        """Return a row of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,8 +130,9 @@ class Acquisition(Printed):
     needed : tuple of str or int
         Features that trees wait for, in the order of the columns; none if complete.
     start_probabilities : (n_classes,) float64
-        Those before anything was acquired.
-    forest : PricedForest
+    start_waiting : int
+        Those, and the trees that waited, before anything was acquired.
+    model : Walkable
         What the row goes through.
     """
 
@@ -98,7 +141,8 @@ class Acquisition(Printed):
     max_cost: float | None
     needed: tuple[str | int, ...]
     start_probabilities: NDArray[np.float64]
-    forest: "PricedForest" = field(repr=False)
+    start_waiting: int
+    model: Walkable = field(repr=False)
 
     @property
     def is_complete(self) -> bool:
@@ -118,7 +162,7 @@ class Acquisition(Printed):
     @property
     def prediction(self) -> Any:
         """The most probable class given what was acquired, the first of equals."""
-        return self.forest.classes[self.probabilities.argmax()]
+        return self.model.classes[self.probabilities.argmax()]
 
     @property
     def values(self) -> dict[str | int, object]:
@@ -130,7 +174,7 @@ class Acquisition(Printed):
 
         Parameters and errors: see `BudgetedClassifier.acquire`.
         """
-        return self.forest.acquire(fetch, max_cost, self.steps)
+        return acquire(self.model, fetch, max_cost, self.steps)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per step: feature, value, cost, total_cost, prediction, n_waiting, classes.
@@ -140,8 +184,8 @@ class Acquisition(Printed):
         names = ("feature", "value", "cost", "total_cost", "prediction", "n_waiting")
         told = {name: [getattr(step, name) for step in self.steps] for name in names}
         shares = np.array([step.probabilities for step in self.steps])
-        shares = shares.reshape(len(self.steps), len(self.forest.classes))
-        return pd.DataFrame(told).join(pd.DataFrame(shares, columns=self.forest.classes.tolist()))
+        shares = shares.reshape(len(self.steps), len(self.model.classes))
+        return pd.DataFrame(told).join(pd.DataFrame(shares, columns=self.model.classes.tolist()))
 
     def page(self) -> Page:
         """Return the steps as a table.
@@ -149,22 +193,21 @@ class Acquisition(Printed):
         Each line has the feature, its value, what was paid for it and so far, the trees that need
         more, and the most probable class with its probability.
         """
-        steps, classes = self.steps, self.forest.classes
+        steps, classes = self.steps, self.model.classes
         heading = Heading(
             [
                 _shown(self.prediction, self.probabilities.max()),
-                f"{len(steps)} of {len(self.forest.encoding.columns)} features acquired",
+                f"{len(steps)} of {len(self.model.columns)} features acquired",
                 f"cost {cost_texts([self.total_cost])[0]}",
             ]
         )
         why = () if self.is_complete else (warning(self._end_words),)
-        trees, start = self.forest.trees, self.start_probabilities
-        n_waiting = int(np.count_nonzero(trees.is_split[trees.roots]))
+        start, waiting = self.start_probabilities, (step.n_waiting for step in steps)
         columns = [
             Numbers("value", ["", *(_cut(_value_text(s.value), _WIDEST_VALUE) for s in steps)]),
             Numbers("cost", ["", *cost_texts([step.cost for step in steps])]),
             Numbers("total", ["", *cost_texts([step.total_cost for step in steps])]),
-            Numbers("trees\nwaiting", [str(n_waiting), *(str(step.n_waiting) for step in steps)]),
+            Numbers("trees\nwaiting", [str(n) for n in (self.start_waiting, *waiting)]),
             Numbers(
                 "most probable",
                 [
@@ -183,118 +226,88 @@ class Acquisition(Printed):
         return f"{_ENDS[self.status].format(limit=limit)}; trees wait for {names}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PricedForest:
-    """A forest with what it needs to acquire features.
+class AcquisitionError(BayesCascadeError):
+    """A feature could not be fetched, or what was fetched could not be read.
 
     Parameters
     ----------
-    trees : Forest
-    encoding : Encoding
-        From features to the columns of the trees' matrix.
-    items : CostItems
-        What features cost.
-    classes : (n_classes,) array
+    message : str
+    acquisition : Acquisition
+        What had been acquired, and paid, before.
     """
 
-    trees: Forest
-    encoding: Encoding
-    items: CostItems
-    classes: NDArray[Any]
-
-    def acquire(
-        self, fetch: Fetch, max_cost: float | None, steps: tuple[AcquisitionStep, ...] = ()
-    ) -> Acquisition:
-        """Acquire what is still needed after some steps; see `BudgetedClassifier.acquire`."""
-        if not callable(fetch):
-            raise ParameterError(f"fetch must be a function of a feature's name, got {fetch!r}")
-        if max_cost is not None:
-            max_cost = check_real("max_cost", max_cost, minimum=0.0)
-        walk = _Walk(self)
-        start = walk.probabilities
-        taken = []
-        for step in steps:
-            walk.learn(self.encoding.columns.index(step.feature), step.value)
-            taken.append(step)
-
-        def ended(status: str) -> Acquisition:
-            needed = tuple(self.encoding.columns[column] for column in walk.needed)
-            return Acquisition(tuple(taken), status, max_cost, needed, start, self)
-
-        while walk.needed.size:
-            column = walk.next_column(max_cost)
-            if column is None:
-                return ended("max_cost")
-            feature = self.encoding.columns[column]
-            try:
-                value = fetch(feature)
-            except KeyboardInterrupt:
-                return ended("interrupted")
-            except Exception as error:
-                problem = f"fetch({feature!r}) raised {type(error).__name__}: {error}"
-                raise _failure(problem, ended("failed")) from error
-            try:
-                cost = walk.learn(column, value)
-            except DataError as error:
-                raise _failure(str(error), ended("failed")) from error
-            probabilities = walk.probabilities
-            taken.append(
-                AcquisitionStep(
-                    feature,
-                    value,
-                    cost,
-                    walk.total_cost,
-                    probabilities,
-                    self.classes[probabilities.argmax()],
-                    walk.n_waiting,
-                )
-            )
-        return ended("complete")
+    def __init__(self, message: str, acquisition: Acquisition) -> None:
+        super().__init__(message, acquisition)
+        self.acquisition = acquisition
 
 
-class _Walk:
-    """How far each tree has come with the values known, and what is paid."""
+def acquire(
+    model: Walkable,
+    fetch: Fetch,
+    max_cost: float | None,
+    steps: tuple[AcquisitionStep, ...] = (),
+) -> Acquisition:
+    """Acquire what a model still needs after some steps; see `BudgetedClassifier.acquire`."""
+    if not callable(fetch):
+        raise ParameterError(f"fetch must be a function of a feature's name, got {fetch!r}")
+    if max_cost is not None:
+        max_cost = check_real("max_cost", max_cost, minimum=0.0)
+    walk, bill = model.walk(), _Bill(model.items)
+    start, start_waiting = walk.probabilities, sum(walk.waiting.values())
+    for step in steps:
+        column = list(model.columns).index(step.feature)
+        walk.learn(column, step.value)
+        bill.pay(column)
+    taken = list(steps)
 
-    def __init__(self, forest: PricedForest) -> None:
-        self._forest = forest
-        self._shares = forest.trees.probabilities
-        self._source = forest.encoding.source
-        self._cells = np.empty(self._source.size, np.float32)
-        self._is_known = np.zeros(self._source.size, np.bool_)
-        self._paid = np.zeros((1, forest.items.n_items), np.bool_)
-        self._nodes = forest.trees.roots.copy()
-        self.probabilities = self._mean_shares()
+    def ended(status: str) -> Acquisition:
+        needed = tuple(model.columns[column] for column in walk.waiting)
+        return Acquisition(tuple(taken), status, max_cost, needed, start, start_waiting, model)
+
+    while walk.waiting:
+        chosen = bill.next_column(walk.waiting, max_cost)
+        if chosen is None:
+            return ended("max_cost")
+        feature = model.columns[chosen]
+        try:
+            value = fetch(feature)
+        except KeyboardInterrupt:
+            return ended("interrupted")
+        except Exception as error:
+            problem = f"fetch({feature!r}) raised {type(error).__name__}: {error}"
+            raise _failure(problem, ended("failed")) from error
+        try:
+            walk.learn(chosen, value)
+        except DataError as error:
+            raise _failure(str(error), ended("failed")) from error
+        cost, probabilities = bill.pay(chosen), walk.probabilities
+        prediction = model.classes[probabilities.argmax()]
+        waiting = sum(walk.waiting.values())
+        taken.append(
+            AcquisitionStep(feature, value, cost, bill.total, probabilities, prediction, waiting)
+        )
+    return ended("complete")
+
+
+class _Bill:
+    """What is paid for a row."""
+
+    def __init__(self, items: CostItems) -> None:
+        self._items = items
+        self._paid = np.zeros((1, items.n_items), np.bool_)
 
     @property
-    def _asked(self) -> NDArray[np.int64]:
-        """The column that each waiting tree asks for."""
-        features = self._forest.trees.feature[self._nodes]
-        asked: NDArray[np.int64] = self._source[features[features >= 0]]
-        return asked
-
-    @property
-    def n_waiting(self) -> int:
-        """Trees that are not at a leaf."""
-        return self._asked.size
-
-    @property
-    def needed(self) -> NDArray[np.int64]:
-        """The columns that trees wait for, ascending."""
-        return np.unique(self._asked)
-
-    @property
-    def total_cost(self) -> float:
+    def total(self) -> float:
         """What is paid, to the last digit as for a whole row."""
-        return float(self._forest.items.total(self._paid)[0])
+        return float(self._items.total(self._paid)[0])
 
-    def next_column(self, max_cost: float | None) -> int | None:
+    def next_column(self, waiting: Mapping[int, int], max_cost: float | None) -> int | None:
         """Return the column to acquire next, None if all would pass `max_cost`."""
         best, best_ratio = None, -1.0
-        columns, n_asking = np.unique(self._asked, return_counts=True)
-        for column, n_trees in zip(columns.tolist(), n_asking.tolist(), strict=True):
+        for column, n_trees in waiting.items():
             cost = self._marginal_cost(column)
             if max_cost is not None and cost > 0:
-                total = self._forest.items.total(self._paid_with(column))[0]
+                total = self._items.total(self._paid_with(column))[0]
                 if not is_within(total, max_cost):
                     continue
             ratio = n_trees / cost if cost > 0 else np.inf
@@ -302,48 +315,21 @@ class _Walk:
                 best, best_ratio = column, ratio
         return best
 
-    def learn(self, column: int, value: object) -> float:
-        """Pay for a column, let the trees walk on with its value, and return the marginal cost."""
-        cells = self._forest.encoding.read_cell(column, value)  # may refuse: nothing is paid then
+    def pay(self, column: int) -> float:
+        """Pay for a column, and return the marginal cost."""
         cost = self._marginal_cost(column)
         self._paid = self._paid_with(column)
-        of_column = self._source == column
-        self._cells[of_column] = cells
-        self._is_known[of_column] = True
-        self._walk_on()
-        self.probabilities = self._mean_shares()
         return cost
 
     def _marginal_cost(self, column: int) -> float:
-        incurred = self._forest.items.of_column(column)
+        incurred = self._items.of_column(column)
         unpaid = incurred[~self._paid[0, incurred]]
-        return float(self._forest.items.costs[unpaid].sum())
+        return float(self._items.costs[unpaid].sum())
 
     def _paid_with(self, column: int) -> NDArray[np.bool_]:
         paid = self._paid.copy()
-        paid[0, self._forest.items.of_column(column)] = True
+        paid[0, self._items.of_column(column)] = True
         return paid
-
-    def _walk_on(self) -> None:
-        trees = self._forest.trees
-        while True:
-            features = trees.feature[self._nodes]
-            can_go = (features >= 0) & self._is_known[features]
-            if not can_go.any():
-                return
-            nodes, cells = self._nodes[can_go], self._cells[features[can_go]]
-            is_left = (cells <= trees.threshold[nodes]) | (
-                np.isnan(cells) & trees.missing_left[nodes]
-            )
-            self._nodes[can_go] = np.where(is_left, nodes + 1, trees.right[nodes])
-
-    def _mean_shares(self) -> NDArray[np.float64]:
-        """Return what `Forest.predict_proba` does at leaves, added up in the same order."""
-        total = np.zeros(self._shares.shape[1])
-        for node in self._nodes:
-            total += self._shares[node]
-        mean: NDArray[np.float64] = total / self._nodes.size
-        return mean
 
 
 def _shown(label: object, probability: float) -> str:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.cost_file import read_costs, write_costs
+from bayescascade.data.schema import column_text
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted
 from bayescascade.report.printed import Printed
 
-__all__ = ["CostItems", "Costs", "FeatureCosts", "column_text"]
+__all__ = ["CostItems", "Costs", "FeatureCosts"]
 
 _MOST_LISTED = 10
 
@@ -377,11 +378,6 @@ class CostItems:
 
 def _is_index(column: str | int) -> bool:
     return not isinstance(column, str)
-
-
-def column_text(column: str | int) -> str:
-    """Return what a column is called: its name, or "x3" for an index."""
-    return column if isinstance(column, str) else f"x{column}"
 
 
 def _key(name: str, key: object) -> str | int:

@@ -3,12 +3,27 @@
 from collections.abc import Iterable
 from math import ceil, log10
 
-from bayescascade.base.errors import BudgetError, ParameterError
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 
-__all__ = ["check_amounts", "is_within", "too_low"]
+__all__ = ["BudgetError", "check_amounts", "is_within", "too_low"]
 
 _ROUNDING = 1e-9  # relative: 0.1 + 0.2 is within 0.3
+
+
+class BudgetError(ParameterError):
+    """A budget is below what anything within reach costs.
+
+    Parameters
+    ----------
+    message : str
+    least : float
+        The least budget that is not.
+    """
+
+    def __init__(self, message: str, least: float) -> None:
+        super().__init__(message, least)
+        self.least = least
 
 
 def is_within(cost: float, budget: float) -> bool:

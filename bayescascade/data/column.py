@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelError
 from bayescascade.data.levels import (
     Cells,
     Level,
@@ -99,7 +99,9 @@ class Column:
             widths[: len(self.edges) - 1] = np.diff(self.edges)
         return widths
 
-    def encode(self, cells: Cells, first_row: int = 1) -> NDArray[np.int32]:
+    def encode(
+        self, cells: Cells, first_row: int = 1, *, allow_unknown: bool = False
+    ) -> NDArray[np.int32]:
         """Return the code of each cell, (n_rows,) int32; MISSING if it has no level for those.
 
         Parameters
@@ -107,11 +109,14 @@ class Column:
         cells : Series
         first_row : int
             Number of the first cell's data row, for messages.
+        allow_unknown : bool
+            Whether a cell outside the column's domain gets the code MISSING, and is no error.
 
         Raises
         ------
         DataError
-            If a cell is outside the column's domain; names the column, the value and the row.
+            If a cell is outside the column's domain (of a counted column an UnknownLevelError);
+            names the column, the value and the row.
         """
         missing_code = self.n_levels - 1 if self.has_missing_level else MISSING
         if self.kind == "continuous":
@@ -123,9 +128,11 @@ class Column:
             code_of_value = np.append(self._codes_of_levels(factor.values), missing_code)
             codes = code_of_value[factor.positions]  # position -1 is the appended missing code
         unknown = codes == _UNKNOWN
-        if unknown.any():
+        if allow_unknown:
+            codes[unknown] = MISSING
+        elif unknown.any():
             row = int(np.argmax(unknown))
-            raise DataError(self._unknown_message(cells.iloc[row], f" in row {first_row + row}"))
+            raise self._unknown(cells.iloc[row], first_row + row)
         return codes
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> Cells:
@@ -183,7 +190,7 @@ class Column:
         codes = self._codes_of_levels(levels)
         for level, code in zip(levels, codes, strict=True):
             if code == _UNKNOWN:
-                raise DataError(self._unknown_message(level, ""))
+                raise self._unknown(level, None)
         return tuple(sorted({int(code) for code in codes}))
 
     def condition_words(self, codes: Iterable[int]) -> str:
@@ -342,17 +349,21 @@ class Column:
         closing = "]" if last == len(self.edges) - 2 else ")"
         return f"[{texts[first]}, {texts[last + 1]}{closing}"
 
-    def _unknown_message(self, value: object, where: str) -> str:
+    def _unknown(self, value: object, row: int | None) -> DataError:
+        where = "" if row is None else f" in row {row}"
         if self.kind == "continuous":
             texts = self.edge_texts()
-            return (
+            return DataError(
                 f'column "{self.name}" has {value}{where}, outside [{texts[0]}, {texts[-1]}] '
                 "(a bin includes its lower edge, the last bin both)"
             )
         shown = value if isinstance(value, str) else level_text(plain_level(self.name, value))
-        return (
+        return UnknownLevelError(
             f'column "{self.name}" has the unknown level "{shown}"{where}; '
-            f"known levels: {_shorten(self.levels)}"
+            f"known levels: {_shorten(self.levels)}",
+            self.name,
+            shown,
+            row,
         )
 
 

@@ -4,8 +4,10 @@ A collector reads a column block by block, in bounded memory, and then names its
 declared, else what the cells show, else an error that says what to declare.
 """
 
+import itertools
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,9 +89,9 @@ class LevelCollector(Collector):
     def __init__(self, name: str, declared: ColumnDeclaration, is_text: bool) -> None:
         super().__init__(name, declared, is_text)
         self._is_categorical = False
-        self._is_ordered = False
-        # Keyed by type as well: True and 1 are equal.
-        self._values: dict[tuple[type, Level], None] = {}
+        self._is_ordered = True
+        # Keyed by type as well: True and 1 are equal. Intervals stand beside their text.
+        self._values: dict[tuple[type, Level], Any] = {}
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
@@ -99,8 +101,9 @@ class LevelCollector(Collector):
         factor = factorize(self.name, cells)
         self._count_missing(factor.positions < 0)
         self._is_categorical |= factor.is_categorical
-        self._is_ordered |= factor.is_ordered
-        self._values.update(dict.fromkeys((type(value), value) for value in factor.values))
+        self._is_ordered &= factor.is_ordered or not factor.values
+        for value, interval in itertools.zip_longest(factor.values, factor.intervals):
+            self._values.setdefault((type(value), value), interval)
         if len(self._values) > MAX_LEVELS:
             # Too many for any kind (unless they are spellings of fewer): raise before the end.
             self.column("level", is_weighted=weights is not None)
@@ -112,8 +115,11 @@ class LevelCollector(Collector):
         if self.declared.levels is not None:
             return Column(self.name, kind, self.declared.levels, (), has_missing_level)
         values = [value for _, value in self._values]
+        intervals = list(self._values.values())
+        if self._is_ordered and None not in intervals:  # other blocks may have others between
+            values = [value for _, value in sorted(zip(intervals, values, strict=True))]
         levels = tidy_levels(parse_texts(values) if self.is_text else values)
-        if self.declared.kind is None and not self._is_categorical:
+        if self.declared.kind is None and not (self._is_categorical or self._is_ordered):
             self._check_undeclared(levels, is_weighted)
         if kind == "nominal" and len(levels) + has_missing_level > MAX_NOMINAL_LEVELS:
             raise DataError(self._too_many_message(levels, has_missing_level))

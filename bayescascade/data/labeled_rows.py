@@ -92,17 +92,17 @@ class LabeledRows:
         n_values = _numbers_of_values(frame, {*continuous, *ordinal, *nominal}, missing)
         few = [name for name, n in n_values.items() if n <= n_bins]
         continuous |= {name: n_bins for name, n in n_values.items() if n > n_bins}
-        frame = frame.copy(deep=False)
+        columns: dict[str, Any] = {name: frame[name] for name in names}
         for name, spec in continuous.items():
             if not isinstance(spec, int | np.integer):
-                frame[name] = _within(name, frame[name], spec)
+                columns[name] = _within(name, frame[name], spec)
         target = getattr(y, "name", None)
         target = target if isinstance(target, str) else "label"
         while target in names:
             target += "_"
-        frame[target] = codes
+        columns[target] = codes
         table = Table.from_arrays(
-            frame,
+            pd.DataFrame(columns, copy=False),  # at once: one by one, many would warn
             sample_weight=weights,
             nominal=nominal,
             ordinal={**ordinal, **dict.fromkeys(few), target: list(range(len(classes)))},

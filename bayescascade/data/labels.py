@@ -10,8 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.levels import level_text
+from bayescascade.data.sources import as_column
 
-__all__ = ["check_labels", "classes_record", "find_classes", "read_classes"]
+__all__ = ["check_labels", "classes_record", "find_classes", "label_codes", "read_classes"]
 
 _KINDS = "biufUO"  # NumPy's letters for the truth values, numbers and text that labels may be
 
@@ -21,7 +22,7 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
 
     Parameters
     ----------
-    y : (n_rows,) array, Series or sequence
+    y : (n_rows,) array, Series, sequence or column that Arrow can read
     name, owner : str
         What messages call the labels, and the estimator that needs them.
 
@@ -35,6 +36,7 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None")
     # scikit-learn would turn nullable integers and truth values into floats
+    y = as_column(y)
     y = y.to_numpy() if isinstance(y, pd.Series) else y
     if isinstance(y, np.ndarray) and y.dtype.kind == "T":  # text of any length
         y = y.astype(object)
@@ -83,6 +85,25 @@ def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray
         only = level_text(classes.tolist()[0])
         raise DataError(f'{name} must have at least two classes, got one class, "{only}"')
     return classes, codes
+
+
+def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Return the position of each checked label among the classes of `y`, (n_rows,) int64.
+
+    Raises
+    ------
+    DataError
+        If a label is none of them; calls the labels `name`.
+    """
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
+    if codes.size and codes.min() < 0:
+        row = int(np.argmin(codes))
+        raise DataError(
+            f"{name} must have the classes of y, "
+            f'got "{level_text(labels.tolist()[row])}" in row {row + 1}'
+        )
+    return codes
 
 
 def classes_record(classes: NDArray[Any]) -> dict[str, Any]:

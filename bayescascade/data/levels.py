@@ -3,13 +3,15 @@
 A level is a str, bool, int or float. Two values are the same level if their *canonical text*
 agrees: 1, 1.0 and NumPy's int64(1) are all "1", True is "True". A column's levels are of one type
 (text, truth values or numbers), so that a model fitted on numbers can score the same table read as
-text: for such a column, text is parsed before it is compared.
+text: for such a column, text is parsed before it is compared. The level of a pandas Interval is its
+text; "(0, 5]" and "(0.0, 5.0]" are the same.
 """
 
 import csv
 import datetime
 import io
 import math
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -38,6 +40,10 @@ __all__ = [
 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # of columns of objects
 
+_MIXED = ("mixed", "mixed-integer")
+
+_INTERVAL = re.compile(r"\A([\[(])([-+.\de]+?|-inf)(?:\.0)?, ([-+.\de]+?|inf)(?:\.0)?([\])])\Z")
+
 _JOINTS = (", ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
 
 Level: TypeAlias = str | int | float | bool
@@ -54,6 +60,7 @@ class Factor(NamedTuple):
     positions: NDArray[np.int64]  # (n_rows,), -1 is a missing cell
     is_categorical: bool  # values are declared categories, perhaps unused, in their order
     is_ordered: bool
+    intervals: Sequence[Any] = ()  # what `values` are the texts of, ascending, if it is intervals
 
 
 def level_text(level: Level) -> str:
@@ -78,6 +85,8 @@ def plain_level(name: str, value: object) -> Level:
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, pd.Interval):
+        return str(value)
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pd.Period)):
@@ -129,27 +138,33 @@ def parse_texts(texts: Iterable[Level]) -> list[Level]:
 def factorize(name: str, cells: Cells) -> Factor:
     """Split a column into its distinct values and each cell's position among them.
 
+    Intervals, as pandas.cut makes them, are in their order, unless they are categories in another.
+
     Raises
     ------
     DataError
         If a cell cannot be a level (see `plain_level`).
     """
-    if isinstance(cells.dtype, pd.CategoricalDtype):
-        categories = [
-            # pandas.cut makes intervals: their text is their level
-            str(value) if isinstance(value, pd.Interval) else plain_level(name, value)
-            for value in cells.cat.categories
-        ]
-        positions = cells.cat.codes.to_numpy().astype(np.int64)
-        return Factor(categories, positions, True, bool(cells.cat.ordered))
-    if cells.dtype == object and pd.api.types.infer_dtype(cells) in ("mixed", "mixed-integer"):
-        # Hashing would take True for 1; text keeps them apart.
-        present = cells.notna()
-        cells = cells.where(
-            ~present, cells[present].map(lambda v: level_text(plain_level(name, v)))
-        )
-    positions, values = pd.factorize(cells)
-    return Factor([plain_level(name, v) for v in values], positions.astype(np.int64), False, False)
+    values: Any
+    is_categorical = is_ordered = isinstance(cells.dtype, pd.CategoricalDtype)
+    if is_categorical:
+        positions, values = cells.cat.codes.to_numpy(), cells.cat.categories
+        is_ordered = bool(cells.cat.ordered)
+    else:
+        if cells.dtype == object and pd.api.types.infer_dtype(cells) in _MIXED:
+            # Hashing would take True for 1; text keeps them apart.
+            present = cells.notna()
+            texts = cells[present].map(lambda value: level_text(plain_level(name, value)))
+            cells = cells.where(~present, texts)
+        positions, values = pd.factorize(cells)
+    intervals: list[Any] = []
+    if not is_ordered and pd.api.types.infer_dtype(values) == "interval":
+        order = sorted(range(len(values)), key=values.__getitem__)
+        positions = np.append(np.argsort(order), -1)[positions]
+        values = intervals = [values[i] for i in order]
+        is_ordered = True
+    levels = [plain_level(name, value) for value in values]
+    return Factor(levels, positions.astype(np.int64), is_categorical, is_ordered, intervals)
 
 
 def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float64]:
@@ -201,10 +216,15 @@ def holds_numbers(cells: Cells) -> bool:
 def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
     """Return the canonical text of each value, as one of `levels` would be written.
 
-    Text is parsed first if the levels are numbers or truth values: "1.0" becomes "1".
+    Text is parsed first if the levels are numbers or truth values: "1.0" becomes "1". The ends of
+    an interval may be written either way: "(0.0, 5.0]" becomes "(0, 5]" if that is the level.
     """
     texts = [level_text(value) for value in values]
     if not levels or isinstance(levels[0], str):
+        if not set(texts).issubset(levels):
+            spelled = {_tidy_interval(str(level)): str(level) for level in levels}
+            spelled |= {level: level for level in spelled.values()}
+            texts = [spelled.get(text, spelled.get(_tidy_interval(text), text)) for text in texts]
         return texts
     is_text = [isinstance(value, str) for value in values]
     if isinstance(levels[0], bool):
@@ -220,3 +240,8 @@ def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
         if math.isfinite(number):
             texts[i] = level_text(number)
     return texts
+
+
+def _tidy_interval(text: str) -> str:
+    """Return an interval with integral ends as ints, and other text as it is."""
+    return _INTERVAL.sub(r"\1\2, \3\4", text)

@@ -1,8 +1,8 @@
-"""Columns of any type as the float32 matrix that trees divide, and which column each part is of.
+"""Columns of any type as a matrix of numbers, and which column each part of it is of.
 
 Numbers and truth values stay as they are. Of text and categories, two levels become 0 and 1,
-ordered ones their rank, and others one column of 0 and 1 per level. A missing cell is NaN
-throughout.
+ordered ones their rank, and others one column of 0 and 1 per level. What a missing cell is, and a
+level that was never seen, is the policy of whoever learns from the matrix; NaN is NaN throughout.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from bayescascade.base.errors import DataError, ModelFileError
-from bayescascade.costs.items import column_text
+from bayescascade.base.errors import (
+    DataError,
+    ModelFileError,
+    ParameterError,
+    UnknownLevelError,
+)
+from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import (
     Cells,
@@ -26,17 +31,41 @@ from bayescascade.data.levels import (
     to_numbers,
 )
 from bayescascade.data.rows import rows_frame
-from bayescascade.data.schema import check_present
+from bayescascade.data.schema import check_present, column_text
+from bayescascade.data.sources import as_frame
 
-__all__ = ["Encoding"]
+__all__ = ["CellPolicy", "MatrixEncoder"]
 
-_LARGEST = float(np.finfo(np.float32).max)
+Matrix = NDArray[Any]  # of the policy's type
 
-Matrix = NDArray[np.float32]
+
+@dataclass(frozen=True, slots=True)
+class CellPolicy:
+    """What a family takes for a cell.
+
+    Parameters
+    ----------
+    missing : {"error", "nan"}
+        A missing cell is an error, or NaN in all its columns of the matrix.
+    unknown : {"error", "missing"}
+        A level that was not learned is an error, or a missing cell, which must not be an error.
+    dtype : float32 or float64
+        Of the matrix. Numbers too large for it become its largest, but are refused in arrays.
+    """
+
+    missing: str = "error"
+    unknown: str = "error"
+    dtype: type[np.floating[Any]] = np.float64
+
+    def __post_init__(self) -> None:
+        check_choice("missing", self.missing, ("error", "nan"))
+        check_choice("unknown", self.unknown, ("error", "missing"))
+        if (self.missing, self.unknown) == ("error", "missing"):
+            raise ParameterError('unknown must be "error" where missing is, got "missing"')
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoding:
+class MatrixEncoder:
     """How the columns of data become those of a matrix; made by `learn`.
 
     Parameters
@@ -45,20 +74,23 @@ class Encoding:
         Names of the columns, or their indices if they have none.
     levels : tuple of Column or None
         For each, its levels, or None if it holds numbers.
+    policy : CellPolicy
     """
 
     columns: tuple[str | int, ...]
     levels: tuple[Column | None, ...]
+    policy: CellPolicy = CellPolicy()
 
     @classmethod
-    def learn(cls, X: Any) -> "Encoding":
-        """Return the encoding of some rows' columns.
+    def learn(cls, X: Any, policy: CellPolicy = CellPolicy()) -> "MatrixEncoder":
+        """Return the encoder of some rows' columns.
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_columns) array or list of rows
+        X : DataFrame or other table, (n_rows, n_columns) array or list of rows
             Columns of a DataFrame have names if all of these are text, as in scikit-learn.
             Categories are levels even if no cell has them.
+        policy : CellPolicy
 
         Raises
         ------
@@ -67,9 +99,10 @@ class Encoding:
         ValueError
             In scikit-learn's words if an array is sparse, complex, empty or not two-dimensional.
         """
+        X = as_frame(X)
         array = _as_numbers(X)
         if array is not None:
-            return cls(tuple(range(array.shape[1])), (None,) * array.shape[1])
+            return cls(tuple(range(array.shape[1])), (None,) * array.shape[1], policy)
         columns = _column_names(X)
         frame = rows_frame(X)
         if columns is None:
@@ -80,6 +113,7 @@ class Encoding:
                 _learned_levels(column_text(column), frame.iloc[:, place])
                 for place, column in enumerate(columns)
             ),
+            policy,
         )
 
     @property
@@ -108,43 +142,44 @@ class Encoding:
         return np.repeat(np.arange(len(self.columns)), self.widths)
 
     def transform(self, X: Any, owner: str) -> Matrix:
-        """Return rows as a matrix, (n_rows, n_matrix_columns) float32, C-contiguous.
+        """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_columns) array, list of rows, mapping or Series
-            A DataFrame is matched by name, in any order, and may have more columns, if the encoding
+        X : DataFrame or other table, (n_rows, n_columns) array, list of rows, mapping or Series
+            A DataFrame is matched by name, in any order, and may have more columns, if the encoder
             has names; else by position. A Series or a mapping of single values is one row.
         owner : str
-            The estimator that has this encoding, for messages.
+            The estimator that has this encoder, for messages.
 
         Raises
         ------
         DataError
-            If a column is missing, or a cell is infinite, no number or an unknown level; names
-            column, value and row.
+            If a column is missing, or a cell is infinite, no number or, by the policy, missing or
+            an unknown level; names column, value and row.
         ValueError
             As in `learn`, and if the width is another.
         """
+        X = as_frame(X)
         array = _as_numbers(X) if self.is_numeric else None
         if array is not None:
             self._check_width(array.shape[1], owner)
             with np.errstate(over="ignore"):  # an infinity is refused
-                matrix: Matrix = check_array(
-                    array, dtype=np.float32, order="C", ensure_all_finite="allow-nan"
+                return self._complete(
+                    check_array(
+                        array, dtype=self.policy.dtype, order="C", ensure_all_finite="allow-nan"
+                    )
                 )
-            return matrix
         frame = rows_frame(X, self.names, owner)
         if self.is_named and isinstance(X, pd.DataFrame | pd.Series | Mapping):
             check_present(self.names, list(frame.columns))
             frame = frame[self.names]
         self._check_width(frame.shape[1], owner)
         parts = [self._encode(place, frame.iloc[:, place]) for place in range(frame.shape[1])]
-        joined: Matrix = np.ascontiguousarray(np.concatenate(parts, axis=1))
-        return joined
+        return self._complete(np.ascontiguousarray(np.concatenate(parts, axis=1)))
 
     def read_cell(self, column: int, value: object) -> Matrix:
-        """Return the part of a row that one value becomes, (width of the column,) float32.
+        """Return the part of a row that one value becomes, (width of the column,).
 
         Parameters
         ----------
@@ -156,31 +191,42 @@ class Encoding:
         Raises
         ------
         DataError
-            If it is no value of this column.
+            If it is no value of this column, or missing and that is an error.
         """
         name, levels = self.names[column], self.levels[column]
         if not pd.api.types.is_scalar(value):
             raise DataError(f'column "{name}" must have a single value, got {value!r}')
         if pd.isna(value):  # type: ignore[call-overload] # a scalar
-            return np.full(self.widths[column], np.nan, np.float32)
+            if self.policy.missing == "error":
+                raise DataError(f'column "{name}" must have a value, got {value!r}')
+            return np.full(self.widths[column], np.nan, self.policy.dtype)
         if levels is not None:
-            return _matrix_part(levels, np.array(levels.codes_for(value))).ravel()
+            codes: NDArray[np.integer] = (
+                levels.encode(pd.Series([value], dtype=object), allow_unknown=True)
+                if self._allows_unknown
+                else np.array(levels.codes_for(value))
+            )
+            return self._part(levels, codes).ravel()
         try:
             number = float(value)  # type: ignore[arg-type] # what is no number is refused here
         except (TypeError, ValueError):
             number = np.nan
         if not np.isfinite(number):
             raise DataError(f'column "{name}" must have a finite number, got {value!r}')
-        return _as_float32(np.array([number]))
+        return self._numbers(np.array([number]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the encoding as plain JSON types."""
+        """Return the encoder as plain JSON types; the policy is that of the family."""
         levels = [None if levels is None else levels.to_dict() for levels in self.levels]
         return {"columns": list(self.columns), "levels": levels}
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Encoding":
-        """Return the encoding that `to_dict` told.
+    def from_dict(
+        cls,
+        record: Mapping[str, Any],
+        policy: CellPolicy = CellPolicy(),
+    ) -> "MatrixEncoder":
+        """Return the encoder that `to_dict` told, with the policy that it had.
 
         Raises
         ------
@@ -202,22 +248,48 @@ class Encoding:
         for column, one in zip(columns, read, strict=True):
             if one is not None and (one.name != column_text(column) or one.kind == "continuous"):
                 raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
-        return cls(tuple(columns), read)
+        return cls(tuple(columns), read, policy)
+
+    @property
+    def _allows_unknown(self) -> bool:
+        return self.policy.unknown == "missing"
 
     def _encode(self, column: int, cells: Cells) -> Matrix:
         name, levels = self.names[column], self.levels[column]
         if levels is None:
             numbers = to_numbers(f'column "{name}"', cells)
             check_numbers(name, numbers)
-            return _as_float32(numbers).reshape(-1, 1)
+            return self._numbers(numbers).reshape(-1, 1)
         try:
-            return _matrix_part(levels, levels.encode(cells))
-        except DataError as error:
-            if "unknown level" not in str(error):
-                raise
-            raise DataError(
-                f"{error}; levels that are rare can be given when fitting, as a Categorical column"
+            return self._part(levels, levels.encode(cells, allow_unknown=self._allows_unknown))
+        except UnknownLevelError as error:
+            raise error.advising(
+                "levels that are rare can be given when fitting, as a Categorical column"
             ) from None
+
+    def _complete(self, matrix: Matrix) -> Matrix:
+        """Return a matrix, in which no cell may be missing if that is an error."""
+        if self.policy.missing == "error" and np.isnan(matrix).any():
+            row, place = np.argwhere(np.isnan(matrix))[0].tolist()
+            raise DataError(
+                f'column "{self.names[self.source[place]]}" has a missing cell (NaN) in row '
+                f"{row + 1}: fill it or drop the column"
+            )
+        return matrix
+
+    def _numbers(self, numbers: NDArray[np.float64]) -> Matrix:
+        """Return finite numbers or NaN in the matrix's type, the largest where they are larger."""
+        largest = float(np.finfo(self.policy.dtype).max)
+        rounded: Matrix = numbers.clip(-largest, largest).astype(self.policy.dtype)
+        return rounded
+
+    def _part(self, levels: Column, codes: NDArray[np.integer]) -> Matrix:
+        """Return the columns of the matrix that codes become, NaN where a cell is missing."""
+        part: Matrix = codes[:, np.newaxis].astype(self.policy.dtype)
+        if _width(levels) > 1:
+            part = (part == np.arange(levels.n_levels)).astype(self.policy.dtype)
+        part[codes == MISSING] = np.nan
+        return part
 
     def _check_width(self, width: int, owner: str) -> None:
         if width != len(self.columns):
@@ -263,23 +335,8 @@ def _learned_levels(name: str, cells: Cells) -> Column | None:
     return Column(name, "nominal", tuple(sorted(levels)))
 
 
-def _as_float32(numbers: NDArray[np.float64]) -> Matrix:
-    """Return finite numbers or NaN as float32, the largest where they are larger."""
-    rounded: Matrix = numbers.clip(-_LARGEST, _LARGEST).astype(np.float32)
-    return rounded
-
-
 def _width(levels: Column | None) -> int:
     """Return the number of columns of the matrix: one per level of more than two without order."""
     if levels is None or levels.kind == "ordinal" or levels.n_levels <= 2:
         return 1
     return levels.n_levels
-
-
-def _matrix_part(levels: Column, codes: NDArray[np.integer]) -> Matrix:
-    """Return the columns of the matrix that codes become, NaN where a cell is missing."""
-    part: Matrix = codes[:, np.newaxis].astype(np.float32)
-    if _width(levels) > 1:
-        part = (part == np.arange(levels.n_levels)).astype(np.float32)
-    part[codes == MISSING] = np.nan
-    return part

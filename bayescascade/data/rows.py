@@ -9,7 +9,8 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from bayescascade.base.errors import DataError
-from bayescascade.data.schema import check_distinct_names, frame_from_array
+from bayescascade.data.schema import check_distinct_names, frame_from_array, frame_from_mapping
+from bayescascade.data.sources import as_frame
 
 __all__ = ["rows_frame"]
 
@@ -19,8 +20,8 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
 
     Parameters
     ----------
-    X : DataFrame, mapping, Series, (n_rows, n_columns) array or list of rows
-        A Series, or a mapping of single values, is one row.
+    X : DataFrame or other table, mapping, Series, (n_rows, n_columns) array or list of rows
+        A Series, or a mapping of single values, is one row. For tables see `as_frame`.
     names : sequence of str, optional
         Of an array's columns; x0, x1, ... by default.
     owner : str
@@ -32,11 +33,11 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
         In scikit-learn's words if an array is sparse, complex, empty, not two-dimensional, or of
         another width than there are names.
     """
+    X = as_frame(X)
     if isinstance(X, pd.Series):
         X = X.to_dict()
     if isinstance(X, Mapping) and not issparse(X):
-        is_row = all(pd.api.types.is_scalar(value) for value in X.values())
-        X = pd.DataFrame([X], dtype=object) if is_row else pd.DataFrame(dict(X))
+        X = frame_from_mapping(X)
     if isinstance(X, pd.DataFrame):
         columns = [str(name) for name in X.columns]
         check_distinct_names(columns)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import Cells
+from bayescascade.data.sources import as_column, as_frame
 
 __all__ = [
     "CodedTable",
@@ -27,7 +28,9 @@ __all__ = [
     "Schema",
     "check_distinct_names",
     "check_present",
+    "column_text",
     "frame_from_array",
+    "frame_from_mapping",
 ]
 
 
@@ -113,10 +116,11 @@ class Schema:
 
         Parameters
         ----------
-        data : DataFrame, mapping, Series, array, list of rows or Table
-            A DataFrame or a mapping of columns is matched by name, in any order, and may have more
-            columns; an array or list of lists by position; a Series or a mapping of single values
-            is one row. A Table with this schema gives its distinct rows.
+        data : DataFrame or other table, mapping, Series, array, list of rows or Table
+            A DataFrame, any table that Arrow can read, or a mapping of columns is matched by name,
+            in any order, and may have more columns; an array or list of lists by position; a Series
+            or a mapping of single values is one row. A Table with this schema gives its distinct
+            rows.
         allow_missing : bool
             Whether missing cells may stay: they get code -1, unless their column has a missing
             level. If False they are an error.
@@ -229,10 +233,11 @@ class Schema:
 
     def _select(self, data: Rows) -> list[Cells]:
         """Return the cells of each column of the schema."""
+        data = as_frame(data)
         if isinstance(data, pd.Series):
             data = {str(name): value for name, value in data.items()}
         if isinstance(data, Mapping):
-            frame = _frame_from_mapping({name: data[name] for name in self.names if name in data})
+            frame = frame_from_mapping({name: data[name] for name in self.names if name in data})
         elif isinstance(data, pd.DataFrame):
             frame = data
         else:
@@ -259,6 +264,11 @@ def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
             raise DataError(f'column "{name}" is missing; columns: {", ".join(names)}')
 
 
+def column_text(column: str | int) -> str:
+    """Return what a column is called: its name, or "x3" for an index."""
+    return column if isinstance(column, str) else f"x{column}"
+
+
 def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ...
 
@@ -272,18 +282,26 @@ def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     if array.ndim != 2:
         raise DataError(f"an array of rows must have 2 dimensions, got {array.ndim}")
     if names is None:
-        names = [f"x{index}" for index in range(array.shape[1])]
+        names = [column_text(index) for index in range(array.shape[1])]
     if array.shape[1] != len(names):
         raise DataError(f"rows must have {len(names)} columns, got {array.shape[1]}")
     columns = (pd.Series(array[:, index]) for index in range(array.shape[1]))
     return pd.concat(columns, axis=1, keys=list(names)) if len(names) else pd.DataFrame()
 
 
-def _frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
+def frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
+    """Return a row, name to value, or columns, name to values, as a DataFrame.
+
+    Raises
+    ------
+    DataError
+        If columns are of different lengths.
+    """
     is_single = all(pd.api.types.is_scalar(value) for value in data.values())
     if is_single:
         return pd.DataFrame({name: pd.Series([v], dtype=object) for name, v in data.items()})
+    columns = {name: as_column(cells) for name, cells in data.items()}
     try:
-        return pd.DataFrame(dict(data))
+        return pd.DataFrame(columns)
     except ValueError as error:
         raise DataError(f"columns must have the same length: {error}") from None

@@ -1,22 +1,29 @@
-"""Where rows come from: a DataFrame, a CSV file or a Parquet file, block by block."""
+"""Where rows come from: a DataFrame, a CSV file or a Parquet file, block by block.
+
+Tables of other libraries become DataFrames here, with their names and categories (`as_frame`).
+"""
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 import pyarrow
 import pyarrow.csv
+import pyarrow.interchange
 import pyarrow.parquet
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer
 
-__all__ = ["CsvSource", "FrameSource", "ParquetSource", "Source"]
+__all__ = ["CsvSource", "FrameSource", "ParquetSource", "Source", "as_column", "as_frame"]
+
+_NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
 
 _FRAME_BLOCK_ROWS = 100_000
 _CSV_BLOCK_BYTES = 2 << 20
@@ -26,6 +33,81 @@ _MISSING_TEXTS = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
+
+
+def as_frame(rows: Any) -> Any:
+    """Return another library's table as a DataFrame, and whatever has no named columns as it is.
+
+    Parameters
+    ----------
+    rows : object
+        A table of Arrow, of polars, or of whatever offers Arrow's PyCapsule interface or the
+        dataframe interchange protocol. Its dictionaries (categories) become categoricals.
+
+    Raises
+    ------
+    DataError
+        If it has named columns but cannot be read.
+    """
+    if isinstance(rows, _NATIVE):
+        return rows
+    if _is_arrow(rows):
+        return _read(lambda: _frame_of_arrow(pyarrow.table(rows)), rows)
+    if hasattr(rows, "__dataframe__"):
+        return _read(lambda: _frame_of_interchange(rows), rows)
+    if hasattr(type(rows), "columns"):  # as an array it would lose their names
+        raise DataError(
+            f"rows must be a DataFrame, an array or a table that Arrow can read, got "
+            f"{type(rows).__name__}: convert it to one of these"
+        )
+    return rows
+
+
+def as_column(cells: Any) -> Any:
+    """Return another library's column, or table of one column, in pandas' form; see `as_frame`."""
+    if isinstance(cells, _NATIVE) or not _is_arrow(cells):
+        return cells
+    column = _read(lambda: pyarrow.chunked_array(cells), cells)
+    if pyarrow.types.is_struct(column.type):
+        return as_frame(cells)
+    return _read(lambda: column.to_pandas(integer_object_nulls=True), cells)
+
+
+def _is_arrow(data: Any) -> bool:
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def _read(reader: Callable[[], Any], data: object) -> Any:
+    try:
+        return reader()
+    except Exception as error:  # other libraries raise what they like
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"cannot read the {type(data).__name__} as Arrow data: {reason}") from error
+
+
+def _frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
+    categories = {}
+    for index, field in enumerate(table.schema):
+        # pyarrow cannot convert categories that are intervals
+        if pyarrow.types.is_dictionary(field.type) and isinstance(
+            field.type.value_type, pyarrow.BaseExtensionType
+        ):
+            column = table.column(index).combine_chunks()
+            table = table.set_column(index, field.name, column.indices)
+            categories[field.name] = pd.Categorical.from_codes(
+                column.indices.fill_null(-1), column.dictionary.to_pandas(), column.type.ordered
+            )
+    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)
+    return frame.assign(**categories)
+
+
+def _frame_of_interchange(rows: Any) -> pd.DataFrame:
+    frame = _frame_of_arrow(pyarrow.interchange.from_dataframe(rows))
+    described = rows.__dataframe__()
+    for name in frame.select_dtypes("category"):  # pyarrow forgets which are ordered
+        if described.get_column_by_name(name).describe_categorical["is_ordered"]:
+            frame[name] = frame[name].cat.as_ordered()
+    return frame
 
 
 class Source(Protocol):

@@ -35,7 +35,7 @@ from bayescascade.data.schema import (
     check_present,
     frame_from_array,
 )
-from bayescascade.data.sources import CsvSource, FrameSource, ParquetSource, Source
+from bayescascade.data.sources import CsvSource, FrameSource, ParquetSource, Source, as_frame
 
 __all__ = ["Table"]
 
@@ -108,6 +108,8 @@ class Table:
     ) -> "Table":
         """Read a DataFrame; `weights` is a column's name or (n_rows,) numbers >= 0.
 
+        A table of polars, Arrow, or anything that Arrow can read is taken for a DataFrame.
+
         Other parameters: see the class.
 
         Raises
@@ -123,6 +125,7 @@ class Table:
         >>> Table.from_frame(frame)
         <Table: 3 rows, 2 distinct, 2 columns, 4 cells>
         """
+        frame = as_frame(frame)
         if not isinstance(frame, pd.DataFrame):
             raise ParameterError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
         declarations = Declarations(columns, drop, nominal, ordinal, continuous, missing)
@@ -149,17 +152,17 @@ class Table:
         """Read a 2-D array or a list of rows, (n_rows, n_columns).
 
         `names` default to the schema's or to x0, x1, ...; declarations may use names or column
-        numbers. A DataFrame is read as by `from_frame`. Other parameters: see the class.
+        numbers. A DataFrame or other table is read as by `from_frame`. Other parameters: see the
+        class.
 
         Raises
         ------
         DataError, ParameterError
             As `from_frame`; also if the array's width is not the number of names.
         """
-        if isinstance(X, pd.DataFrame):
-            frame = X
-        else:
-            frame = frame_from_array(X, schema.names if names is None and schema else names)
+        frame = as_frame(X)
+        if not isinstance(frame, pd.DataFrame):
+            frame = frame_from_array(frame, schema.names if names is None and schema else names)
         known = [str(name) for name in frame.columns]
         # names and numbers alike: checks the shapes, before numbers are replaced
         Declarations(columns, drop, nominal, ordinal, continuous, missing)  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
+from bayescascade.data.sources import as_frame
 from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.draws import PosteriorRun
@@ -492,6 +493,7 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule that holds for a row, by the most probable density."""
+        row = as_frame(row)
         if isinstance(row, pd.DataFrame):
             if len(row) != 1:
                 raise ParameterError(f"row must be a single row, got {len(row)}")

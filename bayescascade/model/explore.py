@@ -69,8 +69,7 @@ class Found(Printed, Generic[S]):
     def page(self) -> Page:
         """Return the state, and how well the posterior was explored."""
         found = f"best found: log density {self.log_density:,.2f}: {self.state!r}"
-        lines = (Pieces([line]) for line in found.splitlines())
-        return (*lines, BLANK, *self.run_.trace.page())
+        return (Pieces([" ".join(found.split())]), BLANK, *self.run_.trace.page())
 
 
 def explore(

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from os import PathLike
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -63,6 +65,7 @@ class Search:
     checkpoint: str | Path | None
     resume: bool
     progress: Callable[[samplers.Progress], object] | None
+    deadline: float = inf  # of `time.perf_counter`, when an annealing stops
 
     def __post_init__(self) -> None:
         check_choice("search", self.search, SEARCHES)
@@ -127,6 +130,7 @@ class Search:
                 n_temperatures=n_blocks,
                 seed=annealing_seed,
                 checkpoint=section("first"),
+                time_limit=max(0.0, self.deadline - perf_counter()),
                 **common,
             )
             starts = run.final_states

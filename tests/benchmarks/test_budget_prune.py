@@ -13,11 +13,11 @@ from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.budget import BudgetPrune
 from bayescascade.methods.prunings.flow import FlowSolver
-from bayescascade.methods.prunings.linear_program import relax
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rows_like_covertype import rows_like_covertype
+from tests.methods.budget.linear_program import relax
 
 N_TREES, N_TRAINING, N_VALIDATION = 40, 15_000, 5_000
 TRADEOFFS = np.geomspace(1e-4, 0.05, 10)

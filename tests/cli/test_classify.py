@@ -288,3 +288,15 @@ def test_a_constant_column_is_noted(tmp_path: Path) -> None:
     found = run("classify", tmp_path / "c.csv", "--target", "c", *FEW)
     assert found.exit_code == 0, found.stderr
     assert 'note: column "a" is constant ("x"): no split or rule can use it\n' in found.stderr
+
+
+def test_many_columns_are_no_warning(tmp_path: Path) -> None:
+    """There is a warning of pandas for frames that got over a hundred columns one by one."""
+    rng = np.random.default_rng(0)
+    names = [f"c{j}" for j in range(120)]
+    frame = pd.DataFrame(rng.normal(size=(40, 120)), columns=names).assign(label=["a", "b"] * 20)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    edges = [word for name in names for word in ("--continuous", f"{name}:-1,0,1")]
+    found = run("classify", tmp_path / "wide.csv", "--target", "label", "--max-size", 1, *edges,
+                *FEW)  # fmt: skip
+    assert (found.exit_code, "fragmented" in found.stderr) == (0, False), found.stderr

@@ -1,6 +1,7 @@
 """Cooling, restarts, and the best state ever seen."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -155,3 +156,18 @@ def test_a_schedule_of_the_user_is_checked():
 def test_wrong_temperatures_are_named(schedule, wrong, message):
     with pytest.raises(samplers.SamplerValueError, match=message):
         schedule(**wrong)
+
+
+def test_out_of_time_it_keeps_what_was_found_and_can_go_on(tmp_path):
+    """The part is the beginning of the whole run, nobody interrupted it, and no step is lost."""
+    search = {"n_steps": 40, "seed": 6}
+    whole = samplers.anneal(FullRing(), **search)
+    saved = {**search, "checkpoint": tmp_path / "run.json"}
+    part = samplers.anneal(FullRing(), time_limit=0.5, progress=lambda _: time.sleep(0.5), **saved)
+    assert not part.interrupted
+    n_blocks = part.traces["log_density"].shape[1]
+    assert 0 < n_blocks < 40
+    for name, trace in part.traces.items():
+        assert (trace == whole.traces[name][:, :n_blocks]).all()
+    assert samplers.anneal(FullRing(), resume=True, **saved) == whole
+    assert samplers.anneal(FullRing(), time_limit=0.0, **search).traces["log_density"].size == 0

@@ -23,7 +23,7 @@ from tests.statistical.chi_square import fits, independent_steps
 N_STEPS = 800
 N_DRAWS = 250  # per chain, of four chains
 
-GROUPS = [("grow", "prune"), ("change",), MOVES]
+GROUPS = [("grow", "prune"), ("change",), ("regrow",), MOVES]
 
 
 @each(*PROBLEMS)
@@ -74,7 +74,7 @@ def test_compiled_steps_are_the_plain_ones(problem, inverse_temperature, rng):
 
 
 @each(TWO, WEIGHED)
-@pytest.mark.parametrize("names", GROUPS[:2], ids="+".join)
+@pytest.mark.parametrize("names", GROUPS[:3], ids="+".join)
 def test_each_move_alone_is_the_plain_one(problem, names, rng, monkeypatch):
     """With all moves together a rare one could be wrong unnoticed; nor may the test pass always."""
     chosen = {name: (name in names) / len(names) for name in MOVES}
@@ -116,14 +116,6 @@ def test_costs_decide_how_often_trees_are_visited(problem, rng):
     drawn = visits(problem, rng, 80)
     assert fits(drawn, problem.probabilities())
     assert not fits(drawn, problem.probabilities(groups=()))
-
-
-@pytest.mark.slow
-@each(THREE_CLASSES)
-def test_the_generic_engine_visits_them_as_often(problem, rng):
-    """Given the moves, an engine uses these and not the compiled sweep."""
-    drawn = visits(problem, rng, 60, moves=problem.posterior(Remembered).moves())
-    assert fits(drawn, problem.probabilities())
 
 
 @each(*PROBLEMS)

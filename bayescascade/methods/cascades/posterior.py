@@ -4,8 +4,6 @@
 compiled sweep that samplers call through `advance`.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -15,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades import kernels
@@ -29,6 +26,7 @@ from bayescascade.methods.cascades.models import (
     independent_log_inside,
 )
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
+from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
@@ -51,11 +49,10 @@ MOST_PROPOSED = 64  # branches of a split proposed at once; more can come of reg
 
 MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
 
-_LARGEST_TABLE = 1 << 20  # entries, 8 MB
 _START_LEAVES = 8  # a random start has fewer splits than this
 
 
-class CascadePosterior:
+class CascadePosterior(CompiledPosterior[Tree]):
     """A model's posterior given a table.
 
     Parameters
@@ -73,6 +70,9 @@ class CascadePosterior:
         A split shares out a column's remaining levels in any blocks (ordered columns: contiguous
         ones), or sends each its own way; `max_branches` is then of no effect.
     """
+
+    moves_compiled = kernels.MOVES
+    state_name = "tree"
 
     def __init__(
         self,
@@ -181,8 +181,7 @@ class CascadePosterior:
         Each tries a move drawn by `move_weights`; its work is proportional to the distinct rows of
         the node that it touches.
         """
-        proposed = np.zeros(len(kernels.MOVES), np.int64)
-        accepted = np.zeros(len(kernels.MOVES), np.int64)
+        counts = self.new_counts()
         summary = np.empty(3)
         best, best_log_density = state, -np.inf
         done = 0
@@ -191,35 +190,22 @@ class CascadePosterior:
             work, flat = self._load(state, capacity), kernels.new_flat_tree(capacity)
             done += kernels.sweep(
                 rng, self.arrays, self.model_arrays, work, n_steps - done,
-                float(inverse_temperature), self._move_cdf, proposed, accepted, summary, flat,
+                float(inverse_temperature), self.move_cdf, counts[0], counts[1], summary, flat,
             )  # fmt: skip
             if summary[1] > best_log_density:
                 best, best_log_density = _tree_of(flat, int(summary[2])), float(summary[1])
             state = _tree_of(flat, kernels.export(work, flat))
-        names = [name for name in kernels.MOVES if self._weights.get(name, 0.0) > 0]
-        index = {name: kernels.MOVES.index(name) for name in names}
-        return state, StepCounts(
-            proposed={name: int(proposed[index[name]]) for name in names},
-            accepted={name: int(accepted[index[name]]) for name in names},
-            log_density=float(summary[0]),
-            best_state=best,
-            best_log_density=best_log_density,
-        )
+        return state, self.step_counts(counts, summary[0], best, best_log_density)
 
     def encode_state(self, state: Tree) -> object:
         """Return a tree as JSON-ready lists."""
         return state.to_flat()
 
-    def decode_state(self, encoded: Any) -> Tree:
-        """Return the tree that `encode_state` encoded; checked, as a file may be forged."""
-        try:
-            tree = Tree.from_flat(encoded)
-            problem = next(self._problems(tree), None)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"a stored tree cannot be read: {error}") from error
-        if problem is not None:
-            raise ModelFileError(f"a stored tree is not valid: {problem}")
-        return tree
+    def _read_state(self, encoded: Any) -> Tree:
+        return Tree.from_flat(encoded)
+
+    def _problem(self, state: Tree) -> str | None:
+        return next(self._problems(state), None)
 
     def _problems(self, tree: Tree) -> Iterator[str]:
         """Yield why a tree is none of this posterior's."""
@@ -232,10 +218,8 @@ class CascadePosterior:
         if self.log_prior(tree) == -np.inf:
             yield f"it must have at most {self.model.max_leaves} leaves"
 
-    def fingerprint(self) -> str:
-        """Return a digest of model, parameters and data."""
-        told = json.dumps([type(self).__name__, self.parameters(), self.table.fingerprint()])
-        return hashlib.sha256(told.encode()).hexdigest()
+    def _identity(self) -> tuple[list[Any], tuple[()]]:
+        return [self.parameters(), self.table.fingerprint()], ()
 
     @property
     def schema(self) -> Schema:
@@ -279,13 +263,6 @@ class CascadePosterior:
         kernels.load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
         return work
 
-    @cached_property
-    def _move_cdf(self) -> NDArray[np.float64]:
-        shares = np.array([self._weights.get(name, 0.0) for name in kernels.MOVES])
-        cdf = np.cumsum(shares / shares.sum())
-        cdf[np.flatnonzero(shares)[-1] :] = np.inf  # whatever rounding left of the sum
-        return cdf
-
     def canonical(self, state: Tree) -> Tree:
         """Return the tree that stands for all trees of this one's leaves and density."""
         return state
@@ -312,7 +289,7 @@ class CascadePosterior:
         weights = self.branch_log_weights
         max_leaves, leaf_alpha = self.model.max_leaves, self.model.leaf_concentration
         independent = self.model.leaf == "independent"
-        whole_weights = np.arange(self._n_whole_weights())
+        whole = whole_weights(self.table.weights)
         norms = np.full(weights.shape, -np.inf)
         norms[2:] = np.logaddexp.accumulate(weights[2:])
         return kernels.ModelArrays(
@@ -327,18 +304,12 @@ class CascadePosterior:
             branch_log_norms=norms,
             inclusion=self.model.log_inclusion(len(self.is_nominal)),
             log_stirling=log_stirling_numbers(largest),
-            log_gamma=gammaln(whole_weights + self.model.concentration),
+            log_gamma=gammaln(whole + self.model.concentration),
             log_integers=np.log(np.maximum(np.arange(largest + 1), 1)),
             independent=independent,
             leaf_alpha=float(leaf_alpha),
-            leaf_log_gamma=gammaln(whole_weights[: None if independent else 0] + leaf_alpha),
+            leaf_log_gamma=gammaln(whole[: None if independent else 0] + leaf_alpha),
         )
-
-    def _n_whole_weights(self) -> int:
-        """Entries worth tabulating of functions of a whole weight; 0 if weights are not whole."""
-        weights = self.table.weights
-        whole = bool(np.all(weights == np.rint(weights)))
-        return int(min(weights.sum() + 1, _LARGEST_TABLE)) if whole else 0
 
     @cached_property
     def branch_log_weights(self) -> NDArray[np.float64]:

@@ -33,18 +33,18 @@ from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real, check_weights
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.methods.cost_trees.kernels import sweep as tree_sweep
-from bayescascade.methods.cost_trees.moves import MOVE_CLASSES, Grow
-from bayescascade.methods.cost_trees.split_candidates import SplitCandidates
-from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree
+from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
 from bayescascade.methods.forests.forest import Forest
-from samplers.types import Move, StepCounts
+from bayescascade.model.draws import TraceLegend
+from samplers.types import StepCounts
 
 __all__ = ["BudgetTreePosterior"]
 
-MOVE_WEIGHTS = {"grow": 0.35, "prune": 0.35, "change": 0.3}
-"""How often each move is tried; grow and prune are each other's reverse, so they are equal."""
+MOVE_WEIGHTS = {"grow": 0.3, "prune": 0.3, "change": 0.3, "regrow": 0.1}
+"""How often each move of `kernels.sweep` is tried; grow and prune, each other's reverse, alike."""
 
 _MOST_THRESHOLDS = 1 << 16  # codes are uint16
+_MOST_TABLED = 1 << 20
 _START_SPLITS = 6  # a random start has fewer
 _START_TRIES = 50
 
@@ -55,12 +55,12 @@ class BudgetTreePosterior:
     Parameters
     ----------
     X : (n_rows, n_columns) array-like of float
-        Finite numbers, taken as float32.
+        Numbers, taken as float32; NaN is missing.
     y : (n_rows,) array-like
         Labels, of at least two classes.
     sample_weight : (n_rows,) array-like of float >= 0, optional
         Weights of the rows, 1 each by default; a row of weight 0 counts for nothing.
-    costs : FeatureCosts, mapping of int to float, or sequence of float, optional
+    costs : FeatureCosts, mapping of int to float, sequence of float, or CostItems, optional
         Costs of the columns, which are named by their indices; by default 1 each.
     tradeoff : float >= 0
         Nats per unit of mean cost.
@@ -101,7 +101,7 @@ class BudgetTreePosterior:
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        costs: Costs = None,
+        costs: Costs | CostItems = None,
         tradeoff: float = 1.0,
         concentration: float = 1.0,
         split_probability: float = 0.5,
@@ -122,7 +122,11 @@ class BudgetTreePosterior:
         if self.classes.size < 2:
             raise DataError(f"y must have at least 2 classes, got only {labels.tolist()[0]!r}")
         columns = range(rows.shape[1])
-        self.items: CostItems = FeatureCosts.of(costs, columns).resolve(columns)
+        self.items: CostItems = (
+            costs
+            if isinstance(costs, CostItems)
+            else FeatureCosts.of(costs, columns).resolve(columns)
+        )
         self.candidates = SplitCandidates.of(rows, n_thresholds)
         self._total = float(self._weights.sum())
 
@@ -153,32 +157,23 @@ class BudgetTreePosterior:
 
     def initial_state(self, rng: np.random.Generator) -> BudgetTree:
         """Return a random tree of up to five splits, grown without looking at the labels."""
-        grow = Grow(self.candidates)
         state = BudgetTree()
         n_wanted = int(rng.integers(_START_SPLITS))
-        for _ in range(_START_TRIES):
+        for _ in range(_START_TRIES if self.candidates.n_candidates else 0):
             if state.n_splits >= n_wanted:
                 break
-            proposal = grow.propose(rng, state)
-            if proposal.log_q_ratio > -math.inf and self.log_prior(proposal.state) > -math.inf:
-                state = proposal.state
+            leaf = state.leaves[int(rng.integers(state.n_leaves))]
+            grown = state.grown(leaf, self.candidates.draw(rng))
+            if self.log_prior(grown) > -math.inf:
+                state = grown
         return state
-
-    def moves(self) -> Mapping[str, Move[BudgetTree]]:
-        """Return the moves by name, each with its exact Hastings ratio."""
-        return {name: MOVE_CLASSES[name](self.candidates) for name in tree_sweep.MOVES}
-
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
 
     def describe(self, state: BudgetTree) -> Mapping[str, float]:
         """Return leaves, depth, columns used, expected cost and log prior."""
-        columns = self.candidates.columns[[state.nodes[split] for split in state.splits]]
         return {
             "n_leaves": float(state.n_leaves),
             "depth": float(state.depth()),
-            "n_features": float(np.unique(columns).size),
+            "n_features": float(len(self._columns_of(state))),
             "expected_cost": self.expected_cost(state),
             "log_prior": self.log_prior(state),
         }
@@ -188,10 +183,10 @@ class BudgetTreePosterior:
     ) -> tuple[BudgetTree, StepCounts[BudgetTree]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
-        is proportional to the rows of the node that it touches.
+        `kernels.sweep` has the moves; the work of a step is proportional to the rows of the node
+        that it touches and, where its subtree is drawn anew, to the columns and candidates.
         """
-        work = tree_sweep.new_work(self._labels.size, self.classes.size, self.max_leaves)
+        work = tree_sweep.new_work(self._model, self.classes.size)
         tree_sweep.load(self._model, work, np.array(state.nodes, np.int64))
         proposed = np.zeros(len(tree_sweep.MOVES), np.int64)
         accepted = np.zeros(len(tree_sweep.MOVES), np.int64)
@@ -223,6 +218,30 @@ class BudgetTreePosterior:
         if self.log_prior(state) == -math.inf:
             raise ModelFileError("a stored tree is not valid: its prior is zero")
         return state
+
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        return TraceLegend(
+            size="n_leaves",
+            diagnosed=("n_leaves", "depth", "expected_cost"),
+            columns=tuple(f"x{column}" for column in range(self.items.n_columns)),
+            columns_of=self._columns_of,
+        )
+
+    def parameters(self) -> Mapping[str, float]:
+        """Return the parameters of prior and likelihood by name."""
+        return {
+            "tradeoff": self.tradeoff,
+            "concentration": self.concentration,
+            "split_probability": self.split_probability,
+            "max_leaves": self.max_leaves,
+            "min_leaf_weight": self.min_leaf_weight,
+        }
+
+    def _columns_of(self, state: BudgetTree) -> list[int]:
+        candidates = [state.nodes[split] for split in state.splits]
+        columns: list[int] = np.unique(self.candidates.columns[candidates]).tolist()
+        return columns
 
     def fingerprint(self) -> str:
         """Return a digest of parameters and data."""
@@ -294,6 +313,7 @@ class BudgetTreePosterior:
 
     @cached_property
     def _model(self) -> tree_sweep.TreeModel:
+        weights = np.arange(min(int(self._total), _MOST_TABLED) + 1)
         log_odds = math.log(self.split_probability) + math.log1p(-self.split_probability)
         return tree_sweep.TreeModel(
             codes=self.candidates.codes,
@@ -310,6 +330,8 @@ class BudgetTreePosterior:
             alpha=self.concentration,
             min_weight=self.min_leaf_weight,
             max_leaves=self.max_leaves,
+            of_label=gammaln(self.concentration + weights),
+            of_all=gammaln(self.concentration * self.classes.size + weights),
         )
 
     @cached_property
@@ -331,10 +353,10 @@ def _checked_rows(
     labels = np.asarray(y)
     if rows.ndim != 2 or rows.shape[0] == 0:
         raise DataError(f"X must have two dimensions and at least one row, got shape {rows.shape}")
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
+    if np.isinf(rows).any():
+        row, column = np.argwhere(np.isinf(rows))[0]
         raise DataError(
-            f"X must be finite, got {rows[row, column]} in row {row + 1}, column x{column}"
+            f"X must be finite or NaN, got {rows[row, column]} in row {row + 1}, column x{column}"
         )
     if labels.shape != rows.shape[:1]:
         raise DataError(f"y must have shape {rows.shape[:1]}, got {labels.shape}")

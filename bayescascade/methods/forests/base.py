@@ -5,8 +5,7 @@ that it gets, and ends with `_become`. What features cost is a parameter of ever
 clones, pipelines and grid searches take it along, and no metadata needs to be routed.
 """
 
-from collections.abc import Mapping, Sized
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,60 +15,26 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.costs.acquisition import Acquisition, Fetch, PricedForest
+from bayescascade.base.errors import ModelFileError
+from bayescascade.costs.acquisition import Acquisition, Fetch, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
-from bayescascade.data.labels import check_labels, classes_record, find_classes, read_classes
-from bayescascade.data.levels import level_text
-from bayescascade.data.matrix import Encoding
+from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.sources import as_frame
+from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.walk import PricedForest
 from bayescascade.model.record import Saved
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import PrintedModel
 
-__all__ = ["BudgetedClassifier", "TrainingRows"]
+__all__ = ["CELLS", "BudgetedClassifier"]
+
+CELLS = CellPolicy(missing="nan", dtype=np.float32)
+"""What forests take for a cell."""
 
 _TOLERANCE = 1e-9  # between the stored cost and what the shares give
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingRows:
-    """What a forest is learned from.
-
-    Parameters
-    ----------
-    rows : (n_rows, n_matrix_columns) float32
-        C-contiguous; NaN is missing.
-    labels : (n_rows,) int64
-        Position of each row's class among `classes_`.
-    n_classes : int >= 2
-    validation_rows : (n_validation_rows, n_matrix_columns) float32
-        The rows that costs are measured on; `rows` if there are no others.
-    validation_labels : (n_validation_rows,) int64 or None
-        None if the labels of validation rows were not given.
-    items : CostItems
-        What the columns of the matrix cost.
-    """
-
-    rows: NDArray[np.float32]
-    labels: NDArray[np.int64]
-    n_classes: int
-    validation_rows: NDArray[np.float32]
-    validation_labels: NDArray[np.int64] | None
-    items: CostItems
-
-    def needed_validation_labels(self, what_for: str) -> NDArray[np.int64]:
-        """Return the labels of the validation rows.
-
-        Raises
-        ------
-        ParameterError
-            If they were not given; says what they are needed for, such as 'errors="validation"'.
-        """
-        if self.validation_labels is None:
-            raise ParameterError(f"X_val and y_val must be given for {what_for}, got None")
-        return self.validation_labels
 
 
 class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
@@ -117,7 +82,7 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
     item_shares_: NDArray[np.float64]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
-    _encoding: Encoding
+    _encoder: MatrixEncoder
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
@@ -132,32 +97,21 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
             If the rows or labels cannot be used, there is one class, or `y_val` has others than
             `y`.
         """
-        if X_val is None and y_val is not None:
-            raise ParameterError("X_val must be given with y_val, got None")
-        owner = type(self).__name__
-        encoding = Encoding.learn(X)
-        costs = FeatureCosts.of(self.costs, encoding.columns)
-        items = costs.resolve(encoding.columns)
-        labels = check_labels(y, "y", owner)
-        rows = encoding.transform(X, owner)
-        _check_length("y", labels, "X", rows)
-        classes, codes = find_classes(labels, "y")
-        validation_rows, validation_labels = rows, None
-        if X_val is not None:
-            validation_rows = encoding.transform(X_val, owner)
-        if y_val is not None:
-            validation_labels = _codes_of(check_labels(y_val, "y_val", owner), classes)
-            _check_length("y_val", validation_labels, "X_val", validation_rows)
-        self._set_columns(encoding, costs, items)
-        self.classes_ = classes
-        return TrainingRows(
-            rows,
-            codes.astype(np.int64),
-            len(classes),
-            validation_rows,
-            validation_labels,
-            items.of_features(encoding.source),
+        X = as_frame(X)  # once: some tables can be read only once
+        encoder = MatrixEncoder.learn(X, CELLS)
+        costs = FeatureCosts.of(self.costs, encoder.columns)
+        items = costs.resolve(encoder.columns)
+        training = TrainingRows.read(
+            encoder, X, y, X_val=X_val, y_val=y_val, owner=type(self).__name__
         )
+        self._set_columns(encoder, costs, items)
+        self.classes_ = training.classes
+        return training
+
+    @property
+    def _matrix_items(self) -> CostItems:
+        """What the columns of the matrix cost."""
+        return self.items_.of_features(self._encoder.source)
 
     def _become(self, forest: Forest, validation_rows: NDArray[np.float32]) -> None:
         """Be fitted to a forest, and measure what it costs on rows of a matrix."""
@@ -167,16 +121,16 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         self.validation_cost_ = float(self.items_.total(paid).mean())
         self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
 
-    def _set_columns(self, encoding: Encoding, costs: FeatureCosts, items: CostItems) -> None:
-        self._encoding, self.costs_, self.items_ = encoding, costs, items
-        self.n_features_in_ = len(encoding.columns)
+    def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts, items: CostItems) -> None:
+        self._encoder, self.costs_, self.items_ = encoder, costs, items
+        self.n_features_in_ = len(encoder.columns)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if encoding.is_named:
-            self.feature_names_in_ = np.array(encoding.columns, dtype=object)
+        if encoder.is_named:
+            self.feature_names_in_ = np.array(encoder.columns, dtype=object)
 
     def _used(self, of_matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the features that rows use, given which columns of the matrix they do."""
-        starts = np.flatnonzero(np.diff(self._encoding.source, prepend=-1))
+        starts = np.flatnonzero(np.diff(self._encoder.source, prepend=-1))
         used: NDArray[np.bool_] = np.logical_or.reduceat(of_matrix, starts, axis=1)
         return used
 
@@ -229,10 +183,10 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         """
         matrix = self._matrix(X)
         used = self._used(self.forest_.features_used(matrix))
-        if not self._encoding.is_named:
+        if not self._encoder.is_named:
             return used
         index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(used, index=index, columns=list(self._encoding.columns))
+        return pd.DataFrame(used, index=index, columns=list(self._encoder.columns))
 
     def acquire(self, fetch: Fetch, max_cost: float | None = None) -> Acquisition:
         """Acquire the features of one row step by step, only those that its paths need.
@@ -262,12 +216,12 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
             It has the steps so far, which may be resumed.
         """
         check_is_fitted(self, "forest_")
-        forest = PricedForest(self.forest_, self._encoding, self.items_, self.classes_)
-        return forest.acquire(fetch, max_cost)
+        forest = PricedForest(self.forest_, self._encoder, self.items_, self.classes_)
+        return acquire(forest, fetch, max_cost)
 
     def _matrix(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self, "forest_")
-        return self._encoding.transform(X, type(self).__name__)
+        return self._encoder.transform(X, type(self).__name__)
 
     # -- files and text ----------------------------------------------------------------------------
 
@@ -285,7 +239,7 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "encoding": self._encoding.to_dict(),
+            "encoding": self._encoder.to_dict(),
             "costs": self.costs_.to_dict(),
             "classes": classes_record(self.classes_),
             "validation_cost": self.validation_cost_,
@@ -296,16 +250,16 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        encoding = Encoding.from_dict(record["encoding"])
+        encoder = MatrixEncoder.from_dict(record["encoding"], CELLS)
         costs = FeatureCosts.from_dict(record["costs"])
-        items = costs.resolve(encoding.columns)
-        self._set_columns(encoding, costs, items)
+        items = costs.resolve(encoder.columns)
+        self._set_columns(encoder, costs, items)
         self.classes_ = read_classes(record["classes"])
-        self.feature_shares_ = _shares(record, "feature_shares", len(encoding.columns))
+        self.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
         self.item_shares_ = _shares(record, "item_shares", items.n_items)
         self.validation_cost_ = _cost(record, float(self.item_shares_ @ items.costs))
         self._read_own(record)
-        self.forest_ = Forest.from_dict(record["forest"], len(encoding.source), len(self.classes_))
+        self.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(self.classes_))
 
     @property
     def certificate_texts(self) -> list[str]:
@@ -315,7 +269,7 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
     @property
     def feature_texts(self) -> list[str]:
         """What the features are called in text: their names, or "x3"."""
-        return self._encoding.names
+        return self._encoder.names
 
     def page(self) -> Page:
         """Return the size of the forest, and the features by what is spent on them.
@@ -386,26 +340,6 @@ def _mean_depth(forest: Forest) -> float:
     is_leaf = ~forest.is_split
     weights = forest.counts[is_leaf].sum(axis=1)
     return float(np.average(forest.depths[is_leaf], weights=weights))
-
-
-def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None:
-    if len(labels) != len(rows):
-        raise DataError(
-            f"{name} must have a label per row of {rows_name}, {len(rows)}, got {len(labels)}"
-        )
-
-
-def _codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the position of each validation label among the classes."""
-    position = {label: code for code, label in enumerate(classes.tolist())}
-    codes = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
-    if codes.min() < 0:
-        row = int(np.argmin(codes))
-        raise DataError(
-            "y_val must have the classes of y, "
-            f'got "{level_text(labels.tolist()[row])}" in row {row + 1}'
-        )
-    return codes
 
 
 def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """BudgetRF: a forest that is grown for a budget (Nan 2018, chapter 3; Nan, Wang, Saligrama 2015).
 
-Trees that are cheap by construction, `growing`, are added until they cost too much, `adding`. What
+Trees that are cheap by construction are added until they cost too much, see `growing`. What
 the thesis chooses on validation data, ``alpha``, may be several values, and so may the exponent of
 costs and the columns drawn for a split.
 
@@ -37,9 +37,16 @@ from bayescascade.base.validation import (
 )
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
-from bayescascade.methods.forests.adding import GrownForest, add_trees
-from bayescascade.methods.forests.base import BudgetedClassifier, TrainingRows
-from bayescascade.methods.forests.growing import MAX_BINS, THRESHOLDS, CodedColumns, TreeGrower
+from bayescascade.data.training_rows import TrainingRows
+from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.growing import (
+    MAX_BINS,
+    THRESHOLDS,
+    CodedColumns,
+    GrownForest,
+    TreeGrower,
+    add_trees,
+)
 from bayescascade.methods.forests.growth_choices import (
     AUTOMATIC,
     GrowthAlternative,
@@ -293,7 +300,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
     def _grid(self, training: TrainingRows) -> list[tuple[float, float, Share]]:
         """Return each alpha with each cost_exponent and max_features."""
         is_choosing = self.budget is not None and training.validation_labels is not None
-        items = training.items
+        items = self._matrix_items
         has_one_cost = bool(np.all(np.diff(items.starts) <= 1)) and len(set(items.costs)) <= 1
         alphas = self._values("alpha", is_choosing and self.impurity == "threshold_pairs")
         exponents = self._values("cost_exponent", is_choosing and not has_one_cost)
@@ -320,7 +327,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
             columns,
             training.labels,
             measure,
-            training.items,
+            self._matrix_items,
             training.n_classes,
             cost_exponent=exponent,
             reuse_is_free=self.reuse_is_free,

@@ -1,7 +1,7 @@
 """BudgetPrune: the best pruning of a forest for its errors and what its features cost.
 
-Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized, `flow`,
-`primal_dual` and `linear_program` minimize it, `frontier` does so within a budget.
+Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized, `flow`
+and `primal_dual` minimize it, `frontier` does so within a budget.
 
 *Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
 validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
@@ -10,8 +10,8 @@ useless to each tree. A budget may be given instead of a tradeoff. Trees that ar
 not take part in predictions: see `Forest.without_bare_roots`.
 """
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -20,19 +20,17 @@ from numpy.typing import NDArray
 import samplers
 from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_choice, check_flag, check_jobs, check_real
+from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts
-from bayescascade.methods.forests.base import TrainingRows
+from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.frontier import Frontier
-from bayescascade.methods.prunings.linear_program import LinearProgramSolver
-from bayescascade.methods.prunings.node_counts import count_classes, out_of_bag
 from bayescascade.methods.prunings.path import PruningPath, error_gap_text, gap_text
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruner import ForestPruner
+from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
 from bayescascade.methods.prunings.pruning import Pruning, relative_gap
 from bayescascade.model.search import Seed
 
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["BudgetPrune"]
 
 _ERRORS = ("in_bag", "out_of_bag", "validation")
-_SOLVERS = ("flow", "primal_dual", "linear_program")
+_SOLVERS = ("flow", "primal_dual")
 
 
 class BudgetPrune(ForestPruner):
@@ -74,10 +72,9 @@ class BudgetPrune(ForestPruner):
     split_cost : float >= 0
         Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
         of both together.
-    solver : {"flow", "primal_dual", "linear_program"}
-        How to find the pruning for a tradeoff: exactly, by a maximum flow; as the thesis does,
-        until the relative gap is at most `tolerance`; or exactly by a linear program, which is slow
-        beyond small forests. Within a budget, it is "flow".
+    solver : {"flow", "primal_dual"}
+        How to find the pruning for a tradeoff: exactly, by a maximum flow; or as the thesis does,
+        until the relative gap is at most `tolerance`. Within a budget, it is "flow".
     tolerance : float >= 0
         Of "primal_dual".
     n_jobs : int or None
@@ -103,6 +100,9 @@ class BudgetPrune(ForestPruner):
     error_gap_ : float >= 0
         At most by this is the mean error rate of the trees above that of the best pruning within
         the budget; without one, above that of the best one that costs no more.
+    tree_error_ : float
+        Mean error rate of the trees, each by itself, on the rows that `errors` says: what is
+        minimized. Not of models read from a file.
     is_interrupted_ : bool
         Whether Ctrl-C ended the search; the pruning is then the best one known by then.
     program_ : PruningProgram
@@ -134,6 +134,7 @@ class BudgetPrune(ForestPruner):
 
     model_name: ClassVar[str] = "budget_prune"
     title: ClassVar[str] = "budget-pruned forest"
+    knob: ClassVar[str] = "tradeoff"
 
     tradeoff: float
     budget: float | None
@@ -194,7 +195,7 @@ class BudgetPrune(ForestPruner):
         training, forest = self._read_forest(X, y, X_val, y_val)
         self.program_ = PruningProgram.of(
             forest,
-            training.items,
+            self._matrix_items,
             training.validation_rows,
             split_cost=self.split_cost,
             counts=self._counts(training, forest),
@@ -218,6 +219,11 @@ class BudgetPrune(ForestPruner):
         return max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
 
     @property
+    def tree_error_(self) -> float:
+        """See the class: what is minimized, besides the cost."""
+        return self.program_.error(self.kept_)
+
+    @property
     def certificate_texts(self) -> list[str]:
         """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
         if self.budget is not None:
@@ -230,7 +236,7 @@ class BudgetPrune(ForestPruner):
 
     def path(
         self, tradeoffs: Sequence[float] | None = None, *, budgets: Sequence[float] | None = None
-    ) -> PruningPath:
+    ) -> PruningPath[Self]:
         """Return the forest pruned for several tradeoffs or budgets, each begun where others ended.
 
         Parameters
@@ -263,13 +269,12 @@ class BudgetPrune(ForestPruner):
         name, values = ("tradeoffs", tradeoffs) if budgets is None else ("budgets", budgets)
         wanted = check_amounts(name, values)
         find = self._solver().solve if budgets is None else self._frontier().within
-        found: dict[float, BudgetPrune] = {}
+        found: dict[float, Self] = {}
         for value in sorted(set(wanted)):
             pruning = find(value)
             if pruning.interrupted:
                 break
-            parameters = {"tradeoff": value} if budgets is None else {"budget": value}
-            found[value] = self._at(pruning, **{"budget": None, **parameters})
+            found[value] = self._at(pruning, **{name.removesuffix("s"): value})
         if not found:
             raise KeyboardInterrupt
         return PruningPath(
@@ -286,6 +291,8 @@ class BudgetPrune(ForestPruner):
         n_chains: int = 4,
         n_jobs: int | None = None,
         random_state: Seed = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> "NearOptimalPrunings":
         """Sample prunings that are nearly as good, and tell which features they need.
@@ -306,18 +313,18 @@ class BudgetPrune(ForestPruner):
             n_chains=n_chains,
             n_jobs=n_jobs,
             random_state=random_state,
+            checkpoint=checkpoint,
+            resume=resume,
             progress=progress,
         )
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_real("tradeoff", self.tradeoff, minimum=0.0)
-        if self.budget is not None:
-            check_real("budget", self.budget, minimum=0.0)
         check_choice("errors", self.errors, _ERRORS)
         check_real("split_cost", self.split_cost, minimum=0.0)
         check_choice("solver", self.solver, _SOLVERS)
         check_real("tolerance", self.tolerance, minimum=0.0)
-        check_jobs(self.n_jobs)
 
     def _counts(self, training: TrainingRows, forest: Forest) -> NDArray[np.float64] | None:
         """Return the rows that errors are measured on, by node and class; None if in bag."""
@@ -329,12 +336,10 @@ class BudgetPrune(ForestPruner):
         outside = out_of_bag(self.estimator_, len(training.rows))
         return count_classes(forest, training.rows, training.labels, outside)
 
-    def _solver(self) -> FlowSolver | PrimalDualSolver | LinearProgramSolver:
+    def _solver(self) -> FlowSolver | PrimalDualSolver:
         if self.solver == "flow":
             return FlowSolver(self.program_)
-        if self.solver == "primal_dual":
-            return PrimalDualSolver(self.program_, self.tolerance)
-        return LinearProgramSolver(self.program_)
+        return PrimalDualSolver(self.program_, self.tolerance)
 
     def _frontier(self) -> Frontier:
         """Return what finds prunings within budgets."""
@@ -344,7 +349,7 @@ class BudgetPrune(ForestPruner):
             said = self._pruned(kept).predict_proba(rows).argmax(axis=1)
             return float(np.mean(said != labels))
 
-        feature = self._encoding.source[self.whole_forest_.feature[self.program_.node]]
+        feature = self._encoder.source[self.whole_forest_.feature[self.program_.node]]
         return Frontier(self.program_, feature, None if labels is None else error_of)
 
     def _take(self, pruning: Pruning) -> None:
@@ -353,13 +358,6 @@ class BudgetPrune(ForestPruner):
         self.objective_, self.lower_bound_ = pruning.objective, pruning.lower_bound
         self.kept_, self.is_interrupted_ = pruning.kept, pruning.interrupted
         self._become(self._pruned(pruning.kept), self._validation_rows)
-
-    def _at(self, pruning: Pruning, **parameters: float | None) -> "BudgetPrune":
-        """Return this classifier as if fitted with other parameters, and this pruning found."""
-        model = copy.copy(self)
-        model.set_params(**parameters)
-        model._take(pruning)
-        return model
 
     def _own_record(self) -> dict[str, Any]:
         return {

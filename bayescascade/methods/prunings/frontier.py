@@ -10,7 +10,7 @@ dearer one cuts, so that each problem is smaller than the one before.
 The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
 entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of
 least error is taken: features are removed from the dearer corner until it is within the budget, as
-in `removal`, or not; then whole trees of it are added, and a part of one, those first that lessen
+in `pruning`, or not; then whole trees of it are added, and a part of one, those first that lessen
 the error most for what they cost. These are heuristics; the bound says how good they are.
 """
 
@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruning import Pruning
-from bayescascade.methods.prunings.removal import remove_features
+from bayescascade.methods.prunings.pruning import Pruning, remove_features
 
 __all__ = ["Frontier"]
 

@@ -2,40 +2,36 @@
 
 The best pruning pays for some features, but another one may pay for others and be as good as can be
 told. Chains wander from the best pruning among those whose objective is within a tolerance of its
-own, by single steps that never leave the tolerance. All prunings there are sampled, better ones
-more often: were all of them equally probable, nearly all draws would be as bad as is allowed, where
-hardly any step is possible, and chains would not get anywhere.
+own, by steps that never leave the tolerance. All prunings there are sampled, better ones more
+often: were all of them equally probable, nearly all draws would be as bad as is allowed.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import samplers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.model.draws import ESS_FLOOR, RHAT_CEILING, Diagnostic, diagnose_array
-from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.model.draws import ESS_FLOOR, RHAT_CEILING
+from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.search import Search, Seed
 from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
-from bayescascade.report.printed import Printed
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 
-_STEPS_PER_SPLIT, _LEAST_STEPS, _MOST_STEPS = 2000, 20_000, 2_000_000
+_STEPS_PER_SPLIT, _LEAST_STEPS, _MOST_STEPS = 600, 20_000, 1_000_000
 _HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
 _N_BISECTIONS = 3
 _HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all prunings are near
-_SCATTER = 4.0  # times the temperature, from which chains cool down before they are sampled
-_SCATTER_STEPS_PER_SPLIT, _N_COOLINGS = 20, 20
-_DIAGNOSED = ("objective", "cost", "n_splits")
 
 _APART = 1.1  # R-hat of chains that were hardly ever in the same place
 _GROUPS = (
@@ -44,9 +40,12 @@ _GROUPS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NearOptimalPrunings(Printed):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NearOptimalPrunings(Found[KeptSplits]):
     """Draws of prunings whose objective is at most ``(1 + tolerance) * optimum``.
+
+    It is a `Found`, too: `run_` has the draws, and traces of their objective, error, cost, splits
+    and trees with any; `posterior` is the Gibbs posterior that was sampled.
 
     Parameters
     ----------
@@ -62,10 +61,6 @@ class NearOptimalPrunings(Printed):
         Objective of the best pruning.
     tolerance : float > 0
         Relative to `optimum`.
-    temperature : float > 0
-        Of the Gibbs posterior that was sampled; see `PruningPosterior`.
-    run : samplers.Run
-        The draws, and traces of their objective, error, cost, splits and trees with any.
     """
 
     items: CostItems
@@ -74,8 +69,6 @@ class NearOptimalPrunings(Printed):
     best_shares: NDArray[np.float64]
     optimum: float
     tolerance: float
-    temperature: float
-    run: samplers.Run[KeptSplits]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,9 +76,10 @@ class NearOptimalPrunings(Printed):
         return self.items.names
 
     @property
-    def diagnostics(self) -> dict[str, Diagnostic]:
-        """R-hat and effective sample size of the objective, the cost and the number of splits."""
-        return {name: diagnose_array(self.run.traces[name]) for name in _DIAGNOSED}
+    def temperature(self) -> float:
+        """Of the Gibbs posterior that was sampled; see `PruningPosterior`."""
+        temperature: float = self.posterior.temperature
+        return temperature
 
     def page(self) -> Page:
         """Return a table of what near-optimal prunings pay for, and how sure that is.
@@ -94,10 +88,10 @@ class NearOptimalPrunings(Printed):
         ``needed`` is the probability that a near-optimal pruning makes any row pay, ``rows`` the
         mean share of the rows that do, ``rows at best`` their share in the best pruning.
         """
-        diagnostics = self.diagnostics.values()
+        diagnostics = self.summary_.diagnostics.values()
         r_hat = max(each.r_hat for each in diagnostics)
         told = f"near-optimal prunings: at most {100 * self.tolerance:g} % above the best objective"
-        n_draws, n_chains = sum(map(len, self.run.draws)), len(self.run.draws)
+        n_draws, n_chains = sum(map(len, self.run_.draws)), len(self.run_.draws)
         pieces = [
             f"best objective {self.optimum:.4g}",
             f"temperature {self.temperature:.2g}",
@@ -139,6 +133,8 @@ def near_optimal(
     n_chains: int = 4,
     n_jobs: int | None = None,
     random_state: Seed = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
     progress: Callable[[samplers.Progress], object] | None = None,
 ) -> NearOptimalPrunings:
     """Sample prunings that are nearly as good as the best one.
@@ -158,13 +154,13 @@ def near_optimal(
         By default, the highest at which half of the draws use at most half of the tolerance; see
         `PruningPosterior`.
     n_steps : int >= 1, optional
-        Per chain; by default 2,000 for each split, from 20,000 to 2,000,000: seconds, but for
+        Per chain; by default 600 for each split, from 20,000 to 1,000,000: seconds, but for
         forests of many thousand splits perhaps too few, which the text then says. The cost needs
-        the longest: to stop paying for a feature, many splits must go together.
+        the longest: to stop paying for a feature, splits of many trees must go together.
     n_draws, n_chains : int >= 1
         Draws to keep of each chain, and chains.
-    n_jobs, random_state, progress
-        As for `samplers.metropolis`.
+    n_jobs, random_state, checkpoint, resume, progress
+        As for `explore`.
 
     Returns
     -------
@@ -178,49 +174,35 @@ def near_optimal(
         If Ctrl-C comes before there are draws; later, it ends the chains.
     """
     check_real("tolerance", tolerance, above=0.0)
-    if n_steps is None:
-        n_steps = min(max(_LEAST_STEPS, _STEPS_PER_SPLIT * program.n_splits), _MOST_STEPS)
-    check_integer("n_steps", n_steps, minimum=1)
-    check_integer("n_chains", n_chains, minimum=1)
+    search = Search(
+        "metropolis", n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress
+    )
     optimum = program.objective(best, tradeoff)
     if optimum <= 0.0:
         raise ParameterError(f"the best objective must be > 0 for a tolerance, got {optimum:g}")
     worst = (1.0 + tolerance) * optimum
-    heating, scattering, sampling = seed_sequence(random_state).spawn(3)
     if temperature is None:
-        temperature = _temperature(program, best, tradeoff, worst, heating)
-    posterior = PruningPosterior(program, tradeoff, temperature, worst)
-    chains: dict[str, Any] = {"n_chains": n_chains, "n_jobs": n_jobs, "progress": progress}
-    scattered = samplers.anneal(
-        posterior,
-        n_steps=max(_LEAST_STEPS, _SCATTER_STEPS_PER_SPLIT * program.n_splits),
-        n_temperatures=_N_COOLINGS,
-        schedule=samplers.GeometricSchedule(_SCATTER, 1.0),
-        initial_states=[KeptSplits(best)] * n_chains,
-        seed=scattering,
-        **chains,
+        temperature = _temperature(program, best, tradeoff, worst)
+    found: Found[KeptSplits] = explore_by(
+        search,
+        PruningPosterior(program, tradeoff, temperature, worst, best, items),
+        default_steps=min(max(_LEAST_STEPS, _STEPS_PER_SPLIT * program.n_splits), _MOST_STEPS),
+        n_blocks=n_draws,
+        title="near-optimal prunings",
+        settings={"model": "near-optimal prunings", "tolerance": tolerance},
     )
-    if scattered.interrupted:
+    draws = [state.kept for chain in found.run_.draws for state in chain]
+    if not draws:
         raise KeyboardInterrupt
-    run = samplers.metropolis(
-        posterior,
-        n_steps=n_steps,
-        n_draws=n_draws,
-        initial_states=scattered.final_states,
-        seed=sampling,
-        **chains,
-    )
-    draws = [state.kept for chain in run.draws for state in chain]
     shares = np.array([_shares(program, items, kept) for kept in draws])
     return NearOptimalPrunings(
+        **{part.name: getattr(found, part.name) for part in fields(found)},
         items=items,
         needed=(shares > 0).mean(axis=0),
         shares=shares.mean(axis=0),
         best_shares=_shares(program, items, best),
         optimum=optimum,
         tolerance=tolerance,
-        temperature=posterior.temperature,
-        run=run,
     )
 
 
@@ -229,14 +211,14 @@ def _temperature(
     best: NDArray[np.bool_],
     tradeoff: float,
     worst: float,
-    seed: np.random.SeedSequence,
 ) -> float:
     """Return the highest temperature at which half of a chain uses at most half of the tolerance.
 
     A chain that starts in the best pruning is heated until it uses more, each temperature twice the
-    one before; between the last two, the temperature is bisected.
+    one before; between the last two, the temperature is bisected. Its generator is always the same
+    one, so that one forest has one temperature, whatever the seed of the draws.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     tolerance = worst - program.objective(best, tradeoff)
     posterior = PruningPosterior(program, tradeoff, tolerance, worst)
     n_steps = max(_LEAST_STEPS, _HEATING_STEPS_PER_SPLIT * program.n_splits) // _HEATING_BLOCKS

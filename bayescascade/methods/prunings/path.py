@@ -2,57 +2,84 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.methods.prunings.pruner import ForestPruner
 from bayescascade.report.numbers import cost_texts, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted, warning
 from bayescascade.report.printed import Printed
-
-if TYPE_CHECKING:
-    from bayescascade.methods.prunings.budget_prune import BudgetPrune
 
 __all__ = ["PruningPath", "error_gap_text", "gap_text"]
 
 _PROVED = 1e-6  # a relative gap that is a rounding error
 
+P = TypeVar("P", bound=ForestPruner)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PruningPath(Printed):
-    """Prunings of one forest, from `BudgetPrune.path`; it is a sequence of fitted classifiers.
+class PruningPath(Printed, Generic[P]):
+    """Prunings of one forest, from a pruner's `path`; it is a sequence of fitted classifiers.
 
     Parameters
     ----------
-    models : tuple of BudgetPrune
+    models : tuple of classifiers
     interrupted : bool
         Whether Ctrl-C came before all were found.
+    knob : str
+        The parameter that they differ by, if it is not the budget. Only of "tradeoff", that is of
+        `BudgetPrune`, there are tradeoffs, objectives, gaps and errors.
     """
 
-    models: "tuple[BudgetPrune, ...]"
+    models: tuple[P, ...]
     interrupted: bool = False
+    knob: str = "tradeoff"
 
     def __len__(self) -> int:
         return len(self.models)
 
-    def __iter__(self) -> "Iterator[BudgetPrune]":
+    def __iter__(self) -> Iterator[P]:
         return iter(self.models)
 
     @overload
-    def __getitem__(self, place: int) -> "BudgetPrune": ...
+    def __getitem__(self, place: int) -> P: ...
     @overload
-    def __getitem__(self, place: slice) -> "PruningPath": ...
-    def __getitem__(self, place: int | slice) -> "BudgetPrune | PruningPath":
+    def __getitem__(self, place: slice) -> "PruningPath[P]": ...
+    def __getitem__(self, place: int | slice) -> "P | PruningPath[P]":
         if isinstance(place, slice):
-            return PruningPath(self.models[place], self.interrupted)
+            return replace(self, models=self.models[place])
         return self.models[place]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per pruning: budget if there are any, knob, cost, n_trees, n_splits.
+
+        Of `BudgetPrune`, tree_error, least_error, objective and gap follow: see the properties.
+        """
+        budgets, forests = self.budgets, [model.forest_ for model in self.models]
+        columns: dict[str, Any] = {} if budgets is None else {"budget": budgets}
+        columns |= {
+            self.knob: self._each(f"{self.knob}_"),
+            "cost": self.costs,
+            "n_trees": [forest.n_trees for forest in forests],
+            "n_splits": [forest.n_splits for forest in forests],
+        }
+        if self.knob == "tradeoff":
+            columns |= {
+                "tree_error": self.errors,
+                "least_error": self.least_errors,
+                "objective": self.objectives,
+                "gap": self.gaps,
+            }
+        return pd.DataFrame(columns)
 
     @property
     def tradeoffs(self) -> NDArray[np.float64]:
         """Error rate that a unit of cost is worth, (n_models,)."""
-        return np.array([model.tradeoff_ for model in self.models])
+        return self._each("tradeoff_")
 
     @property
     def budgets(self) -> NDArray[np.float64] | None:
@@ -63,17 +90,17 @@ class PruningPath(Printed):
     @property
     def objectives(self) -> NDArray[np.float64]:
         """Error + tradeoff x cost, (n_models,)."""
-        return np.array([model.objective_ for model in self.models])
+        return self._each("objective_")
 
     @property
     def gaps(self) -> NDArray[np.float64]:
         """How much lower the objectives could be at most, relative to them, (n_models,)."""
-        return np.array([model.duality_gap_ for model in self.models])
+        return self._each("duality_gap_")
 
     @property
     def costs(self) -> NDArray[np.float64]:
         """Mean cost of a validation row, without the computation, (n_models,)."""
-        return np.array([model.validation_cost_ for model in self.models])
+        return self._each("validation_cost_")
 
     @property
     def errors(self) -> NDArray[np.float64]:
@@ -81,7 +108,7 @@ class PruningPath(Printed):
 
         It is what is minimized, and not the error of the forest; see `cost_accuracy_curve`.
         """
-        return np.array([model.program_.error(model.kept_) for model in self.models])
+        return self._each("tree_error_")
 
     @property
     def least_errors(self) -> NDArray[np.float64]:
@@ -89,9 +116,11 @@ class PruningPath(Printed):
 
         Without budgets, for prunings that cost no more than these.
         """
-        gaps = np.array([model.error_gap_ for model in self.models])
-        least: NDArray[np.float64] = (self.errors - gaps).clip(min=0.0)
+        least: NDArray[np.float64] = (self.errors - self._each("error_gap_")).clip(min=0.0)
         return least
+
+    def _each(self, name: str) -> NDArray[Any]:
+        return np.array([getattr(model, name) for model in self.models])
 
     def page(self) -> Page:
         """Return a table with a line for each pruning.
@@ -100,20 +129,24 @@ class PruningPath(Printed):
         each by itself; ``gap`` says by what share the objective could be lower at most. Of budgets,
         ``at least`` is what the tree error of no pruning within the budget is below.
         """
-        tradeoffs = [_number(one) for one in self.tradeoffs]
         n_splits = Numbers("splits", [f"{model.forest_.n_splits:,}" for model in self])
-        columns = [
-            Numbers("cost", cost_texts(self.costs.tolist())),
-            Numbers("tree error", [_percentage(error) for error in self.errors]),
-        ]
-        if self.budgets is not None:
-            least = Numbers("at least", [_percentage(error) for error in self.least_errors])
-            columns += [least, n_splits, Numbers("tradeoff", tradeoffs)]
-            table = Table([f"{budget:.12g}" for budget in self.budgets], columns, "budget")
+        given = self._each(f"{self.knob}_") if self.budgets is None else self.budgets
+        labels = [f"{value:.12g}" for value in given]
+        columns = [Numbers("cost", cost_texts(self.costs.tolist()))]
+        if self.knob != "tradeoff":
+            columns.append(n_splits)
         else:
-            objectives = Numbers("objective", [_number(one) for one in self.objectives])
-            gaps = Numbers("gap", [gap_text(gap).removeprefix("gap ") for gap in self.gaps])
-            table = Table(tradeoffs, [*columns, n_splits, objectives, gaps], "tradeoff")
+            columns.append(Numbers("tree error", [_percentage(error) for error in self.errors]))
+            tradeoffs = [_number(one) for one in self.tradeoffs]
+            if self.budgets is not None:
+                least = Numbers("at least", [_percentage(error) for error in self.least_errors])
+                columns += [least, n_splits, Numbers("tradeoff", tradeoffs)]
+            else:
+                labels = tradeoffs
+                objectives = Numbers("objective", [_number(one) for one in self.objectives])
+                gaps = Numbers("gap", [gap_text(gap).removeprefix("gap ") for gap in self.gaps])
+                columns += [n_splits, objectives, gaps]
+        table = Table(labels, columns, self.knob if self.budgets is None else "budget")
         heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
         told = "interrupted: those not found by then are missing"
         return (heading, *((warning(told),) if self.interrupted else ()), BLANK, table)

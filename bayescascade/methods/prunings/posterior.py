@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.kernels import cutting
-from bayescascade.methods.prunings.moves import MOVE_CLASSES
-from samplers.types import Move, StepCounts
+from bayescascade.model.draws import TraceLegend
+from samplers.types import StepCounts
 
 if TYPE_CHECKING:
+    from bayescascade.costs.items import CostItems
     from bayescascade.methods.prunings.program import PruningProgram
 
 __all__ = ["PruningPosterior"]
 
-MOVE_WEIGHTS = {"cut": 0.35, "uncut": 0.35, "slide": 0.3}
-"""How often each move is tried; cut and uncut are each other's reverse, so they are equal."""
+MOVE_WEIGHTS = {"redraw": 0.5, "switch": 0.5}
+"""How often each move is tried."""
+
+_HOTTEST_START, _START_BLOCKS, _START_STEPS_PER_SPLIT = 4.0, 8, 4  # times the temperature, ...
 
 _ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
 
@@ -51,8 +55,11 @@ class PruningPosterior:
     temperature : float > 0
         An error rate; infinity makes all prunings equally probable.
     max_objective : float
-        Prunings whose objective is larger have no density. Chains then start where they are told
-        to, such as in the best pruning.
+        Prunings whose objective is larger have no density.
+    best : (n_splits,) bool, optional
+        A pruning within that bound, such as the best one, from which starts are drawn.
+    items : CostItems, optional
+        What the program's uses are of; draws then tell which of them they pay for.
     """
 
     def __init__(
@@ -61,6 +68,8 @@ class PruningPosterior:
         tradeoff: float,
         temperature: float,
         max_objective: float = math.inf,
+        best: NDArray[np.bool_] | None = None,
+        items: "CostItems | None" = None,
     ) -> None:
         if not hasattr(program, "is_closed"):
             given = type(program).__name__
@@ -72,6 +81,7 @@ class PruningPosterior:
         if max_objective != math.inf:
             check_real("max_objective", max_objective)
         self.temperature, self.max_objective = float(temperature), float(max_objective)
+        self._best, self._items = best, items
 
     # -- the contract ------------------------------------------------------------------------------
 
@@ -95,28 +105,50 @@ class PruningPosterior:
     def initial_state(self, rng: np.random.Generator) -> KeptSplits:
         """Return a random pruning: each split kept with one and the same random probability.
 
+        Below a `max_objective` it is `best`, heated and cooled again without leaving the bound.
+
         Raises
         ------
         ParameterError
-            If there is a `max_objective`, which random prunings would exceed.
+            If there is a `max_objective`, which random prunings would exceed, but no `best`.
         """
         if self.max_objective < math.inf:
-            raise ParameterError(
-                "initial_states must be given for chains below a max_objective, got None"
-            )
+            if self._best is None:
+                raise ParameterError(
+                    "initial_states must be given, or best, for chains below a max_objective, "
+                    "got None"
+                )
+            state = KeptSplits(self._best)
+            for warmth in np.geomspace(_HOTTEST_START, 1.0, _START_BLOCKS):
+                n_steps = _START_STEPS_PER_SPLIT * max(1, self.program.n_splits)
+                state, _ = self.advance(rng, state, n_steps, 1 / warmth)
+            return state
         kept = rng.random(self.program.n_splits) < rng.random()
         inner = self.program.parent >= 0
         while not self.program.is_closed(kept):  # at most as often as the trees are deep
             kept[inner] &= kept[self.program.parent[inner]]
         return KeptSplits(kept)
 
-    def moves(self) -> Mapping[str, Move[KeptSplits]]:
-        """Return the moves by name, each with its exact Hastings ratio."""
-        return {name: MOVE_CLASSES[name](self.program) for name in cutting.MOVES}
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        diagnosed = ("objective", "cost", "n_splits")
+        if self._items is None:
+            return TraceLegend(diagnosed=diagnosed)
+        return TraceLegend(
+            diagnosed=diagnosed, columns=tuple(self._items.names), columns_of=self._items_of
+        )
 
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
+    def parameters(self) -> Mapping[str, float]:
+        """Return tradeoff, temperature and bound."""
+        return {
+            "tradeoff": self.tradeoff,
+            "temperature": self.temperature,
+            "max_objective": self.max_objective,
+        }
+
+    def _items_of(self, state: KeptSplits) -> list[int]:
+        items: list[int] = np.unique(self.program.use_item[self.program.used(state.kept)]).tolist()
+        return items
 
     def describe(self, state: KeptSplits) -> Mapping[str, float]:
         """Return objective, error, cost, number of splits kept, and of trees with any."""
@@ -135,8 +167,8 @@ class PruningPosterior:
     ) -> tuple[KeptSplits, StepCounts[KeptSplits]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        Equal in distribution to as many steps with `moves` and `move_weights`; the work of a step
-        is proportional to the uses of the splits that it touches.
+        `kernels.cutting` has the moves, and why they are right; the work of a step is proportional
+        to the subtrees that it draws anew, and their uses.
         """
         work = cutting.new_work(self.program.n_splits, self.program.n_uses)
         cutting.load(self._arrays, work, state.kept)
@@ -145,8 +177,8 @@ class PruningPosterior:
         best_kept = np.empty(self.program.n_splits, np.bool_)
         cutting.sweep(
             rng, self._arrays, work, n_steps, inverse_temperature / self.temperature,
-            self.max_objective - self._objective(state), self._margin, self._move_cdf, proposed,
-            accepted, best_kept,
+            self.max_objective - self._objective(state), self._margin, MOVE_WEIGHTS["switch"],
+            proposed, accepted, best_kept,
         )  # fmt: skip
         state, best = KeptSplits(work.kept), KeptSplits(best_kept)
         return state, StepCounts(
@@ -192,13 +224,18 @@ class PruningPosterior:
     @cached_property
     def _arrays(self) -> cutting.ProgramArrays:
         program = self.program
+        starts, splits, shares = _groups(program)
         return cutting.ProgramArrays(
             parent=program.parent,
             children=_children(program.parent),
+            ends=_ends(program.parent),
             price=self.tradeoff * program.work - program.error_gain,
             use_price=self.tradeoff * program.use_cost,
             edge_starts=program.edge_starts,
             edge_use=program.edge_use,
+            group_starts=starts,
+            group_splits=splits,
+            group_shares=shares,
         )
 
     @cached_property
@@ -206,12 +243,6 @@ class PruningPosterior:
         everything = np.ones(self.program.n_splits, np.bool_)
         largest = self.program.base_error + self.tradeoff * self.program.cost(everything)
         return _ROUNDING * largest
-
-    @cached_property
-    def _move_cdf(self) -> NDArray[np.float64]:
-        cdf = np.cumsum([MOVE_WEIGHTS[name] for name in cutting.MOVES])
-        cdf[-1] = np.inf  # whatever rounding left of the sum
-        return cdf
 
 
 def _children(parent: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -223,3 +254,31 @@ def _children(parent: NDArray[np.int32]) -> NDArray[np.int32]:
     second = np.delete(below, first)
     children[parent[second], 1] = second
     return children
+
+
+def _ends(parent: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return one past the last split of each split's subtree; splits are in preorder."""
+    ends = np.arange(1, parent.size + 1)
+    for split in range(parent.size - 1, 0, -1):
+        if parent[split] >= 0:
+            ends[parent[split]] = max(ends[parent[split]], ends[split])
+    return ends
+
+
+def _groups(
+    program: "PruningProgram",
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Return for each split those that ask for any of its uses, and how alike they are.
+
+    That is the cost of the uses that both ask for, of what the dearer of the two asks for.
+    """
+    shape = (program.n_splits, program.n_uses)
+    asks = csr_array(
+        (np.ones(program.edge_use.size), program.edge_use, program.edge_starts), shape=shape
+    )
+    shared = ((asks * program.use_cost) @ asks.T).tocsr()
+    shared.sort_indices()
+    total = shared.diagonal()
+    each = np.repeat(total, np.diff(shared.indptr))
+    shares = shared.data / np.maximum(each, total[shared.indices])
+    return shared.indptr.astype(np.int64), shared.indices.astype(np.int32), shares

@@ -1,11 +1,14 @@
 """What all pruned forests share: the forest that is pruned, and what is left of it.
 
 A subclass has a `fit` that begins with `_read_forest`, decides what to keep, and ends with
-`_become`.
+`_become`. Errors may be measured on any rows: on a validation set or, tree by tree, on the rows
+that are not in the tree's bag (`count_classes`, `out_of_bag`).
 """
 
+import copy
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +18,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data.matrix import Encoding
-from bayescascade.methods.forests.base import BudgetedClassifier, TrainingRows
+from bayescascade.base.validation import check_jobs, check_real
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.training_rows import TrainingRows
+from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
+from bayescascade.methods.prunings.kernels.programs import find_ends
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.search import Seed, seed_sequence
 
-__all__ = ["ForestPruner"]
+__all__ = ["ForestPruner", "count_classes", "out_of_bag"]
 
 _N_TREES = 40  # as in the thesis
 _ENCODING = "_bayescascade_encoding"  # given to forests fitted here: what their columns are of
@@ -32,14 +38,11 @@ class ForestPruner(BudgetedClassifier):
 
     Attributes
     ----------
-    forest : estimator or None
-        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
-        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
-        `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
-    n_jobs : int or None
-        Given to a forest to fit that has none itself.
-    random_state : int, SeedSequence, Generator or None
-        Likewise.
+    knob : str
+        Name of the parameter that says how much is left, if no `budget` does. Its fitted value has
+        a trailing underscore.
+    forest, budget, n_jobs, random_state
+        Parameters of every constructor; see `BudgetPrune`.
     estimator_ : estimator
         The forest that was pruned. It may be given as `forest` again, for the same columns, also
         where they hold text.
@@ -47,7 +50,10 @@ class ForestPruner(BudgetedClassifier):
         What its splits gain and cost, and `whole_forest_`, its trees; not in saved models.
     """
 
+    knob: ClassVar[str]
+
     forest: Any  # several types of estimators
+    budget: float | None
     n_jobs: int | None
     random_state: Seed
 
@@ -94,6 +100,23 @@ class ForestPruner(BudgetedClassifier):
         is_split = self.program_.nodes_kept(kept, self.whole_forest_.n_nodes)
         return self.whole_forest_.pruned(is_split).without_bare_roots()
 
+    @abstractmethod
+    def _take(self, found: Any) -> None:
+        """Be fitted to a pruning that was found."""
+
+    def _at(self, found: Any, **parameters: Any) -> Self:
+        """Return this classifier as if fitted with other parameters, and a pruning found."""
+        model = copy.copy(self)
+        model.set_params(**{"budget": None, **parameters})
+        model._take(found)
+        return model
+
+    def _check_parameters(self) -> None:
+        """Raise ParameterError if a parameter is out of its range."""
+        if self.budget is not None:
+            check_real("budget", self.budget, minimum=0.0)
+        check_jobs(self.n_jobs)
+
     def _check_unpruned(self) -> None:
         """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""
         message = (
@@ -118,29 +141,29 @@ class ForestPruner(BudgetedClassifier):
                 forest.set_params(costs=self.costs)
             return forest.fit(*given)
         forest.fit(training.rows, self.classes_[training.labels])
-        setattr(forest, _ENCODING, self._encoding)
+        setattr(forest, _ENCODING, self._encoder)
         return forest
 
     def _check_columns(self, forest: Any) -> None:
         """Check that a fitted forest reads the matrix that the rows became."""
-        columns = self._encoding.columns
+        columns = self._encoder.columns
         encoding = _encoding_of(forest)
         if encoding is not None:
-            if encoding.to_dict() != self._encoding.to_dict():
+            if encoding.to_dict() != self._encoder.to_dict():
                 raise ParameterError(
                     "forest must be fitted to columns of the same names and levels, "
                     f"got one of {_listed(encoding.columns)} for {_listed(columns)}"
                 )
             return
-        if not self._encoding.is_numeric:
-            names = zip(self._encoding.names, self._encoding.levels, strict=True)
+        if not self._encoder.is_numeric:
+            names = zip(self._encoder.names, self._encoder.levels, strict=True)
             text = next(name for name, levels in names if levels is not None)
             raise ParameterError(
                 "forest must not be fitted before where columns hold text or categories, which "
                 f"are encoded here, got a fitted {type(forest).__name__} and column {text!r}"
             )
         known = tuple(getattr(forest, "feature_names_in_", columns))
-        if forest.n_features_in_ != len(columns) or (self._encoding.is_named and known != columns):
+        if forest.n_features_in_ != len(columns) or (self._encoder.is_named and known != columns):
             shown = known if len(known) == forest.n_features_in_ else range(forest.n_features_in_)
             raise ParameterError(
                 "forest must be fitted to the columns of X in their order, "
@@ -163,16 +186,76 @@ class ForestPruner(BudgetedClassifier):
         return replace(
             training,
             labels=place[training.labels],
-            n_classes=len(classes),
+            classes=classes,
             validation_labels=None if validation is None else place[validation],
         )
 
 
-def _encoding_of(forest: Any) -> Encoding | None:
+def count_classes(
+    forest: Forest,
+    rows: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    is_counted: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Return how many rows of each class come to each node, (n_nodes, n_classes) float64.
+
+    Parameters
+    ----------
+    forest : Forest
+    rows : (n_rows, n_columns) float32
+    labels : (n_rows,) int64
+        Position of each row's class.
+    is_counted : (n_rows, n_trees) bool, optional
+        Which trees count each row; all of them by default.
+    """
+    leaves = forest.apply(rows)
+    cell = leaves * np.int64(forest.n_classes) + labels[:, np.newaxis]
+    if is_counted is not None:
+        cell = cell[is_counted]
+    at_leaves = np.bincount(cell.ravel(), minlength=forest.counts.size)
+    # A subtree is a range of nodes: what comes to its root is the sum over its leaves.
+    below = np.zeros((forest.n_nodes + 1, forest.n_classes))
+    np.cumsum(at_leaves.reshape(forest.counts.shape), axis=0, out=below[1:])
+    ends = np.empty(forest.n_nodes, np.int64)
+    find_ends(forest.right, ends)
+    counts: NDArray[np.float64] = below[ends] - below[:-1]
+    return counts
+
+
+def out_of_bag(
+    estimator: Any,  # a fitted forest
+    n_rows: int,
+    what_for: str = 'errors="out_of_bag"',
+) -> NDArray[np.bool_]:
+    """Return which trees of a forest were not grown on which rows, (n_rows, n_trees) bool.
+
+    Raises
+    ------
+    ParameterError
+        If the forest has no bags, or was grown on another number of rows.
+    """
+    if not getattr(estimator, "bootstrap", False) or not hasattr(estimator, "estimators_samples_"):
+        raise ParameterError(
+            f"{what_for} needs a forest of scikit-learn with bootstrap=True, "
+            f"got a {type(estimator).__name__}"
+        )
+    if estimator._n_samples != n_rows:
+        raise ParameterError(
+            f"{what_for} needs the rows that the forest was fitted on, "
+            f"{estimator._n_samples:,}, got {n_rows:,}"
+        )
+    bags = estimator.estimators_samples_
+    outside = np.ones((n_rows, len(bags)), np.bool_)
+    for tree, bag in enumerate(bags):
+        outside[bag, tree] = False
+    return outside
+
+
+def _encoding_of(forest: Any) -> MatrixEncoder | None:
     """Return what the columns of a forest that was fitted here are of; None of other forests."""
     if isinstance(forest, BudgetedClassifier):
-        return forest._encoding
-    encoding: Encoding | None = getattr(forest, _ENCODING, None)
+        return forest._encoder
+    encoding: MatrixEncoder | None = getattr(forest, _ENCODING, None)
     if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere
         return None
     return encoding if forest.n_features_in_ == len(encoding.source) else None

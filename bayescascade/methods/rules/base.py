@@ -97,20 +97,27 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         if self.time_limit is not None:
             check_real("time_limit", self.time_limit, above=0.0)
 
+    def check_parameters(self) -> Search:
+        """Return how to search, from now on; raises ParameterError if a parameter is bad."""
+        search = super().check_parameters()
+        if self.time_limit is None or self.search != "exact":
+            return search
+        return replace(search, deadline=perf_counter() + self.time_limit)
+
     def _solve(
         self, posterior: DensityListPosterior | LabelListPosterior, search: Search
     ) -> Solution[RuleList]:
         from bayescascade.methods.rules.exact import best_list
 
         started = perf_counter()
-        annealed = replace(search, search="anneal").run(
+        annealed = replace(search, search="anneal", deadline=(started + search.deadline) / 2).run(
             posterior, default_steps=self._default_steps(posterior.table) // _START_SHARE
         )
         time_left = None
         if annealed.interrupted:  # a bound, and no search
             time_left = 0.0
         elif self.time_limit is not None:
-            time_left = max(0.0, self.time_limit - (perf_counter() - started))
+            time_left = max(0.0, search.deadline - perf_counter())
         found = best_list(
             posterior,
             start=annealed.best_state,

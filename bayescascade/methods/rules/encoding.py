@@ -5,23 +5,15 @@ from: it is in the outer bin of a continuous column. And a level that was never 
 pass: it satisfies no condition.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import DataError
-from bayescascade.data.column import MISSING, Column
-from bayescascade.data.levels import (
-    Cells,
-    check_numbers,
-    factorize,
-    level_text,
-    match_texts,
-    to_numbers,
-)
+from bayescascade.base.errors import DataError, UnknownLevelError
+from bayescascade.data.column import Column
+from bayescascade.data.levels import Cells, check_numbers, to_numbers
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
 
 __all__ = ["UNKNOWNS", "encode_for_labels"]
@@ -80,8 +72,10 @@ def encode_for_labels(
                 f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
                 + _REMEDIES[missing]
             )
-        encode = _encode_numbers if column.kind == "continuous" else _ENCODERS[unknown]
-        column_codes[:] = encode(column, cells, first_row)
+        if column.kind == "continuous":
+            column_codes[:] = _encode_numbers(column, cells, first_row)
+        else:
+            column_codes[:] = _encode_levels(column, cells, first_row, unknown == "none")
     return codes
 
 
@@ -97,32 +91,13 @@ def _encode_numbers(column: Column, cells: Cells, first_row: int) -> NDArray[np.
     return column.encode(pd.Series(np.clip(numbers, column.edges[0], column.edges[-1])))
 
 
-def _encode_known_levels(column: Column, cells: Cells, first_row: int) -> NDArray[np.int32]:
-    try:
-        return column.encode(cells, first_row)
-    except DataError as error:
-        if "unknown level" not in str(error):
-            raise
-        raise DataError(
-            f"{error}; give all its levels when fitting (nominal=, ordinal=), or let unknown ones "
-            'pass with unknown="none" (--unknown none)'
-        ) from None
-
-
-def _encode_any_levels(
-    column: Column,
-    cells: Cells,
-    first_row: int,  # noqa: ARG001 - there is no message
+def _encode_levels(
+    column: Column, cells: Cells, first_row: int, allow_unknown: bool
 ) -> NDArray[np.int32]:
-    factor = factorize(column.name, cells)
-    code_of_text = {level_text(level): code for code, level in enumerate(column.levels)}
-    known = [code_of_text.get(text, MISSING) for text in match_texts(factor.values, column.levels)]
-    missing_code = column.n_levels - 1 if column.has_missing_level else MISSING
-    codes: NDArray[np.int32] = np.array([*known, missing_code], np.int32)[factor.positions]
-    return codes
-
-
-_ENCODERS: Final[dict[str, Callable[[Column, Cells, int], NDArray[np.int32]]]] = {
-    "error": _encode_known_levels,
-    "none": _encode_any_levels,
-}
+    try:
+        return column.encode(cells, first_row, allow_unknown=allow_unknown)
+    except UnknownLevelError as error:
+        raise error.advising(
+            "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass with "
+            'unknown="none" (--unknown none)'
+        ) from None

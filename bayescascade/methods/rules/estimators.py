@@ -70,8 +70,10 @@ class DensityRuleList(
     memory_limit : float > 0
         Gigabytes that the candidates may take, and those of an exact search its unfinished lists.
     time_limit : float > 0 or None
-        Seconds, those of the annealing counted, after which an exact search stops, with a bound on
-        how much more probable another list may be; None for no limit: only Ctrl-C ends it early.
+        Seconds after which an exact search stops, with a bound on how much more probable another
+        list may be; None for no limit: only Ctrl-C ends it early. They begin with `fit`, and up to
+        half of what finding the candidates leaves of them is the annealing's. What is begun of
+        finding candidates, or laying out the cells of the domain, is finished.
     checkpoint : path, optional
         File to save the run to every few seconds, so that it can go on after a crash.
     resume : bool

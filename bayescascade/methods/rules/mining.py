@@ -169,10 +169,9 @@ def row_arrays(
     position = np.empty(weights.size, np.int64)  # of each row's bit
     runs: list[tuple[int, int, int, float]] = []
     n_words = 0
-    for label in range(n_classes):
+    ends = np.cumsum(np.bincount(labels, minlength=n_classes))[:-1]
+    for label, inside in enumerate(np.split(np.lexsort((weights, labels)), ends)):
         rest: list[NDArray[np.int64]] = []
-        inside = np.flatnonzero(labels == label)
-        inside = inside[np.argsort(weights[inside], kind="stable")]
         cuts = np.flatnonzero(np.diff(weights[inside])) + 1
         for group in np.split(inside, cuts):
             if group.size < _WORD:
@@ -181,16 +180,20 @@ def row_arrays(
                 n_words = _place(position, group, n_words, runs, label, weights)
         if sum(group.size for group in rest):
             n_words = _place(position, np.concatenate(rest), n_words, runs, label, weights)
-    row_weights = np.zeros(_WORD * n_words)
-    row_weights[position] = weights
+    row_weights, is_row = np.zeros(_WORD * n_words), np.zeros(_WORD * n_words, np.bool_)
+    row_weights[position], is_row[position] = weights, True
+    rows = np.zeros(_WORD * n_words, np.int64)
+    rows[position] = np.arange(weights.size)
     table = np.array(runs, np.float64).reshape(-1, 4)
     bits = np.empty((items.shape[0], n_words), np.uint64)
-    for item, (column, low, high) in zip(bits, items, strict=True):
-        holds = (codes[column] >= low) & (codes[column] < high)
-        item[:] = _pack(position[holds], n_words)
+    for column in np.unique(items[:, 0]):  # few have many items
+        of_rows = codes[column, rows]
+        for place in np.flatnonzero(items[:, 0] == column):
+            _, low, high = items[place]
+            bits[place] = _pack(is_row & (of_rows >= low) & (of_rows < high))
     return RowArrays(
         bits=bits,
-        everyone=_pack(position, n_words),
+        everyone=_pack(is_row),
         run_start=table[:, 0].astype(np.int64),
         run_end=table[:, 1].astype(np.int64),
         run_class=table[:, 2].astype(np.int64),
@@ -216,7 +219,5 @@ def _place(
     return end
 
 
-def _pack(positions: NDArray[np.int64], n_words: int) -> NDArray[np.uint64]:
-    flags = np.zeros(_WORD * n_words, np.bool_)
-    flags[positions] = True
+def _pack(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return np.packbits(flags, bitorder="little").view("<u8").astype(np.uint64)

@@ -4,9 +4,6 @@
 that samplers call through `advance`.
 """
 
-import hashlib
-import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_real
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import Schema
@@ -38,6 +35,7 @@ from bayescascade.methods.rules.models import (
 )
 from bayescascade.methods.rules.parts import log_first_volumes
 from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
@@ -56,12 +54,11 @@ MOVE_WEIGHTS = {
 }
 """How often each move is tried; add and remove are each other's reverse, so they are equal."""
 
-_LARGEST_TABLE = 1 << 20  # entries, 8 MB
 _START_RULES = 4  # a random start has fewer rules than this
 _START_TRIES = 50
 
 
-class RuleListPosterior(ABC):
+class RuleListPosterior(CompiledPosterior[RuleList]):
     """What both posteriors do; the subclasses document their parameters.
 
     Attributes
@@ -74,6 +71,8 @@ class RuleListPosterior(ABC):
     concentration : float
     """
 
+    moves_compiled = MOVES
+    state_name = "rule list"
     kind: int
     schema: Schema
 
@@ -127,15 +126,6 @@ class RuleListPosterior(ABC):
         sizes = self.antecedents.sizes[list(state.rules)].tolist()
         return self.prior.log_prior(sizes, self.antecedents.n_of_size)
 
-    @abstractmethod
-    def log_likelihood(self, state: RuleList) -> float:
-        """Return the log likelihood of a list, nats, probabilities integrated out."""
-
-    def log_density(self, state: RuleList) -> float:
-        """Return log prior plus log likelihood, nats."""
-        log_prior = self.log_prior(state)
-        return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
-
     def initial_state(self, rng: np.random.Generator) -> RuleList:
         """Return a list of zero to three random rules, drawn without looking at the rows."""
         state = RuleList()
@@ -179,47 +169,32 @@ class RuleListPosterior(ABC):
     ) -> tuple[RuleList, StepCounts[RuleList]]:
         """Run compiled steps, of moves drawn by `move_weights`; see `kernels.sweep`."""
         work, start = self._load(state)
-        proposed = np.zeros(len(MOVES), np.int64)
-        accepted = np.zeros(len(MOVES), np.int64)
+        counts = self.new_counts()
         best_rules = np.empty(work.rules.shape[1], np.int64)
         summary = np.empty(2)
         n_best = sweep(
             rng, self.candidates, self.rows, self.model_arrays, self._log_domain, work, n_steps,
-            float(inverse_temperature), start, self._move_cdf, proposed, accepted, best_rules,
+            float(inverse_temperature), start, self.move_cdf, counts[0], counts[1], best_rules,
             summary,
         )  # fmt: skip
-        return (
-            RuleList(tuple(work.rules[0, : work.sizes[0]].tolist())),
-            StepCounts(
-                proposed=dict(zip(MOVES, proposed.tolist(), strict=True)),
-                accepted=dict(zip(MOVES, accepted.tolist(), strict=True)),
-                log_density=float(summary[0]),
-                best_state=RuleList(tuple(best_rules[:n_best].tolist())),
-                best_log_density=float(summary[1]),
-            ),
-        )
+        best = RuleList(tuple(best_rules[:n_best].tolist()))
+        last = RuleList(tuple(work.rules[0, : work.sizes[0]].tolist()))
+        return last, self.step_counts(counts, summary[0], best, summary[1])
 
     def encode_state(self, state: RuleList) -> object:
         """Return a list as JSON-ready data."""
         return state.to_dict()
 
-    def decode_state(self, encoded: Any) -> RuleList:
-        """Return the list that `encode_state` encoded; checked, as a file may be forged."""
-        try:
-            state = RuleList.from_dict(encoded)
-        except (KeyError, TypeError) as error:
-            raise ModelFileError(f"a stored rule list cannot be read: {error}") from error
-        problem = state.problem(len(self.antecedents))
-        if problem is None and self.log_prior(state) == -np.inf:
-            problem = "its prior is zero"
-        if problem is not None:
-            raise ModelFileError(f"a stored rule list is not valid: {problem}")
-        return state
+    def _read_state(self, encoded: Any) -> RuleList:
+        return RuleList.from_dict(encoded)
 
-    def fingerprint(self) -> str:
-        """Return a digest of model, parameters and data."""
-        told = json.dumps([type(self).__name__, self.parameters(), self.table.fingerprint()])
-        return hashlib.sha256(told.encode()).hexdigest()
+    def _problem(self, state: RuleList) -> str | None:
+        problem = state.problem(len(self.antecedents))
+        is_possible = problem is not None or self.log_prior(state) > -np.inf
+        return problem if is_possible else "its prior is zero"
+
+    def _identity(self) -> tuple[list[Any], tuple[()]]:
+        return [self.parameters(), self.table.fingerprint()], ()
 
     def parameters(self) -> dict[str, float | int | str]:
         """Return the model's parameters by name."""
@@ -285,12 +260,6 @@ class RuleListPosterior(ABC):
         return self.schema.log_cells
 
     @cached_property
-    def _move_cdf(self) -> NDArray[np.float64]:
-        cdf = np.cumsum([MOVE_WEIGHTS[name] for name in MOVES])
-        cdf[-1] = np.inf  # whatever rounding left of the sum
-        return cdf
-
-    @cached_property
     def log_size_proposal(self) -> NDArray[np.float64]:
         """Log probability that a candidate of each size is proposed, as the prior has it."""
         weights = self.prior.log_sizes(self.antecedents.max_size)
@@ -307,7 +276,7 @@ class RuleListPosterior(ABC):
         log_proposal = self.log_size_proposal - np.log(np.maximum(n_of_size, 1))
         cdf = np.cumsum(np.exp(self.log_size_proposal))
         cdf[np.flatnonzero(n_of_size)[-1:]] = np.inf
-        whole = np.arange(self._n_whole_weights())
+        whole = whole_weights(self.table.weights)
         all_alpha = self.rows.n_classes * self.concentration
         return ModelArrays(
             kind=self.kind,
@@ -321,12 +290,6 @@ class RuleListPosterior(ABC):
             log_gamma=gammaln(whole + self.concentration),
             log_gamma_all=gammaln(whole + all_alpha),
         )
-
-    def _n_whole_weights(self) -> int:
-        """Entries worth tabulating of functions of a whole weight; 0 if weights are not whole."""
-        weights = self.table.weights
-        whole = bool(np.all(weights == np.rint(weights)))
-        return int(min(weights.sum() + 1, _LARGEST_TABLE)) if whole else 0
 
 
 class DensityListPosterior(RuleListPosterior):

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 import pytest
 
-import samplers
 from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
-from tests.methods.rules.problems import without_hastings
-
-REVERSES = {"cut": "uncut", "uncut": "cut"}
 
 
 @dataclass(frozen=True)
@@ -97,13 +93,14 @@ class PruningProblem:
         n_splits = len(self.parent)
         return [KeptSplits(np.isin(np.arange(n_splits), list(one))) for one in self.sets]
 
-    def objective(self, kept: frozenset[int]) -> float:
-        """Return error plus price of one set: the twin of `PruningProgram.objective`."""
+    def objective(self, kept: frozenset[int], free: frozenset[int] = frozenset()) -> float:
+        """Return error plus price of one set, but of free uses: `PruningProgram.objective`."""
         total = self.base_error
         for split in kept:
             total += self.tradeoff * self.record["work"][split] - self.record["gain"][split]
-        for price, splits in zip(self.record["price"], self.record["asking"], strict=True):
-            if any(split in kept for split in splits):
+        asked = enumerate(zip(self.record["price"], self.record["asking"], strict=True))
+        for use, (price, splits) in asked:
+            if use not in free and any(split in kept for split in splits):
                 total += self.tradeoff * price
         return total
 
@@ -135,21 +132,3 @@ PROBLEMS = (PAIR, DEEP, THREE, FREE, STUMP)
 def each(*problems: PruningProblem) -> pytest.MarkDecorator:
     """Parametrize a test over problems."""
     return pytest.mark.parametrize("problem", problems, ids=lambda problem: problem.name)
-
-
-@cache
-def step_matrix(
-    problem: PruningProblem,
-    names: tuple[str, ...],
-    inverse_temperature: float = 1.0,
-    broken: bool = False,
-) -> np.ndarray:
-    """Return the exact transition matrix of a step that selects one of these plain moves."""
-    posterior = problem.posterior()
-    moves = {name: posterior.moves()[name] for name in names}
-    return samplers.transition_matrix(
-        without_hastings(moves) if broken else moves,
-        posterior,
-        problem.prunings,
-        inverse_temperature=inverse_temperature,
-    )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import NotFittedError
 
-from bayescascade.base.errors import AcquisitionError, ParameterError
+from bayescascade import AcquisitionError
+from bayescascade.base.errors import ParameterError
 from bayescascade.budget import FeatureCosts
 from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
 
@@ -88,7 +89,7 @@ def test_steps_add_up_and_trees_come_to_rest():
 def test_probabilities_so_far_are_those_of_the_nodes_reached():
     """After each step they must be what a forest cut at the unknown splits would say."""
     acquisition = MODEL.acquire(Clinic(FRESH.iloc[1]))
-    forest, source = MODEL.forest_, MODEL._encoding.source
+    forest, source = MODEL.forest_, MODEL._encoder.source
     matrix = MODEL._matrix(FRESH[1:2])
     columns = list(FRESH.columns)
     known = set()

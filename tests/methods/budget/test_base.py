@@ -38,9 +38,9 @@ def test_a_row_pays_for_what_its_paths_read(model, rng):
     frame = patients(rng, 40)
     used = model.features_used(frame)
     assert list(used.columns) == list(frame.columns)
-    matrix = model._encoding.transform(frame, "")
+    matrix = model._encoder.transform(frame, "")
     trees = reference.nested_trees(model.forest_)
-    source = model._encoding.source
+    source = model._encoder.source
     costs = model.acquisition_cost(frame)
     for i, row in enumerate(matrix.tolist()):
         names = {frame.columns[source[column]] for column in reference.columns_used(trees, row)}
@@ -56,7 +56,7 @@ def test_levels_of_one_column_are_paid_once(rng):
     """A column of three levels is three of the matrix, and one test at the patient."""
     frame = pd.DataFrame({"ward": rng.choice(["a", "b", "c"], 100)})
     model = PlainForest(random_state=0).fit(frame, frame["ward"])
-    assert model._encoding.source.tolist() == [0, 0, 0]
+    assert model._encoder.source.tolist() == [0, 0, 0]
     np.testing.assert_array_equal(model.acquisition_cost(frame), 1.0)
     np.testing.assert_array_equal(model.predict(frame), frame["ward"])
 

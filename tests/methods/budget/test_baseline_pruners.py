@@ -8,7 +8,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
-from bayescascade.base.errors import BudgetError, ParameterError
+from bayescascade import BudgetError
+from bayescascade.base.errors import ParameterError
 from bayescascade.budget import (
     BudgetPrune,
     CostComplexityPrune,
@@ -53,8 +54,8 @@ def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
     costs = [model.validation_cost_ for model in path]
     assert np.all(np.diff(costs) <= 1e-12)
     assert costs[-1] < costs[0]
-    whole = clone(FOREST).fit(path[0]._encoding.transform(X[:200], "test"), y[:200])
-    matrix = path[0]._encoding.transform(X, "test")
+    whole = clone(FOREST).fit(path[0]._encoder.transform(X[:200], "test"), y[:200])
+    matrix = path[0]._encoder.transform(X, "test")
     np.testing.assert_allclose(path[0].predict_proba(X), whole.predict_proba(matrix), atol=1e-12)
     for model in path[:3]:
         assert model.acquisition_cost(X[200:]).mean() == pytest.approx(model.validation_cost_)
@@ -63,6 +64,13 @@ def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
         again = fitted(baseline, data, **{knob: getattr(model, knob)})
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert len(cost_accuracy_curve(path, X, y).points) == len(path)
+    frame, lines = path.to_frame(), str(path).splitlines()
+    names = [KNOBS[baseline], "cost", "n_trees", "n_splits"]
+    assert list(frame.columns) == list(dict.fromkeys(names))
+    assert frame["cost"].tolist() == costs
+    assert lines[2].split() == [KNOBS[baseline], "cost", "splits"]
+    assert len(lines) == len(path) + 3
+    assert (path[:2].knob, len(path[:2])) == (KNOBS[baseline], 2)
 
 
 @pytest.mark.parametrize("baseline", BASELINES)

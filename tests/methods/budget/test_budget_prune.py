@@ -54,7 +54,7 @@ def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers) -> None:
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X[160:]).mean())
 
 
-@pytest.mark.parametrize("solver", ["flow", "primal_dual", "linear_program"])
+@pytest.mark.parametrize("solver", ["flow", "primal_dual"])
 def test_solvers_agree_and_say_how_well(numbers, solver: str) -> None:
     """An objective or a gap that is not the one of the pruning would be reported."""
     X, y = numbers
@@ -155,6 +155,13 @@ def test_a_path_prints_as_a_table(numbers) -> None:
         "tradeoff",
     ]
     assert [line.split()[0] for line in lines[3:]] == ["0.5", "3", "4"]
+    frame = path.to_frame()
+    assert frame["budget"].tolist() == [0.5, 3, 4]
+    for name, values in [
+        ("tradeoff", path.tradeoffs), ("cost", path.costs), ("tree_error", path.errors),
+        ("least_error", path.least_errors), ("objective", path.objectives), ("gap", path.gaps),
+    ]:  # fmt: skip
+        np.testing.assert_array_equal(frame[name], values)
 
 
 def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Generator) -> None:
@@ -299,7 +306,10 @@ def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generato
         (BudgetPrune(tradeoff=-1), "tradeoff must be a finite number >= 0, got -1"),
         (BudgetPrune(budget=np.nan), "budget must be a finite number >= 0, got nan"),
         (BudgetPrune(errors="all"), "errors must be one of 'in_bag', 'out_of_bag', 'validation'"),
-        (BudgetPrune(solver="magic"), "solver must be one of 'flow', 'primal_dual'"),
+        (
+            BudgetPrune(solver="linear_program"),
+            "solver must be one of 'flow', 'primal_dual', got 'lin",
+        ),
         (BudgetPrune(split_cost=-1), "split_cost must be a finite number >= 0, got -1"),
         (BudgetPrune(LogisticRegression()), "forest must be .*, got LogisticRegression"),
         (BudgetPrune(costs={"x": 1}), "costs must be of the columns"),

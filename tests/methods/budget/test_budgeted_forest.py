@@ -4,12 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import train_test_split
 
-from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.budget import BudgetedForestClassifier, FeatureCosts, PolynomialImpurity
-from bayescascade.methods.forests import adding as adding_module
+from bayescascade.base.errors import ParameterError
+from bayescascade.budget import BudgetedForestClassifier, PolynomialImpurity
+from bayescascade.methods.forests.growing import TreeGrower
 from tests.methods.budget.fits import COSTS, diagnoses, patients
 
 
@@ -177,7 +176,7 @@ def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
     X, X_val, y, y_val = numbers(rng)
     whole = small_forest().fit(X, y)
     assert not whole.is_interrupted_
-    grow = adding_module.TreeGrower.grow
+    grow = TreeGrower.grow
     calls = []
 
     def interrupted(self, *arguments):
@@ -186,7 +185,7 @@ def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
             raise KeyboardInterrupt
         return grow(self, *arguments)
 
-    monkeypatch.setattr(adding_module.TreeGrower, "grow", interrupted)
+    monkeypatch.setattr(TreeGrower, "grow", interrupted)
     last = 3
     model = small_forest().fit(X, y)
     assert model.is_interrupted_
@@ -201,18 +200,6 @@ def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
     last = 1
     with pytest.raises(KeyboardInterrupt):
         small_forest().fit(X, y)
-
-
-def test_grid_search_and_clone(rng):
-    """Costs are a parameter of the constructor, so that scikit-learn's tools need no routing."""
-    X, _, y, _ = numbers(rng, 300)
-    model = small_forest(
-        costs=FeatureCosts({0: 2.0}),
-        impurity=PolynomialImpurity([1, 1, 2], [[1, 1, 0], [1, 0, 1], [0, 1, 1]]),
-    )
-    search = GridSearchCV(model, {"max_depth": [1, 6], "order": [2, 3]}, cv=2).fit(X, y)
-    assert search.best_params_["max_depth"] == 6
-    assert same_trees(clone(model).fit(X, y), model.fit(X, y))
 
 
 @pytest.mark.parametrize(
@@ -250,9 +237,3 @@ def test_bad_parameters(parameters, message, rng):
     X, _, y, _ = numbers(rng)
     with pytest.raises(ParameterError, match=message):
         small_forest(**parameters).fit(X, y)
-
-
-def test_one_class_is_refused(rng):
-    """There is nothing to tell apart."""
-    with pytest.raises(DataError, match="class"):
-        small_forest().fit(rng.normal(size=(5, 2)), np.zeros(5))

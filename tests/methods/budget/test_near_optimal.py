@@ -15,6 +15,7 @@ from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.near_optimal import near_optimal
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.model.draws import read_trace
 from tests.methods.budget.pruning_problems import DEEP, THREE, PruningProblem
 
 N_STEPS = 20_000
@@ -67,9 +68,9 @@ def test_shares_are_those_of_all_near_optimal_prunings(problem, tolerance, tempe
     np.testing.assert_allclose(result.shares, shares, atol=0.2 * error)
     of_all, _, n_all = exact(problem, 1e9, 0.3)
     assert np.abs(of_all - needed).max() > error  # the test can fail
-    drawn = {state for chain in result.run.draws for state in chain}
+    drawn = {state for chain in result.run_.draws for state in chain}
     assert len(drawn) == n_near < n_all
-    assert all(diagnostic.is_fine for diagnostic in result.diagnostics.values())
+    assert all(diagnostic.is_fine for diagnostic in result.summary_.diagnostics.values())
     assert result.optimum == pytest.approx(min(map(problem.objective, problem.sets)))
     assert result.best_shares.tolist() == pytest.approx(exact(problem, 1e-9, 0.2)[1].tolist())
 
@@ -81,7 +82,7 @@ def test_no_draw_is_beyond_the_tolerance_or_better_than_the_best(rng):
     result = near_optimal(
         WIDE.program, items, best, WIDE.tradeoff, tolerance=0.1, n_steps=N_STEPS, random_state=rng
     )
-    excess = result.run.traces["objective"] / result.optimum - 1
+    excess = result.run_.traces["objective"] / result.optimum - 1
     assert excess.min() >= -1e-9
     assert excess.max() <= 0.1 + 1e-9
     assert 0.02 < np.median(excess) < 0.07  # about half of what they may
@@ -124,7 +125,7 @@ def test_a_fitted_pruning_tells_what_it_needs(pruned):
     assert result.shares[2:].max() < 0.3 < 0.9 < result.shares[:2].min()
     assert result.optimum == pytest.approx(pruned.objective_)
     np.testing.assert_allclose(result.best_shares, pruned.item_shares_)
-    assert (result.run.traces["objective"] >= pruned.lower_bound_ - 1e-12).all()
+    assert (result.run_.traces["objective"] >= pruned.lower_bound_ - 1e-12).all()
 
 
 def test_one_seed_is_one_result():
@@ -133,7 +134,7 @@ def test_one_seed_is_one_result():
     settings = {"tolerance": 0.3, "n_steps": 2000, "n_draws": 20, "random_state": 5}
     first = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
     again = near_optimal(program, items, best_of(THREE), THREE.tradeoff, n_jobs=2, **settings)
-    assert first.run == again.run
+    assert first.run_ == again.run_
     np.testing.assert_array_equal(first.shares, again.shares)
 
 
@@ -170,12 +171,35 @@ def test_chains_that_are_apart_say_what_that_means():
         program, items, best_of(THREE), THREE.tradeoff, tolerance=0.3, n_steps=5000, random_state=0
     )
     assert "far apart" not in str(result)
-    traces = result.run.traces["cost"].copy()
-    traces[0] += 10.0
-    run = dataclasses.replace(result.run, traces=result.run.traces | {"cost": traces})
-    text = str(dataclasses.replace(result, run=run))
+    far = dataclasses.replace(result.summary_.diagnostics["cost"], r_hat=1.5)
+    summary = dataclasses.replace(result.summary_, diagnostics={"cost": far})
+    text = str(dataclasses.replace(result, summary_=summary))
     assert "there may be groups of prunings" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_draws_are_what_every_fit_returns(tmp_path):
+    """A trace for ArviZ, and a checkpoint that a run goes on from."""
+    program, items = with_items(THREE)
+    settings = {"tolerance": 0.3, "n_steps": 2000, "n_draws": 20, "n_chains": 2, "random_state": 5}
+
+    def stop(_progress):
+        raise KeyboardInterrupt
+
+    whole = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
+    settings |= {"checkpoint": tmp_path / "run", "resume": True}
+    with pytest.raises(KeyboardInterrupt):  # before there is a draw, in the warm-up
+        near_optimal(
+            program, items, best_of(THREE), THREE.tradeoff, **settings | {"progress": stop}
+        )
+    resumed = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
+    assert resumed.run_ == whole.run_
+    whole.save_trace(tmp_path / "trace.nc")
+    trace = read_trace(tmp_path / "trace.nc")
+    assert trace.columns == ("age", "blood", "scan")
+    np.testing.assert_allclose(trace.feature_used.mean(axis=(0, 1)), whole.needed)
+    np.testing.assert_array_equal(trace.quantities["cost"], whole.run_.traces["cost"])
+    assert list(whole.summary_.diagnostics) == ["log_posterior", "objective", "cost", "n_splits"]
 
 
 @pytest.mark.parametrize(

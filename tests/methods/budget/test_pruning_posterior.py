@@ -11,10 +11,9 @@ import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.kept_splits import KeptSplits
-from bayescascade.methods.prunings.kernels.cutting import MOVES
 from bayescascade.methods.prunings.posterior import PruningPosterior
+from tests.methods.budget.pruning_moves import moves
 from tests.methods.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
-from tests.statistical.proposals import draws_as_listed
 
 
 @each(*PROBLEMS)
@@ -36,33 +35,13 @@ def test_a_split_below_a_cut_has_no_density():
 
 
 @each(*PROBLEMS)
-def test_moves_reach_every_pruning(problem):
+def test_redrawing_reaches_every_pruning(problem):
     """A pruning that no move leads to would never be drawn."""
     posterior = problem.posterior()
     start = posterior.initial_state(np.random.default_rng(0))
-    cuts = {name: posterior.moves()[name] for name in ("cut", "uncut")}
-    for moves in (posterior.moves(), cuts):
-        assert set(samplers.enumerate_states(posterior, start, moves)) == set(problem.prunings)
-
-
-@each(PAIR, DEEP, THREE)
-@pytest.mark.parametrize("name", MOVES)
-def test_listed_proposals_are_those_drawn(problem, name, rng):
-    """The exact tests see the listing, chains see the draws."""
-    move = problem.posterior().moves()[name]
-    for state in [problem.prunings[int(i)] for i in rng.choice(len(problem.prunings), size=4)]:
-        assert draws_as_listed(move, state, rng)
-
-
-@each(DEEP, THREE)
-def test_sliding_exchanges_two_splits(problem):
-    """It is the one move that keeps as many splits as there are."""
-    move = problem.posterior().moves()["slide"]
-    for state in problem.prunings:
-        for proposal, _ in move.proposals(state):
-            if proposal.log_q_ratio > -math.inf:
-                assert proposal.state.n_kept == state.n_kept
-                assert np.count_nonzero(proposal.state.kept != state.kept) == 2
+    redraw = {"redraw": moves(problem)["redraw"]}
+    found = samplers.enumerate_states(posterior, start, redraw)
+    assert set(found) == set(problem.prunings)
 
 
 @each(PAIR, THREE)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bayescascade.methods.prunings.flow import FlowSolver
-from bayescascade.methods.prunings.linear_program import LinearProgramSolver, relax
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.pruning import Pruning, relative_gap
 from tests.methods.budget import reference_pruning
 from tests.methods.budget.forests import forest_of, items_of, random_problem
+from tests.methods.budget.linear_program import relax
 
 TRADEOFFS = [0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1e6]
 
@@ -52,15 +52,12 @@ def programs(rng: np.random.Generator, n_programs: int = 12) -> list[Listed]:
     return made
 
 
-@pytest.mark.parametrize("solver", [FlowSolver, LinearProgramSolver])
-def test_exact_solvers_find_the_best_pruning(
-    rng: np.random.Generator, solver: Callable[[PruningProgram], FlowSolver]
-) -> None:
+def test_a_maximum_flow_finds_the_best_pruning(rng: np.random.Generator) -> None:
     """What is called optimal would not be."""
     for listed in programs(rng):
         program = listed.program
         for tradeoff in TRADEOFFS:
-            found = solver(program).solve(tradeoff)
+            found = FlowSolver(program).solve(tradeoff)
             assert program.is_closed(found.kept)
             assert found.objective == pytest.approx(program.objective(found.kept, tradeoff))
             best = listed.best(tradeoff)
@@ -94,13 +91,17 @@ def test_a_bound_of_duals_that_pay_too_much_would_be_seen(rng: np.random.Generat
     assert broken > 10
 
 
-def test_solutions_of_the_linear_program_are_whole(rng: np.random.Generator) -> None:
-    """Fractional solutions would be no prunings (theorem 4.3.2 of the thesis)."""
+def test_the_linear_program_has_the_same_solution(rng: np.random.Generator) -> None:
+    """Another road to the optimum, whose fractions would be no prunings (theorem 4.3.2)."""
     for program, *_ in programs(rng):
         for tradeoff in TRADEOFFS:
             relaxed = relax(program, tradeoff)
             for values in relaxed[:-1]:
                 np.testing.assert_allclose(values, np.rint(values), atol=1e-7)
+            best = FlowSolver(program).solve(tradeoff).objective
+            assert relaxed.value == pytest.approx(best, abs=1e-7, rel=1e-7)
+            kept = relaxed.kept > 0.5
+            assert program.objective(kept, tradeoff) == pytest.approx(best, abs=1e-7, rel=1e-7)
 
 
 def test_warm_starts_end_where_cold_ones_do(rng: np.random.Generator) -> None:
@@ -127,17 +128,7 @@ def test_best_prunings_are_nested_and_the_largest(rng: np.random.Generator) -> N
             assert not np.any(listed.prunings[ties] & ~kept)
 
 
-def test_without_a_price_only_what_does_harm_is_cut(rng: np.random.Generator) -> None:
-    """Tradeoff 0 must leave a forest's own errors as they are."""
-    for program, *_ in programs(rng):
-        kept = FlowSolver(program).solve(0.0).kept
-        if np.all(program.error_gain >= 0):
-            assert kept.all()
-        else:
-            assert program.error(kept) <= program.error(np.ones(program.n_splits, np.bool_))
-
-
-@pytest.mark.parametrize("solver", [FlowSolver, LinearProgramSolver, PrimalDualSolver])
+@pytest.mark.parametrize("solver", [FlowSolver, PrimalDualSolver])
 def test_forests_that_are_only_leaves_or_free_are_solved(
     solver: Callable[[PruningProgram], FlowSolver],
 ) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescascade.methods.prunings.removal import remove_features
+from bayescascade.methods.prunings.pruning import remove_features
 from tests.methods.budget.pruning_problems import DEEP, PAIR, THREE, PruningProblem, each
 
 WIDE = PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 4, n_uses=30, seed=5)
@@ -40,18 +40,6 @@ def test_each_step_removes_the_feature_that_leaves_least(problem):
         kept = without(problem, kept, features, step.feature)
         assert frozenset(np.flatnonzero(step.kept).tolist()) == kept
     assert not kept
-
-
-@each(WIDE)
-def test_there_are_at_most_as_many_steps_as_features(problem):
-    """A removed feature does not come back."""
-    features = features_of(problem)
-    steps = list(remove_features(problem.program, features, problem.tradeoff))
-    removed = [step.feature for step in steps[1:]]
-    assert len(removed) == len(set(removed)) <= 4
-    for step, feature in zip(steps[1:], removed, strict=True):
-        assert problem.program.is_closed(step.kept)
-        assert feature not in features[step.kept]
 
 
 @each(WIDE)

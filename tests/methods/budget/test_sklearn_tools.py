@@ -6,19 +6,46 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.budget import BudgetedForestClassifier, FeatureCosts
-from tests.methods.budget.fits import COSTS, diagnoses, patients
+from bayescascade.budget import (
+    BudgetedForestClassifier,
+    BudgetPrune,
+    BudgetTreeClassifier,
+    CostComplexityPrune,
+    FeatureCosts,
+    GreedyPrune,
+    TruncatedForest,
+)
+from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
 
 NUMBERS = ["age", "glucose", "iron", "scan"]
 MODEL = BudgetedForestClassifier(
     costs=COSTS, max_trees=5, cost_exponent=0.0, alpha=2.0, random_state=0
 )
+
+ESTIMATORS = [
+    PlainForest(n_estimators=3, random_state=0),
+    BudgetedForestClassifier(max_trees=3, random_state=0),
+    BudgetPrune(DecisionTreeClassifier(), random_state=0),
+    BudgetTreeClassifier(n_steps=200, n_chains=1, random_state=0),
+    CostComplexityPrune(RandomForestClassifier(2), random_state=0),
+    GreedyPrune(DecisionTreeClassifier(), random_state=0),
+    TruncatedForest(DecisionTreeClassifier(), random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_conventions(estimator, check):
+    """Pipelines, searches and clones rely on each of them."""
+    check(estimator)
 
 
 @pytest.fixture
@@ -69,10 +96,9 @@ def test_a_pipeline_that_loses_names_says_so(rows):
     assert pipeline.fit(frame, y)[-1].costs_ == FeatureCosts({0: 0, 1: 15.5, 2: 2, 3: 22.75})
 
 
-def test_fitted_models_can_be_pickled(rows):
-    """Joblib sends models and acquisitions to its workers so."""
-    model = clone(MODEL).fit(*rows)
-    read = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(read.predict_proba(rows[0]), model.predict_proba(rows[0]))
-    acquisition = pickle.loads(pickle.dumps(model.acquire(rows[0].iloc[0].__getitem__)))
-    assert acquisition.is_complete
+def test_acquisitions_can_be_pickled(rows):
+    """Joblib sends them to its workers so."""
+    ended = clone(MODEL).fit(*rows).acquire(rows[0].iloc[0].__getitem__, max_cost=0.0)
+    read = pickle.loads(pickle.dumps(ended))
+    assert not read.is_complete
+    assert read.resume(rows[0].iloc[0].__getitem__).is_complete

@@ -10,8 +10,9 @@ import pytest
 
 import samplers
 from bayescascade.costs.items import FeatureCosts
-from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
+from bayescascade.methods.cost_trees.posterior import MOVE_WEIGHTS, BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
+from tests.methods.budget.tree_moves import moves
 from tests.methods.rules.problems import without_hastings
 
 Nested = tuple | None
@@ -195,10 +196,12 @@ def step_matrix(
 ) -> np.ndarray:
     """Return the exact transition matrix of a step that selects one of these plain moves."""
     posterior = problem.posterior(Remembered)
-    moves = {name: posterior.moves()[name] for name in names}
+    plain = moves(posterior, inverse_temperature, problem.posterior(Remembered, max_leaves=99))
+    chosen = {name: plain[name] for name in names}
     return samplers.transition_matrix(
-        without_hastings(moves) if broken else moves,
+        without_hastings(chosen) if broken else chosen,
         posterior,
         problem.trees,
         inverse_temperature=inverse_temperature,
+        weights=MOVE_WEIGHTS,
     )

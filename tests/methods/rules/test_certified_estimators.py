@@ -1,11 +1,14 @@
 """Exact searches for rule lists as a user meets them: proofs, gaps, and what they refuse."""
 
+import time
+
 import numpy as np
 import pytest
 
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import ParameterError
+from bayescascade.methods.rules import list_posterior
 from bayescascade.methods.rules.exact import best_list
 from tests.people import draw_people
 
@@ -44,6 +47,31 @@ def test_a_search_out_of_time_says_how_far_it_is():
     assert gap == model.exact_.gap > 0
     assert f"no list is more probable by over {gap:,.2f} nats" in " ".join(str(model).split())
     assert model.exact_.upper_bound >= density().log_posterior_ - 1e-9
+
+
+@both
+def test_the_limit_is_of_the_whole_fit(fit, monkeypatch):
+    """Who allows two seconds does not want to wait for the candidates or the annealing first."""
+    fit()  # compiled
+    heard = []
+    many = {"n_steps": 20_000_000, "progress": heard.append}
+    started = time.perf_counter()
+    fit(time_limit=0.5, **many)
+    assert time.perf_counter() - started < 10.0  # 20 and more are a whole annealing's
+    annealing = [report for report in heard if report.phase == "annealing"]
+    assert 0 < annealing[-1].done < annealing[-1].total
+    mine, n_heard = list_posterior.mine_antecedents, len(heard)
+
+    def mine_slowly(*given, **named):
+        time.sleep(0.1)
+        return mine(*given, **named)
+
+    monkeypatch.setattr(list_posterior, "mine_antecedents", mine_slowly)
+    model = fit(time_limit=0.1, **many)
+    assert len(heard) == n_heard
+    assert model.exact_.n_visited == 1
+    told = " ".join(str(model).split())
+    assert ("best found in its time; no list is" in told) == (model.exact_.gap > 0)
 
 
 @both

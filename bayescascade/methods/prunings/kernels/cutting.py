@@ -1,70 +1,101 @@
-"""A block of Metropolis-Hastings steps on a pruning, with the moves of `budget.pruning_moves`.
+"""A block of Metropolis-Hastings steps on a pruning, which redraw whole subtrees at a time.
 
-Of each use it is counted how many kept splits ask for it, so that a step's work is proportional to
-the uses of the one or two splits that it touches.
+Within one tree, a row's item is asked for by at most one split, the first on the row's path that
+reads it. So given what the other trees pay, the objective of a tree is a sum over its kept splits,
+and that of the splits below (and with) split v has a sum over prunings that two passes find::
+
+    Z_v = 1 + exp(-beta price_v) Z_left Z_right     from the bottom up, 1 where there is no child
+    P(v is kept | the split above is) = 1 - 1 / Z_v            from the top down: a draw of them all
+
+where price_v counts the uses that no split elsewhere asks for. There are two moves:
+
+redraw
+    Draw a split, and if those above it are kept, draw anew what is kept of its subtree, all of it
+    at once, from the distribution given the rest. Without a bound, the rejection-free Gibbs step.
+    With one, the draw x' comes from q(x' | x) = p(x') / P(B), where p has no bound and B, the
+    prunings that agree with x outside of the subtree, is the same for x'; so that
+    p(x') q(x | x') = p(x) q(x' | x), and the Metropolis-Hastings ratio for p within the bound is
+    1 if x' is within it, otherwise 0: accepted if and only if the bound holds.
+
+switch
+    What several trees ask for is paid once, so one tree alone would rather go on using it, and one
+    alone would rather not begin. Draw a split v and a number in [0, 1): the group are the splits
+    whose uses are shared with those of v by at least that share. Are any of the group kept, cut
+    them all. If none is, draw their subtrees anew, one after the other as in `redraw`, but with v's
+    uses for free. The group depends on v and the number only, its subtrees do not overlap, and each
+    way is the other's reverse. Write c_F for what v's uses cost in x and x', and Z_1, Z_2, ... for
+    the sums of the subtrees, each given those before it as drawn, and those after it cut. Putting
+    back has the probability prod_t exp(-beta cost_t) / Z_t, where the cost_t, v's uses aside, add
+    up to the change of the objective; cutting has the probability 1. So the ratio of cutting is
+    exp(beta (c_F(x) - c_F(x'))) / prod_t Z_t, and of putting back the inverse of that.
 """
 
-from math import log
+from math import exp, log, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.chain_kernels import accept, draw, enlist, strike
 from bayescascade.base.jit import inner_kernel, kernel
 
 __all__ = ["MOVES", "ProgramArrays", "Work", "load", "new_work", "sweep"]
 
-MOVES = ("cut", "uncut", "slide")
-CUT, UNCUT, SLIDE = range(3)
-
-TIPS, BUDS = range(2)  # rows of `lists`, `places` and `sizes`
+MOVES = ("redraw", "switch")
+REDRAW, SWITCH = range(2)
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class ProgramArrays(NamedTuple):
-    """A pruning program as kernels read it, of n splits, U uses and E edges.
+    """A pruning program as kernels read it, of n splits in preorder, U uses and E edges.
 
     parent (n,) int32: the split above, -1 at roots; children (n, 2) int32: the splits right below,
-    -1 where there are fewer; price (n,) float64: what keeping a split adds to the objective, uses
-    aside; use_price (U,) float64: what each use adds to it; edge_starts (n + 1,) int64 and edge_use
-    (E,) int32: the uses that each split asks for.
+    -1 where there are fewer; ends (n,) int64: one past a split's subtree; price (n,) float64: what
+    keeping a split adds to the objective, uses aside; use_price (U,) float64: what each use adds to
+    it; edge_starts (n + 1,) int64 and edge_use (E,) int32: the uses that each split asks for;
+    group_starts (n + 1,) int64, group_splits (G,) int32 and group_shares (G,) float64: the splits
+    that ask for any of a split's uses, itself included, ascending, and how alike their uses are.
     """
 
     parent: Array
     children: Array
+    ends: Array
     price: Array
     use_price: Array
     edge_starts: Array
     edge_use: Array
+    group_starts: Array
+    group_splits: Array
+    group_shares: Array
 
 
 class Work(NamedTuple):
     """A pruning while it changes.
 
-    kept (n,) bool; n_kept_children (n,) int8; n_asking (U,) int32: kept splits that ask for a use;
-    lists (2, n) int32: the tips and the buds, in any order; places (2, n) int32: where a split is
-    listed, -1 if it is not; sizes (2,) int64: lengths of the lists.
+    kept (n,) bool; was_kept (n,) bool: what `lift` took; n_asking (U,) int32: kept splits that ask
+    for a use; is_free (U,) bool: uses not to be weighed; log_odds, log_sum (n,) float64: see
+    `weigh`; group (n,) int32: splits that are switched.
     """
 
     kept: Array
-    n_kept_children: Array
+    was_kept: Array
     n_asking: Array
-    lists: Array
-    places: Array
-    sizes: Array
+    is_free: Array
+    log_odds: Array
+    log_sum: Array
+    group: Array
 
 
 def new_work(n_splits: int, n_uses: int) -> Work:
     """Return a work space for `load`."""
     return Work(
         kept=np.empty(n_splits, np.bool_),
-        n_kept_children=np.empty(n_splits, np.int8),
+        was_kept=np.empty(n_splits, np.bool_),
         n_asking=np.empty(n_uses, np.int32),
-        lists=np.empty((2, n_splits), np.int32),
-        places=np.empty((2, n_splits), np.int32),
-        sizes=np.empty(2, np.int64),
+        is_free=np.zeros(n_uses, np.bool_),
+        log_odds=np.empty(n_splits),
+        log_sum=np.empty(n_splits),
+        group=np.empty(n_splits, np.int32),
     )
 
 
@@ -72,22 +103,10 @@ def new_work(n_splits: int, n_uses: int) -> Work:
 def load(program: ProgramArrays, work: Work, kept: Array) -> None:
     """Put a pruning, kept (n,) bool, into the work space."""
     work.n_asking[:] = 0
-    work.n_kept_children[:] = 0
-    work.places[:] = -1
-    work.sizes[:] = 0
     copy(kept, work.kept)
     for split in range(kept.shape[0]):
-        above = program.parent[split]
         if kept[split]:
-            if above >= 0:
-                work.n_kept_children[above] += 1
-            for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
-                work.n_asking[program.edge_use[edge]] += 1
-        elif above < 0 or kept[above]:
-            enlist(work, BUDS, split)
-    for split in range(kept.shape[0]):
-        if kept[split] and work.n_kept_children[split] == 0:
-            enlist(work, TIPS, split)
+            count_edges(program, work, split, 1)
 
 
 @inner_kernel
@@ -98,20 +117,6 @@ def copy(kept, target):
 
 
 @inner_kernel
-def price_of(program, work, split, n_asking):
-    """Return what a split adds to the objective, with the uses that so many kept splits ask for.
-
-    n_asking: 1 if the split is kept, and so asks itself, 0 if it is not.
-    """
-    price = program.price[split]
-    for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
-        use = program.edge_use[edge]
-        if work.n_asking[use] == n_asking:
-            price += program.use_price[use]
-    return price
-
-
-@inner_kernel
 def count_edges(program, work, split, step):
     """Count a split's uses once more (`step` 1) or once less (-1)."""
     for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
@@ -119,103 +124,148 @@ def count_edges(program, work, split, step):
 
 
 @inner_kernel
-def cut(program, work, split):
-    """Stop keeping a tip."""
-    work.kept[split] = False
-    count_edges(program, work, split, -1)
-    strike(work, TIPS, split)
-    for side in range(2):
-        if program.children[split, side] >= 0:
-            strike(work, BUDS, program.children[split, side])
-    enlist(work, BUDS, split)
-    above = program.parent[split]
-    if above >= 0:
-        work.n_kept_children[above] -= 1
-        if work.n_kept_children[above] == 0:
-            enlist(work, TIPS, above)
+def price_of(program, work, split):
+    """Return what keeping a split that is not kept adds to the objective."""
+    price = program.price[split]
+    for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
+        if work.n_asking[program.edge_use[edge]] == 0:
+            price += program.use_price[program.edge_use[edge]]
+    return price
 
 
 @inner_kernel
-def uncut(program, work, split):
-    """Keep a bud."""
-    work.kept[split] = True
-    count_edges(program, work, split, 1)
-    strike(work, BUDS, split)
-    for side in range(2):
-        if program.children[split, side] >= 0:
-            enlist(work, BUDS, program.children[split, side])
-    enlist(work, TIPS, split)
-    above = program.parent[split]
-    if above >= 0:
-        if work.n_kept_children[above] == 0:
-            strike(work, TIPS, above)
-        work.n_kept_children[above] += 1
+def is_open(program, work, split):
+    """Whether all splits above a split are kept."""
+    return program.parent[split] < 0 or work.kept[program.parent[split]]
 
 
 @inner_kernel
-def n_tips_with(program, work, bud):
-    """Return the number of tips if a bud is kept."""
-    above = program.parent[bud]
-    replaces = above >= 0 and work.n_kept_children[above] == 0
-    return work.sizes[TIPS] + 1 - replaces
+def lift(program, work, top):
+    """Cut a subtree, whatever of it is kept; return the change of the objective."""
+    change = 0.0
+    for split in range(top, program.ends[top]):
+        work.was_kept[split] = work.kept[split]
+        if work.kept[split]:
+            work.kept[split] = False
+            count_edges(program, work, split, -1)
+            change -= price_of(program, work, split)
+    return change
 
 
 @inner_kernel
-def n_buds_without(program, work, tip):
-    """Return the number of buds if a tip is cut."""
-    n_below = int(program.children[tip, 0] >= 0) + int(program.children[tip, 1] >= 0)
-    return work.sizes[BUDS] + 1 - n_below
+def weigh(program, work, top, beta):
+    """Return log Z of a lifted subtree, and find for each split log Z and that of keeping it."""
+    for split in range(program.ends[top] - 1, top - 1, -1):
+        price = program.price[split]
+        for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
+            use = program.edge_use[edge]
+            if work.n_asking[use] == 0 and not work.is_free[use]:
+                price += program.use_price[use]
+        odds = -beta * price
+        for side in range(2):
+            if program.children[split, side] >= 0:
+                odds += work.log_sum[program.children[split, side]]
+        work.log_odds[split] = odds
+        work.log_sum[split] = max(odds, 0.0) + log1p(exp(-abs(odds)))
+    return work.log_sum[top]
 
 
 @inner_kernel
-def try_cut(rng, program, work, beta, room):
-    """Propose to cut a tip; return the change of the objective, NaN if it was not accepted."""
-    if work.sizes[TIPS] == 0:
+def lay(rng, program, work, top):
+    """Draw what is kept of a subtree just weighed; return the change of the objective."""
+    change = 0.0
+    for split in range(top, program.ends[top]):
+        if is_open(program, work, split) and rng.random() < exp(
+            work.log_odds[split] - work.log_sum[split]
+        ):
+            change += price_of(program, work, split)
+            work.kept[split] = True
+            count_edges(program, work, split, 1)
+    return change
+
+
+@inner_kernel
+def put_back(program, work, top):
+    """Keep of a subtree what was kept before it was lifted."""
+    for split in range(top, program.ends[top]):
+        if work.kept[split] != work.was_kept[split]:
+            count_edges(program, work, split, 1 if work.was_kept[split] else -1)
+            work.kept[split] = work.was_kept[split]
+
+
+@inner_kernel
+def redraw(rng, program, work, beta, room):
+    """Draw a subtree anew; return the change of the objective, NaN if it was not accepted."""
+    top = np.int64(rng.random() * work.kept.shape[0])
+    if not is_open(program, work, top):
         return np.nan
-    tip = draw(rng, work, TIPS)
-    change = -price_of(program, work, tip, 1)
-    log_q_ratio = log(work.sizes[TIPS]) - log(n_buds_without(program, work, tip))
-    if change <= room and accept(rng, -beta * change + log_q_ratio):
-        cut(program, work, tip)
+    change = lift(program, work, top)
+    weigh(program, work, top, beta)
+    change += lay(rng, program, work, top)
+    if change <= room:
         return change
+    put_back(program, work, top)
     return np.nan
 
 
 @inner_kernel
-def try_uncut(rng, program, work, beta, room):
-    """Propose to keep a bud; return the change of the objective, NaN if it was not accepted."""
-    if work.sizes[BUDS] == 0:
-        return np.nan
-    bud = draw(rng, work, BUDS)
-    change = price_of(program, work, bud, 0)
-    log_q_ratio = log(work.sizes[BUDS]) - log(n_tips_with(program, work, bud))
-    if change <= room and accept(rng, -beta * change + log_q_ratio):
-        uncut(program, work, bud)
-        return change
-    return np.nan
+def find_group(program, work, first, least):
+    """Find what is switched; return the number of splits, and whether any of them is kept."""
+    size, end, is_kept = 0, 0, False
+    for place in range(program.group_starts[first], program.group_starts[first + 1]):
+        split = program.group_splits[place]
+        if program.group_shares[place] < least or split < end:
+            continue
+        end = program.ends[split]  # what is in its subtree goes with it
+        if is_open(program, work, split):
+            work.group[size] = split
+            size += 1
+            is_kept = is_kept or work.kept[split]
+    return size, is_kept
 
 
 @inner_kernel
-def try_slide(rng, program, work, beta, room):
-    """Propose to cut a tip and keep another bud; return the change of the objective, or NaN."""
-    n_tips = work.sizes[TIPS]
-    if n_tips == 0:
+def set_free(program, work, split, is_free):
+    """Say whether a split's uses are free; return what those that are asked for cost."""
+    price = 0.0
+    for edge in range(program.edge_starts[split], program.edge_starts[split + 1]):
+        use = program.edge_use[edge]
+        work.is_free[use] = is_free
+        if work.n_asking[use] > 0:
+            price += program.use_price[use]
+    return price
+
+
+@inner_kernel
+def switch(rng, program, work, beta, room):
+    """Cut a group or put it back; return the change of the objective, NaN if not accepted."""
+    first = np.int64(rng.random() * work.kept.shape[0])
+    size, was_kept = find_group(program, work, first, rng.random())
+    if size == 0:
         return np.nan
-    tip = draw(rng, work, TIPS)
-    if n_buds_without(program, work, tip) == 1:  # no other bud
-        return np.nan
-    change = -price_of(program, work, tip, 1)
-    cut(program, work, tip)
-    place = np.int64(rng.random() * (work.sizes[BUDS] - 1))
-    if place >= work.places[BUDS, tip]:
-        place += 1
-    bud = work.lists[BUDS, place]
-    change += price_of(program, work, bud, 0)
-    log_q_ratio = log(n_tips) - log(n_tips_with(program, work, bud))
-    if change <= room and accept(rng, -beta * change + log_q_ratio):
-        uncut(program, work, bud)
+    log_u = log(rng.random())
+    log_ratio, change, n_left = 0.0, 0.0, size
+    paid = set_free(program, work, first, True)
+    if was_kept:
+        while n_left > 0 and log_ratio + beta * paid > log_u:  # all that it can come to
+            n_left -= 1
+            change += lift(program, work, work.group[n_left])
+            log_ratio -= weigh(program, work, work.group[n_left], beta)
+        is_kept = n_left > 0
+    else:
+        is_kept = False
+        n_left = 0
+        for place in range(size):
+            top = work.group[place]
+            lift(program, work, top)
+            log_ratio += weigh(program, work, top, beta)
+            change += lay(rng, program, work, top)
+            is_kept = is_kept or work.kept[top]
+    log_ratio += beta * (paid - set_free(program, work, first, False))
+    if is_kept != was_kept and change <= room and log_ratio > log_u:
         return change
-    uncut(program, work, tip)
+    for place in range(n_left, size):
+        put_back(program, work, work.group[place])
     return np.nan
 
 
@@ -228,7 +278,7 @@ def sweep(
     beta: float,
     room: float,
     margin: float,
-    move_cdf: Array,
+    share_switched: float,
     proposed: Array,
     accepted: Array,
     best_kept: Array,
@@ -236,23 +286,21 @@ def sweep(
     """Run steps on ``exp(-beta * objective)`` from the pruning in the work space.
 
     room: by how much prunings may be worse than the first one, infinity for any; margin > 0: by how
-    much one must be better to be the best, more than rounding adds up to; move_cdf (3,) float64:
-    cumulative selection probabilities of MOVES; proposed, accepted (3,) int64: counts, added to;
-    best_kept (n,) bool: the best pruning visited, the first one included, is left there.
+    much one must be better to be the best, more than rounding adds up to; share_switched: how often
+    SWITCH is tried; proposed, accepted (2,) int64: counts, added to; best_kept (n,) bool: the best
+    pruning visited, the first one included, is left there.
     """
     copy(work.kept, best_kept)
     excess = 0.0  # over the objective of the best pruning
+    if work.kept.shape[0] == 0:
+        return
     for _ in range(n_steps):
-        u = rng.random()
-        if u < move_cdf[CUT]:
-            move = CUT
-            change = try_cut(rng, program, work, beta, room)
-        elif u < move_cdf[UNCUT]:
-            move = UNCUT
-            change = try_uncut(rng, program, work, beta, room)
+        if rng.random() < share_switched:
+            move = SWITCH
+            change = switch(rng, program, work, beta, room)
         else:
-            move = SLIDE
-            change = try_slide(rng, program, work, beta, room)
+            move = REDRAW
+            change = redraw(rng, program, work, beta, room)
         proposed[move] += 1
         if not np.isnan(change):
             accepted[move] += 1

@@ -1,4 +1,4 @@
-"""Which splits a pruning program has, and what each is the first to ask for (numba, nothing else).
+"""What the splits of a forest ask for, save and are worth (numba, nothing else).
 
 Trees are those of `methods.forests.forest`: the nodes of all trees in preorder, so that a
 subtree is a range of nodes, and its splits are a range of splits.
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import kernel
 
-__all__ = ["find_ends", "find_first_items", "mark_uses"]
+__all__ = ["find_ends", "find_first_items", "find_levels", "mark_uses", "saved_by_removal"]
 
 
 @kernel
@@ -62,3 +62,92 @@ def mark_uses(
         if kept[split]:
             for edge in range(edge_starts[split], edge_starts[split + 1]):
                 used[edge_use[edge]] = True
+
+
+@kernel
+def saved_by_removal(
+    removed: NDArray[np.bool_],
+    edge_starts: NDArray[np.int64],
+    edge_use: NDArray[np.int32],
+    use_cost: NDArray[np.float64],
+    n_asking: NDArray[np.int32],
+    n_removed: NDArray[np.int32],
+) -> float:
+    """Return the cost of the uses that only removed splits ask for.
+
+    removed (n_splits,) bool: among the splits kept; edge_starts (n_splits + 1,) int64 and edge_use
+    (n_edges,) int32: what each asks for; use_cost (n_uses,) float64; n_asking (n_uses,) int32: kept
+    splits that ask for each use. n_removed (n_uses,) int32: zeros, and zeros again afterwards.
+    """
+    saved = 0.0
+    for split in range(removed.shape[0]):
+        if removed[split]:
+            for edge in range(edge_starts[split], edge_starts[split + 1]):
+                use = edge_use[edge]
+                n_removed[use] += 1
+                if n_removed[use] == n_asking[use]:
+                    saved += use_cost[use]
+    for split in range(removed.shape[0]):
+        if removed[split]:
+            for edge in range(edge_starts[split], edge_starts[split + 1]):
+                n_removed[edge_use[edge]] = 0
+    return saved
+
+
+@kernel
+def find_levels(
+    tree_starts: NDArray[np.int64],
+    right: NDArray[np.int32],
+    parents: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    risk: NDArray[np.float64],
+    branch_risk: NDArray[np.float64],
+    n_leaves: NDArray[np.int64],
+    alive: NDArray[np.int32],
+    levels: NDArray[np.float64],
+) -> None:
+    """Prune each tree at its weakest link until it is a leaf, and write when each split goes.
+
+    tree_starts (n_trees + 1,) int64; right, parents (n_nodes,) int32 and ends (n_nodes,) int64: the
+    right child, -1 at leaves, the parent, and the end of the subtree of each node; risk (n_nodes,)
+    float64: what each node adds as a leaf. Written: levels (n_nodes,) float64, 0 at leaves. Work
+    spaces: branch_risk (n_nodes,) float64, n_leaves (n_nodes,) int64, alive (n_nodes,) int32.
+    """
+    for tree in range(tree_starts.shape[0] - 1):
+        start, end = tree_starts[tree], tree_starts[tree + 1]
+        n_alive = 0
+        for node in range(end - 1, start - 1, -1):
+            branch_risk[node] = risk[node]
+            n_leaves[node] = 1
+            levels[node] = 0.0
+            if right[node] >= 0:
+                left = node + 1
+                branch_risk[node] = branch_risk[left] + branch_risk[right[node]]
+                n_leaves[node] = n_leaves[left] + n_leaves[right[node]]
+                alive[n_alive] = node
+                n_alive += 1
+        level = 0.0
+        while n_alive > 0:
+            weakest, least = alive[0], np.inf
+            for place in range(n_alive):
+                node = alive[place]
+                link = (risk[node] - branch_risk[node]) / (n_leaves[node] - 1)
+                if link < least or (link == least and node < weakest):
+                    weakest, least = node, link
+            level = max(level, least)
+            risk_change = risk[weakest] - branch_risk[weakest]
+            leaf_change = 1 - n_leaves[weakest]
+            node = weakest
+            while node >= 0:
+                branch_risk[node] += risk_change
+                n_leaves[node] += leaf_change
+                node = parents[node]
+            n_left = 0
+            for place in range(n_alive):
+                node = alive[place]
+                if weakest <= node < ends[weakest]:
+                    levels[node] = level
+                else:
+                    alive[n_left] = node
+                    n_left += 1
+            n_alive = n_left

@@ -5,7 +5,8 @@ prior of their sizes and their parts' terms ``T``. A list that goes on with k ru
 + prior(k) + sum T(S)`` over its k + 1 further parts S, disjoint sets of points that make up R; the
 points of a rule's part are among those that its candidate would capture. `further` bounds the
 prior. `points` names the sums; let ``sat`` be the saturated value. Here are the bounds on ``sum T``
-and why they hold.
+and why they hold. They are of any number of parts, of which some may be empty (``T = 0``), and
+nowhere is a longer list taken for less probable: the prior may favor it.
 
 Parts of points, one by one
     Labels: ``T(S) = ln E prod_c p_c^n_c`` over a Dirichlet distribution of ``p``. The likelihood of
@@ -40,8 +41,10 @@ Stairs, for labels (`kernels.stairs.climb`)
     are possible from further on, each cut to what it still adds, at no more cost. So V at a step of
     a grid bounds V at all points up to it from the step before; a step that goes on by ``(i, j)``
     steps of the grid captures more than ``i - 1`` and ``j - 1`` of them, and at least one point
-    where i or j is not 0. A child begins at what its rule captures; what its candidates capture of
-    R is no less than what they do of the child's points.
+    where i or j is not 0. Sums of whole weights are whole: that least one is rounded up. A rule
+    that captures nothing on the axes costs ``q >= 0`` and leads nowhere, so the shortest path needs
+    none. A child begins at what its rule captures; what its candidates capture of R is no less than
+    what they do of the child's points.
 
     As one rule follows at least, the rules also cost at least the least cost of a rule.
 """

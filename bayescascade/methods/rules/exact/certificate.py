@@ -39,7 +39,8 @@ class CertifiedList:
     log_density : float, nats
         Of the list.
     upper_bound : float, nats
-        No list's log density is higher, up to rounding; equal to `log_density` if the search ended.
+        No list's log density is higher, up to the rounding of both, which grows with the weights
+        and the concentration as their log gamma does; equal to `log_density` if the search ended.
     is_optimal : bool
         Whether the search ended: no list is more probable.
     interrupted : bool

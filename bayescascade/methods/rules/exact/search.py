@@ -3,10 +3,20 @@
 The prefix with the highest bound is looked at next: each candidate that may follow it ends a list,
 which may be the best so far, and begins longer ones, which wait with their own bound. Whatever
 waits, no list that is not yet seen is more probable than the highest bound among it; when that is
-no more than the best list, the search is over. Two prefixes that leave the same points, with as
-many rules of each size, go on alike: of these only the more probable is followed. (They are told
-apart by 128 bits of a hash, so that a list is overlooked with a probability below 1e-20 in a search
-of a billion prefixes.)
+no more than the best list, the search is over.
+
+A rule of labels may be idle: it captures nothing of what is left. Where the prior expects more
+rules than the data need, the best list has such rules, its last ones perhaps; of densities none
+has, for a part without a cell has density zero. Idle rules stay idle, so those of one size are
+alike, and the first unused stands for them all. It is followed as a prefix of its own, with the
+bound of the prefix before it, unless no list gains by it (`Further.empty_gain`); that it ends a
+list too is noted then.
+
+Two prefixes that leave the same points, with as many rules of each size, go on alike: of these only
+the more probable is followed. What one has used is idle after the other, and of each size both have
+used as many; so where a list goes on from one by a rule of the other, it can go on from the other
+by an idle rule of that size instead. (They are told apart by 128 bits of a hash, so that a list is
+overlooked with a probability below 1e-20 in a search of a billion prefixes.)
 
 A candidate of 20 bytes that waits is small, but there are many. Once they take as much memory as
 allowed, the prefix with the highest bound is followed depth first, which needs next to none, before
@@ -245,6 +255,7 @@ class _Search:
             self._n_bytes += 0 if key in self._seen else _BYTES_OF_KEY
             self._seen[key] = value
         self.n_visited += 1
+        self._note(value + prefix.closed(), rules)  # of an idle last rule not yet known
         bound = min(bound, value + prefix.bound())
         if bound <= self._enough():
             return None

@@ -34,12 +34,8 @@ class PartModel(NamedTuple):
 
 @inner_kernel
 def _log_rise(model, which, weight):
-    """lnG(weight + a) - lnG(a); of whole weights, the whole one nearest to what is asked.
-
-    Sums of whole weights are whole but for rounding. Only bounds ask for others: what a whole
-    weight is at least, which is then at least the nearest whole one too.
-    """
-    if weight < model.rises.shape[1]:
+    """lnG(weight + a) - lnG(a); sums of whole weights are whole but for rounding."""
+    if weight + 0.5 < model.rises.shape[1]:
         return model.rises[which, np.int64(weight + 0.5)]
     return lgamma(weight + model.alphas[which]) - lgamma(model.alphas[which])
 

@@ -55,16 +55,29 @@ def climb(
     n_steps = stairs.ends.shape[0] - 1
     first, others = whole[model.n_classes], whole[model.n_classes + 1]
     for i in range(n_steps + 1):
-        across = max(least[0], first * (i - 1) / n_steps) if i > 0 else 0.0
+        across = max(least[0], _at_least(model, first * (i - 1) / n_steps)) if i > 0 else 0.0
         for j in range(n_steps + 1):
-            up = max(least[1], others * (j - 1) / n_steps) if j > 0 else 0.0
+            up = max(least[1], _at_least(model, others * (j - 1) / n_steps)) if j > 0 else 0.0
             stairs.overheads[i, j] = overhead(model, across, up)
             stairs.ends[i, j] = overhead(
-                model, first * (n_steps - i) / n_steps, others * (n_steps - j) / n_steps
+                model,
+                _at_least(model, first * (n_steps - i) / n_steps),
+                _at_least(model, others * (n_steps - j) / n_steps),
             )
     for slope in range(costs.shape[0]):
         _find_cheapest(model, sizes, fates, captured, whole, costs[slope], stairs.cheapest)
         _descend(stairs, stairs.to_go[slope])
+
+
+@inner_kernel
+def _at_least(model, weight):
+    """Return what a sum of weights is at least that is more than `weight` but for rounding.
+
+    Whole weights have a whole sum. `overhead` takes no others of them: it rounds each of its sums,
+    and the overhead of a sum rounded up with parts rounded down may be too high.
+    """
+    weight *= 1.0 - 1e-8
+    return np.ceil(weight - 0.01) if model.rises.shape[1] > 0 else weight
 
 
 @inner_kernel

@@ -7,12 +7,14 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
 
 import samplers
-from bayescascade import GibbsPosterior, Posterior
-from bayescascade.base.errors import ParameterError
-from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade import GibbsPosterior, ParameterError, Posterior, explore
+from bayescascade.cli.application import application
 from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.model.draws import read_trace
 from samplers.types import (
     ProvidesAdvance,
     ProvidesDescription,
@@ -22,47 +24,14 @@ from samplers.types import (
     ProvidesMoveWeights,
     ProvidesStateCodec,
 )
-from tests.methods.budget import pruning_problems as prunings, tree_problems as trees
+from tests.contracts.listed import POSTERIORS, gibbs
 from tests.methods.cascades import slow_moves as tree_moves
-from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.rules import slow_moves as list_moves
-from tests.methods.rules.problems import PAIR, SUPPORTED
+
+HOUSE = [name for name in POSTERIORS if name != "plane"]  # which offers nothing it need not
 
 
-class Step:
-    """One up or one down on 0 .. 9."""
-
-    def propose(self, rng, state):
-        return samplers.Proposal(state + int(rng.choice([-1, 1])), 0.0)
-
-
-def distance(state):
-    return abs(state - 3.0) if 0 <= state <= 9 else math.inf
-
-
-def gibbs():
-    return GibbsPosterior(
-        objective=distance,
-        start=lambda rng: int(rng.integers(10)),
-        proposals={"step": Step()},
-        temperature=0.5,
-        summary=lambda state: {"state": float(state)},
-    )
-
-
-POSTERIORS = {
-    "leaf": lambda: LeafPosterior(MULTIWAY.table, max_branches=3),
-    "branch": lambda: BranchPosterior(MULTIWAY.table),
-    "inclusion": lambda: BranchPosterior(MULTIWAY.table, feature_inclusion=0.4),
-    "density-list": PAIR.posterior,
-    "label-list": SUPPORTED.posterior,
-    "pruning": prunings.THREE.posterior,
-    "budget-tree": trees.TWO.posterior,
-    "gibbs": gibbs,
-}
-
-
-@pytest.fixture(params=POSTERIORS)
+@pytest.fixture(params=HOUSE)
 def posterior(request):
     return POSTERIORS[request.param]()
 
@@ -132,7 +101,7 @@ def test_generic_engines_run_on_the_moves(posterior):
     assert run.best_log_density == pytest.approx(posterior.log_density(run.best_state), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in POSTERIORS if name != "gibbs"])
+@pytest.mark.parametrize("name", [name for name in HOUSE if name != "gibbs"])
 def test_compiled_posteriors_offer_every_hook(name):
     """Compiled steps, checkpoints of their states, and a fingerprint against other data."""
     posterior = POSTERIORS[name]()
@@ -144,6 +113,74 @@ def test_compiled_posteriors_offer_every_hook(name):
     assert posterior.fingerprint() == POSTERIORS[name]().fingerprint()
 
 
+SHORT = {"n_steps": 400, "n_chains": 2, "n_draws": 50, "random_state": 0}
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_any_posterior_is_explored(name, tmp_path):
+    """From a run to a page, an ArviZ object, a trace file and what `diagnose` says of it."""
+    found = explore(POSTERIORS[name](), **SHORT)
+    assert found.log_density == found.posterior.log_density(found.state)
+    assert found.log_density >= found.run_.best_log_density - 1e-9
+    assert found.certificate is None
+    described = found.run_.traces.keys() - {"log_density", "acceptance_rate", "log_prior"}
+    for diagnostic in found.summary_.diagnostics.values():
+        assert diagnostic.ess > 0
+    assert "log_posterior" in found.summary_.diagnostics
+    assert max(map(cell_len, str(found).splitlines())) <= 80
+    assert "R-hat" in str(found)
+    data = found.to_inference_data()
+    assert set(described) <= set(data["posterior"])
+    np.testing.assert_array_equal(data["sample_stats"]["lp"], found.run_.traces["log_density"])
+    found.save_trace(tmp_path / "t.nc")
+    trace = read_trace(tmp_path / "t.nc")
+    assert list(trace.quantities) == list(found.run_.trace.quantities)
+    assert trace.diagnostics() == found.run_.trace.diagnostics()
+    assert trace.shares() == found.run_.trace.shares()
+    assert trace.acceptance == pytest.approx(found.run_.acceptance, nan_ok=True)
+    done = CliRunner().invoke(application, ["diagnose", str(tmp_path / "t.nc")])
+    assert done.exit_code == 0, done.output
+    assert "log posterior" in done.output
+    done = CliRunner().invoke(
+        application, ["diagnose", str(tmp_path / "t.nc"), "--json", "--plots", str(tmp_path / "p")]
+    )
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "p" / "traces.png").exists()
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_exploring_goes_on_where_it_ended(name, tmp_path, monkeypatch):
+    """A run that was interrupted ends in the same draws, whatever its states are."""
+    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.001)
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    file = tmp_path / "run.json"
+    whole = explore(POSTERIORS[name](), **SHORT)
+    stopped = explore(POSTERIORS[name](), **SHORT, checkpoint=file, progress=stop)
+    assert stopped.summary_.interrupted
+    assert stopped.state is not None
+    again = explore(POSTERIORS[name](), **SHORT, checkpoint=file, resume=True)
+    assert again.run_ == whole.run_
+
+
+@pytest.mark.parametrize("search", ["anneal", "metropolis", "tempering", "auto"])
+def test_every_search_finds_the_best_state_of_an_objective(search):
+    found = explore(gibbs(), search, n_steps=2000, n_chains=2, random_state=1)
+    assert found.state == 3
+    assert bool(found.summary_.n_draws) == (search != "anneal")
+
+
+def test_what_explore_cannot_do_is_an_error():
+    with pytest.raises(ParameterError, match='solve must be given for search "exact"'):
+        explore(gibbs(), "exact")
+    with pytest.raises(ParameterError, match="search must be one of"):
+        explore(gibbs(), "guess")
+    with pytest.raises(samplers.SamplerError, match="log density must be a number"):
+        explore(GibbsPosterior(lambda _: math.nan, lambda rng: 0, gibbs().proposals))  # noqa: ARG005
+
+
 def test_gibbs_posterior_is_the_objective_over_the_temperature():
     """It is called by its name and claims no prior."""
     posterior = gibbs()
@@ -153,14 +190,14 @@ def test_gibbs_posterior_is_the_objective_over_the_temperature():
     assert posterior.describe(5) == {"objective": 2.0, "state": 5.0}
     run = samplers.anneal(posterior, n_steps=2000, n_chains=2, seed=0)
     assert run.best_state == 3
-    assert GibbsPosterior(distance, lambda rng: 0, {}).describe(4) == {"objective": 1.0}  # noqa: ARG005
+    assert GibbsPosterior(abs, lambda rng: 0, {}).describe(-4) == {"objective": 4.0}  # noqa: ARG005
 
 
 @pytest.mark.parametrize("temperature", [0, -1.0, math.nan, math.inf, "1", None])
 def test_gibbs_posterior_refuses_bad_temperatures(temperature):
     """A temperature of zero divides by zero at every step."""
     with pytest.raises(ParameterError, match="temperature must be a finite number > 0"):
-        GibbsPosterior(distance, lambda rng: 0, {}, temperature)  # noqa: ARG005
+        GibbsPosterior(abs, lambda rng: 0, {}, temperature)  # noqa: ARG005
 
 
 HEAVY = ("numba", "arviz", "arviz_stats", "matplotlib", "sklearn", "scipy", "pandas", "rich")

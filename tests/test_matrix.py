@@ -7,9 +7,16 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from bayescascade.base.errors import DataError, ModelFileError
-from bayescascade.data.matrix import Encoding
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.training_rows import TrainingRows
 from tests.methods.budget.fits import patients
+
+LENIENT = CellPolicy(missing="nan", dtype=np.float32)
+
+
+def learned(X, policy=LENIENT):
+    return MatrixEncoder.learn(X, policy)
 
 
 def mixed():
@@ -39,41 +46,41 @@ MATRIX = np.array(
 
 def test_each_kind_of_column():
     """Trees must see numbers, levels and ranks as what they are."""
-    encoding = Encoding.learn(mixed())
-    matrix = encoding.transform(mixed(), "Model")
+    encoder = learned(mixed())
+    matrix = encoder.transform(mixed(), "Model")
     np.testing.assert_array_equal(matrix, MATRIX, strict=True)
     assert matrix.flags.c_contiguous
-    assert encoding.source.tolist() == [0, 1, 2, 2, 2, 3, 4]
-    assert encoding.columns == ("age", "sex", "ward", "pain", "smokes")
-    assert encoding.is_named
-    assert not encoding.is_numeric
+    assert encoder.source.tolist() == [0, 1, 2, 2, 2, 3, 4]
+    assert encoder.columns == ("age", "sex", "ward", "pain", "smokes")
+    assert encoder.is_named
+    assert not encoder.is_numeric
 
 
 def test_frames_are_matched_by_name():
     """Columns in another order would be taken for each other."""
-    encoding = Encoding.learn(mixed())
+    encoder = learned(mixed())
     shuffled = mixed()[["ward", "smokes", "pain", "age", "sex"]].assign(other=0)
-    np.testing.assert_array_equal(encoding.transform(shuffled, "Model"), MATRIX)
+    np.testing.assert_array_equal(encoder.transform(shuffled, "Model"), MATRIX)
     with pytest.raises(DataError, match='column "ward" is missing; columns: age, sex'):
-        encoding.transform(mixed().drop(columns="ward"), "Model")
+        encoder.transform(mixed().drop(columns="ward"), "Model")
 
 
 def test_a_mapping_is_a_row():
     """One patient is a dict."""
-    encoding = Encoding.learn(mixed())
+    encoder = learned(mixed())
     row = {"sex": "female", "ward": "east", "pain": "a", "age": 7, "smokes": False}
     np.testing.assert_array_equal(
-        encoding.transform(row, "Model"), np.float32([[7, 0, 1, 0, 0, 2, 0]])
+        encoder.transform(row, "Model"), np.float32([[7, 0, 1, 0, 0, 2, 0]])
     )
 
 
 def test_cells_alone_are_read_as_in_rows(rng):
     """A value that is asked for must send the row where the value in a table would."""
     frame = patients(rng, 30, missing=0.2)
-    encoding = Encoding.learn(frame)
-    matrix = encoding.transform(frame, "Model")
+    encoder = learned(frame)
+    matrix = encoder.transform(frame, "Model")
     for i in range(len(frame)):
-        cells = [encoding.read_cell(j, frame.iloc[i, j]) for j in range(frame.shape[1])]
+        cells = [encoder.read_cell(j, frame.iloc[i, j]) for j in range(frame.shape[1])]
         np.testing.assert_array_equal(np.concatenate(cells), matrix[i])
 
 
@@ -90,24 +97,24 @@ def test_cells_alone_are_read_as_in_rows(rng):
 def test_cells_that_cannot_be_read(column, value, message):
     """What a person typed is quoted back, with the column."""
     with pytest.raises(DataError, match=message):
-        Encoding.learn(mixed()).read_cell(column, value)
+        learned(mixed()).read_cell(column, value)
 
 
 def test_text_that_was_typed_is_parsed():
     """Numbers come as text from prompts and files."""
-    encoding = Encoding.learn(mixed())
-    assert encoding.read_cell(0, "41.5") == np.float32(41.5)
-    assert encoding.read_cell(0, 1e300) == np.finfo(np.float32).max
+    encoder = learned(mixed())
+    assert encoder.read_cell(0, "41.5") == np.float32(41.5)
+    assert encoder.read_cell(0, 1e300) == np.finfo(np.float32).max
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
 def test_arrays_of_numbers(dtype):
     """Of any type and memory order: kernels read float32 row by row."""
     X = np.array([[0, 1, 0], [1, 0, 1]], dtype)
-    encoding = Encoding.learn(X)
-    assert encoding.columns == (0, 1, 2)
-    assert not encoding.is_named
-    matrix = encoding.transform(np.asfortranarray(X), "Model")
+    encoder = learned(X)
+    assert encoder.columns == (0, 1, 2)
+    assert not encoder.is_named
+    matrix = encoder.transform(np.asfortranarray(X), "Model")
     np.testing.assert_array_equal(matrix, X.astype(np.float32), strict=True)
     assert matrix.flags.c_contiguous
 
@@ -115,29 +122,27 @@ def test_arrays_of_numbers(dtype):
 def test_arrays_of_objects_and_lists():
     """Numbers beside text must not become text."""
     rows = [[1, "b"], [2.5, "a"]]
-    encoding = Encoding.learn(rows)
-    assert encoding.names == ["x0", "x1"]
+    encoder = learned(rows)
+    assert encoder.names == ["x0", "x1"]
     for X in (rows, np.array(rows, dtype=object), pd.DataFrame(rows)):
-        np.testing.assert_array_equal(
-            encoding.transform(X, "Model"), np.float32([[1, 1], [2.5, 0]])
-        )
+        np.testing.assert_array_equal(encoder.transform(X, "Model"), np.float32([[1, 1], [2.5, 0]]))
 
 
 def test_frames_without_names_are_matched_by_position():
     """Numbers are no names, as in scikit-learn."""
-    encoding = Encoding.learn(pd.DataFrame([[1.0, 2.0]], columns=[7, 8]))
-    assert encoding.columns == (0, 1)
-    np.testing.assert_array_equal(encoding.transform([[3.0, 4.0]], "M"), np.float32([[3, 4]]))
+    encoder = learned(pd.DataFrame([[1.0, 2.0]], columns=[7, 8]))
+    assert encoder.columns == (0, 1)
+    np.testing.assert_array_equal(encoder.transform([[3.0, 4.0]], "M"), np.float32([[3, 4]]))
     with pytest.raises(DataError, match="names of columns must be all text or none, got 0"):
-        Encoding.learn(pd.DataFrame([[1, 2]], columns=["a", 0]))
+        learned(pd.DataFrame([[1, 2]], columns=["a", 0]))
 
 
 def test_categories_are_levels_even_if_unused():
     """Cross-validation must not fail for a level that is in one fold only."""
     cells = pd.Series(pd.Categorical(["a", "b"], ["a", "b", "c"])).to_frame("x")
-    encoding = Encoding.learn(cells)
+    encoder = learned(cells)
     np.testing.assert_array_equal(
-        encoding.transform(pd.DataFrame({"x": ["c"]}), "Model"), np.float32([[0, 0, 1]])
+        encoder.transform(pd.DataFrame({"x": ["c"]}), "Model"), np.float32([[0, 0, 1]])
     )
 
 
@@ -152,39 +157,39 @@ def test_categories_are_levels_even_if_unused():
 def test_cells_outside_their_column_are_named(change, message):
     """The cell is to be found in a table of thousands."""
     with pytest.raises(DataError, match=message):
-        Encoding.learn(mixed()).transform(mixed().assign(**change), "Model")
+        learned(mixed()).transform(mixed().assign(**change), "Model")
 
 
 def test_columns_that_are_none():
     """Dates, identifiers and twins would be learned as noise."""
     with pytest.raises(DataError, match='column "day" holds dates'):
-        Encoding.learn(pd.DataFrame({"day": pd.to_datetime(["2026-01-01"])}))
+        learned(pd.DataFrame({"day": pd.to_datetime(["2026-01-01"])}))
     with pytest.raises(DataError, match='nominal column "id" must have 1 to 64 levels, got 65'):
-        Encoding.learn(pd.DataFrame({"id": [f"p{i}" for i in range(65)]}))
+        learned(pd.DataFrame({"id": [f"p{i}" for i in range(65)]}))
     with pytest.raises(DataError, match="column names must be different"):
-        Encoding.learn(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    assert Encoding.learn(pd.DataFrame({"a": [None, None]})).is_numeric
+        learned(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    assert learned(pd.DataFrame({"a": [None, None]})).is_numeric
 
 
 def test_arrays_that_are_none():
     """In the words that scikit-learn's users know."""
-    encoding = Encoding.learn(np.ones((2, 3)))
+    encoder = learned(np.ones((2, 3)))
     with pytest.raises(DataError, match="X has 2 features, but Model is expecting 3 features"):
-        encoding.transform(np.ones((2, 2)), "Model")
+        encoder.transform(np.ones((2, 2)), "Model")
     with pytest.raises(DataError, match="X has 2 features, but Model is expecting 3 features"):
-        encoding.transform(pd.DataFrame(np.ones((2, 2))), "Model")
+        encoder.transform(pd.DataFrame(np.ones((2, 2))), "Model")
     with pytest.raises(ValueError, match="infinity or a value too large"):
-        encoding.transform(np.full((1, 3), 1e300), "Model")
+        encoder.transform(np.full((1, 3), 1e300), "Model")
     with pytest.raises(TypeError, match=r"[Ss]parse"):
-        Encoding.learn(csr_array(np.ones((2, 2))))
+        learned(csr_array(np.ones((2, 2))))
 
 
 def test_a_record_comes_back_the_same(rng):
     """A loaded model must read cells as the saved one did."""
     for X in (patients(rng, missing=0.1), np.ones((2, 3))):
-        encoding = Encoding.learn(X)
-        read = Encoding.from_dict(json.loads(json.dumps(encoding.to_dict(), allow_nan=False)))
-        assert (read.columns, read.levels) == (encoding.columns, encoding.levels)
+        encoder = learned(X)
+        read = MatrixEncoder.from_dict(json.loads(json.dumps(encoder.to_dict(), allow_nan=False)))
+        assert (read.columns, read.levels) == (encoder.columns, encoder.levels)
 
 
 LEVELS = {"name": "b", "kind": "nominal", "levels": ["x", "y"], "edges": [],
@@ -212,6 +217,50 @@ LEVELS = {"name": "b", "kind": "nominal", "levels": ["x", "y"], "edges": [],
 def test_forged_records_are_refused(record):
     """Kernels read as many columns as the record says."""
     with pytest.raises(ModelFileError):
-        Encoding.from_dict(record)
+        MatrixEncoder.from_dict(record)
     if record:
-        Encoding.from_dict({"columns": ["a", "b"], "levels": [None, LEVELS]})
+        MatrixEncoder.from_dict({"columns": ["a", "b"], "levels": [None, LEVELS]})
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_policy_says_what_missing_and_unknown_cells_are(dtype):
+    """A family that cannot use NaN must hear of it by row, one that can must get it."""
+    strict, filled = CellPolicy(dtype=dtype), mixed()[["age", "ward", "pain"]].iloc[:2]
+    encoder = learned(filled, strict)
+    assert encoder.transform(filled, "M").dtype == dtype
+    for name, row in [("age", 2), ("ward", 1), ("pain", 2)]:
+        gap = filled.astype(object)
+        gap.loc[row - 1, name] = None
+        with pytest.raises(DataError, match=rf'"{name}" has a missing cell \(NaN\) in row {row}: '):
+            encoder.transform(gap, "M")
+    with pytest.raises(DataError, match=r'"x1" has a missing cell .* row 2'):
+        learned(np.ones((2, 2)), strict).transform([[1, 1], [1, NAN]], "M")
+    with pytest.raises(DataError, match='column "ward" must have a value, got None'):
+        encoder.read_cell(1, None)
+    lenient = learned(mixed(), CellPolicy("nan", "missing", dtype))
+    strange = mixed().assign(ward="south", pain="b")
+    expected = MATRIX.astype(dtype)
+    expected[:, 2:5], expected[:, 5] = NAN, 1
+    np.testing.assert_array_equal(lenient.transform(strange, "M"), expected, strict=True)
+    np.testing.assert_array_equal(lenient.read_cell(2, "south"), expected[0, 2:5], strict=True)
+    assert lenient.read_cell(0, 1e300) == min(1e300, float(np.finfo(dtype).max))
+    with pytest.raises(ParameterError, match='unknown must be "error" where missing is'):
+        CellPolicy("error", "missing")
+
+
+def test_weights_come_with_rows_and_labels():
+    """Whoever learns from a matrix gets all that belongs to it, checked once."""
+    frame, y = mixed(), pd.Series(["b", "a", "b", "c"], dtype="category")
+    encoder = learned(frame)
+    read = TrainingRows.read(encoder, frame, y, None, frame[1:3], ["a", "b"], owner="M")
+    np.testing.assert_array_equal(read.rows, MATRIX)
+    assert (read.classes.tolist(), read.labels.tolist()) == (["a", "b", "c"], [1, 0, 1, 2])
+    assert read.weights.tolist() == [1, 1, 1, 1]
+    np.testing.assert_array_equal(read.validation_rows, MATRIX[1:3])
+    assert read.validation_labels.tolist() == [0, 1]
+    weighted = TrainingRows.read(encoder, frame, y, [0, 2, 0.5, 1], owner="M")
+    assert weighted.weights.tolist() == [0, 2, 0.5, 1]
+    assert weighted.validation_rows is weighted.rows
+    for weights, message in [([1, 2], r"shape \(4,\)"), ([1, 1, -1, 1], "got -1 in row 3")]:
+        with pytest.raises(ValueError, match=f"sample_weight must .*{message}"):
+            TrainingRows.read(encoder, frame, y, weights, owner="M")

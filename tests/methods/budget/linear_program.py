@@ -1,4 +1,4 @@
-"""The linear relaxation of the pruning program, for SciPy's HiGHS: exact, for small problems.
+"""The linear relaxation of the pruning program, for SciPy's HiGHS: an oracle of small problems.
 
 (IP) is built as Nan (2018), section 4.2, prints it, with its variables relaxed to [0, 1]: z of
 every node, w of every edge (a tree, a use) and w of every use; an equation for every leaf, one for
@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from bayescascade.base.errors import BayesCascadeError
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruning import Pruning
 
-__all__ = ["LinearProgramSolver", "LinearRelaxation", "relax"]
+__all__ = ["LinearRelaxation", "relax"]
 
 Floats = NDArray[np.float64]
 
@@ -52,37 +50,8 @@ class LinearRelaxation(NamedTuple):
     value: float
 
 
-class LinearProgramSolver:
-    """Finds best prunings by linear programs, which take minutes from some 10,000 edges on.
-
-    Parameters
-    ----------
-    program : PruningProgram
-    """
-
-    def __init__(self, program: PruningProgram) -> None:
-        self.program = program
-
-    def solve(self, tradeoff: float) -> Pruning:
-        """Return the best pruning.
-
-        Parameters
-        ----------
-        tradeoff : float >= 0
-            Error rate that a unit of cost is worth.
-        """
-        relaxation = relax(self.program, tradeoff)
-        return Pruning.of(self.program, relaxation.kept > 0.5, tradeoff, relaxation.value)
-
-
 def relax(program: PruningProgram, tradeoff: float) -> LinearRelaxation:
-    """Solve the relaxed program.
-
-    Raises
-    ------
-    BayesCascadeError
-        If HiGHS fails.
-    """
+    """Solve the relaxed program."""
     if not program.n_splits:
         none = np.zeros(0)
         return LinearRelaxation(none, none, none, none, none, program.base_error)
@@ -108,8 +77,7 @@ def relax(program: PruningProgram, tradeoff: float) -> LinearRelaxation:
         b_ub=np.zeros(sizes[2]),
         bounds=(0.0, 1.0),
     )
-    if result.status != 0:
-        raise BayesCascadeError(f"HiGHS must solve the linear program, got {result.message!r}")
+    assert result.status == 0, result.message
     leaf, end, used, last = np.split(result.x, np.cumsum(sizes)[:-1])
     return LinearRelaxation(leaf, end, used, last, 1 - path @ leaf, program.base_error + result.fun)
 

@@ -6,24 +6,19 @@ first, then any of the column's thresholds.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bayescascade.methods.cost_trees.tree import BudgetTree
+from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
+from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
 from samplers.types import Proposal
-
-if TYPE_CHECKING:
-    from bayescascade.methods.cost_trees.split_candidates import SplitCandidates
-
-__all__ = ["MOVE_CLASSES", "Change", "Grow", "Prune", "TreeMove"]
 
 
 class TreeMove(ABC):
     """A way to change a tree; `proposals` lists every outcome with its probability."""
 
-    def __init__(self, candidates: "SplitCandidates") -> None:
+    def __init__(self, candidates: SplitCandidates) -> None:
         self._starts = candidates.starts
         self._open = candidates.open_columns
         self._log_candidate = candidates.log_probabilities()
@@ -115,4 +110,54 @@ class Change(TreeMove):
         return Proposal(state.changed(split, candidate), float(log_ratio))
 
 
-MOVE_CLASSES: dict[str, type[TreeMove]] = {"grow": Grow, "prune": Prune, "change": Change}
+class Regrow:
+    """Draw any node's subtree from the top down, each node by the density of what ends there.
+
+    Densities are asked of a posterior whose trees may have any number of leaves.
+    """
+
+    def __init__(self, posterior: BudgetTreePosterior, max_leaves: int, beta: float) -> None:
+        self._posterior, self._max_leaves, self._beta = posterior, max_leaves, beta
+
+    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+        """Return every proposal with its probability."""
+        return list(self._listed(state))
+
+    def _listed(self, state: BudgetTree) -> Iterator[tuple[Proposal[BudgetTree], float]]:
+        n_nodes, ends = len(state.nodes), state.ends()
+        for top in range(n_nodes):
+            old = state.nodes[top : ends[top]]
+            bare = BudgetTree((*state.nodes[:top], LEAF, *state.nodes[ends[top] :]))
+            room = self._max_leaves - bare.n_leaves + 1
+            chances = dict(self._subtrees(bare, top, room))
+            for new, chance in chances.items():
+                tree = BudgetTree((*state.nodes[:top], *new, *state.nodes[ends[top] :]))
+                log_ratio = math.log(chances[old] / chance * n_nodes / len(tree.nodes))
+                yield Proposal(tree, log_ratio), chance / n_nodes
+            yield _invalid(state), max(0.0, 1.0 - sum(chances.values())) / n_nodes
+
+    def _subtrees(
+        self, tree: BudgetTree, leaf: int, room: int
+    ) -> Iterator[tuple[tuple[int, ...], float]]:
+        """Yield each subtree of up to `room` leaves for a leaf, with its probability."""
+        candidates = range(self._posterior.candidates.n_candidates)
+        choices = {LEAF: tree, **{c: tree.grown(leaf, c) for c in candidates}}
+        logs = np.array([self._posterior.log_density(choice) for choice in choices.values()])
+        chances = np.exp(self._beta * (logs - logs.max()))
+        for (candidate, split), chance in zip(
+            choices.items(), chances / chances.sum(), strict=True
+        ):
+            if candidate == LEAF:
+                yield (LEAF,), chance
+            elif chance > 0.0 and room > 1:
+                for right, on_right in self._subtrees(split, leaf + 2, room - 1):
+                    n_right = len(right) // 2 + 1
+                    for left, on_left in self._subtrees(split, leaf + 1, room - n_right):
+                        yield (candidate, *left, *right), chance * on_left * on_right
+
+
+def moves(posterior: BudgetTreePosterior, beta: float, unbounded: BudgetTreePosterior) -> dict:
+    """Return the moves by name; `unbounded` has trees of any number of leaves."""
+    plain = {"grow": Grow, "prune": Prune, "change": Change}
+    named = {name: kind(posterior.candidates) for name, kind in plain.items()}
+    return {**named, "regrow": Regrow(unbounded, posterior.max_leaves, beta)}

@@ -1,0 +1,159 @@
+"""A Bayesian classification tree whose features cost something; `posterior` has the formulas."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import samplers
+from bayescascade.base.constructor import store_parameters
+from bayescascade.base.errors import DataError
+from bayescascade.base.validation import check_choice
+from bayescascade.costs.items import Costs
+from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
+from bayescascade.methods.cost_trees.tree import BudgetTree
+from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.model.draws import PosteriorRun
+from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.search import SAMPLED, Search, Seed
+from bayescascade.model.summary import FitSummary
+
+__all__ = ["BudgetTreeClassifier"]
+
+_STEPS = 20_000  # by default, per chain, of each of the replicas
+_REPLICAS = 8
+_AVERAGED = 100  # draws at most that predict together
+
+
+class BudgetTreeClassifier(BudgetedClassifier):
+    """One small tree that weighs what its features cost, or the average of many such trees.
+
+    Parameters
+    ----------
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+    tradeoff, concentration, split_probability, max_leaves, min_leaf_weight, n_thresholds
+        Of the posterior; see `BudgetTreePosterior`. A tree that costs a row one unit more on
+        average is exp(tradeoff) times less probable a priori.
+    predictive : {"map", "average"}
+        Whether the most probable tree predicts, or 100 trees drawn from the posterior, a mean for
+        which a row pays whatever any of them reads.
+    search : {"tempering", "metropolis", "anneal+metropolis", "anneal"}
+        See `explore`.
+    n_steps : int >= 1, optional
+        Per chain and replica; 20,000 by default.
+    n_chains, n_jobs, random_state, checkpoint, resume, progress
+        See `explore`.
+
+    Attributes
+    ----------
+    tree_ : BudgetTree
+        The most probable tree found; splits are candidates of `posterior_`.
+    forest_ : Forest
+        What predicts: that tree, or those drawn.
+    posterior_, run_ : BudgetTreePosterior, PosteriorRun
+        Like `tree_`, not in saved models.
+    summary_ : FitSummary
+        Convergence, acceptance, shares of the draws.
+    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
+    feature_names_in_
+        As of every `BudgetedClassifier`; costs are measured on the training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import BudgetTreeClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> model = BudgetTreeClassifier(tradeoff=2.0, n_steps=1_000, random_state=0)
+    >>> np.flatnonzero(model.fit(X, X[:, 2] > 0.5).feature_shares_).tolist()
+    [2]
+    """
+
+    model_name: ClassVar[str] = "BudgetTreeClassifier"
+    title: ClassVar[str] = "budgeted tree"
+
+    tree_: BudgetTree
+    posterior_: BudgetTreePosterior
+    run_: PosteriorRun[BudgetTree]
+    summary_: FitSummary
+
+    def __init__(
+        self,
+        *,
+        costs: Costs = None,
+        tradeoff: float = 1.0,
+        concentration: float = 1.0,
+        split_probability: float = 0.5,
+        max_leaves: int = 32,
+        min_leaf_weight: float = 1.0,
+        n_thresholds: int = 32,
+        predictive: str = "map",
+        search: str = "tempering",
+        n_steps: int | None = None,
+        n_chains: int = 4,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Callable[[samplers.Progress], object] | None = None,
+    ) -> None:
+        store_parameters(self, locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Find and sample trees.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array or list of rows
+            Rows to learn from: numbers, truth values, text and categories; NaN or None is missing.
+        y : (n_rows,) array
+            Labels, of at least two classes.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            Weights of the rows, 1 each by default.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If the rows, labels or weights cannot be used, or all rows of a class have weight 0.
+        """
+        given = self.get_params(deep=False)
+        check_choice("predictive", self.predictive, ("map", "average"))
+        check_choice("search", self.search, SAMPLED)
+        search = Search(**{name: given[name] for name in Search.__dataclass_fields__})
+        training = self._read_training(X, y)
+        of_prior = {name: given[name] for name in _PRIOR}
+        posterior = BudgetTreePosterior(
+            training.rows, training.labels, sample_weight, costs=self._matrix_items, **of_prior
+        )
+        if posterior.classes.size < training.n_classes:
+            raise DataError("sample_weight must be > 0 for a row of each class")
+        found: Found[BudgetTree] = explore_by(
+            search, posterior, default_steps=_STEPS, n_replicas=_REPLICAS
+        )
+        self.posterior_, self.run_, self.summary_ = posterior, found.run_, found.summary_
+        self.tree_ = found.state
+        drawn = [tree for chain in found.run_.draws for tree in chain]
+        if self.predictive == "map" or not drawn:  # ended before there were any
+            drawn = [found.state]
+        places = np.linspace(0, len(drawn) - 1, min(len(drawn), _AVERAGED)).astype(int)
+        self._become(posterior.forest([drawn[place] for place in places]), training.rows)
+        return self
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """How well the chains agree."""
+        return self.summary_.warnings
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"summary": self.summary_.to_dict()}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        self.summary_ = FitSummary.from_dict(record["summary"])
+
+
+_PRIOR = ("tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight",
+          "n_thresholds")  # fmt: skip

@@ -1,0 +1,120 @@
+"""What posteriors with a compiled sweep of moves have in common, beside `Posterior`."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.errors import ModelFileError
+from samplers.types import StepCounts
+
+__all__ = ["CompiledPosterior", "whole_weights"]
+
+S = TypeVar("S")
+
+_LARGEST_TABLE = 1 << 20  # entries, 8 MB
+
+
+class CompiledPosterior(ABC, Generic[S]):
+    """The plumbing around `advance`: selection and counts of moves, stored states, a fingerprint.
+
+    Attributes
+    ----------
+    moves_compiled : tuple of str
+        All moves, in the order in which the kernels number them.
+    state_name : str
+        What a state is called in errors, such as "tree".
+    """
+
+    moves_compiled: ClassVar[tuple[str, ...]]
+    state_name: ClassVar[str]
+
+    @abstractmethod
+    def log_prior(self, state: S) -> float:
+        """Return the log prior, nats; -inf off the support."""
+
+    @abstractmethod
+    def log_likelihood(self, state: S) -> float:
+        """Return the log likelihood, nats."""
+
+    def log_density(self, state: S) -> float:
+        """Return log prior plus log likelihood, nats."""
+        log_prior = self.log_prior(state)
+        return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
+
+    @abstractmethod
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried, up to a common factor, > 0; others never are."""
+
+    @cached_property
+    def move_cdf(self) -> NDArray[np.float64]:
+        """Cumulative selection probabilities of the compiled moves, as kernels read them."""
+        weights = self.move_weights()
+        shares = np.array([weights.get(name, 0.0) for name in self.moves_compiled])
+        cdf = np.cumsum(shares / shares.sum())
+        cdf[np.flatnonzero(shares)[-1] :] = np.inf  # whatever rounding left of the sum
+        return cdf
+
+    def new_counts(self) -> NDArray[np.int64]:
+        """Return (2, n_moves) zeros, for the kernels to count steps tried and accepted."""
+        return np.zeros((2, len(self.moves_compiled)), np.int64)
+
+    def step_counts(
+        self, counts: NDArray[np.int64], log_density: float, best: S, best_log_density: float
+    ) -> StepCounts[S]:
+        """Return what a block of steps did, by the names of the moves that are tried."""
+        tried = self.move_weights()
+        proposed, accepted = (
+            {name: n for name, n in zip(self.moves_compiled, row, strict=True) if name in tried}
+            for row in counts.tolist()
+        )
+        return StepCounts(proposed, accepted, float(log_density), best, float(best_log_density))
+
+    @abstractmethod
+    def encode_state(self, state: S) -> object:
+        """Return a state as JSON-ready data."""
+
+    def decode_state(self, encoded: Any) -> S:
+        """Return the state that `encode_state` encoded; checked, as a file may be forged."""
+        try:
+            state = self._read_state(encoded)
+            problem = self._problem(state)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"a stored {self.state_name} cannot be read: {error}") from error
+        if problem is not None:
+            raise ModelFileError(f"a stored {self.state_name} is not valid: {problem}")
+        return state
+
+    @abstractmethod
+    def _read_state(self, encoded: Any) -> S:
+        """Return the state that `encode_state` encoded, or raise what reading it raises."""
+
+    @abstractmethod
+    def _problem(self, state: S) -> str | None:
+        """Return why a state that was read is none of this posterior's."""
+
+    def fingerprint(self) -> str:
+        """Return a digest of model, parameters and data."""
+        told, arrays = self._identity()
+        digest = hashlib.sha256(json.dumps([type(self).__name__, *told]).encode())
+        for array in arrays:
+            digest.update(np.asarray(array).tobytes())
+        return digest.hexdigest()
+
+    @abstractmethod
+    def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
+        """Return what tells the posterior from others: JSON-ready data, and arrays."""
+
+
+def whole_weights(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return 0, 1, .. up to the sum of the weights, for functions of sums of them to be tabulated.
+
+    At most about a million numbers; none if weights are not whole.
+    """
+    is_whole = bool(np.all(weights == np.rint(weights)))
+    return np.arange(int(min(weights.sum() + 1, _LARGEST_TABLE)) if is_whole else 0)

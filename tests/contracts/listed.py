@@ -1,0 +1,172 @@
+"""Every estimator and every posterior: a new method is tested by being listed here."""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+
+import samplers
+from bayescascade import (
+    BranchCascade,
+    BranchPosterior,
+    BudgetedForestClassifier,
+    BudgetPrune,
+    BudgetTreeClassifier,
+    CostComplexityPrune,
+    DensityEstimationTree,
+    DensityRuleList,
+    GibbsPosterior,
+    GreedyPrune,
+    LeafCascade,
+    LeafPosterior,
+    RuleListClassifier,
+    SmoothedHistogram,
+    TruncatedForest,
+)
+from tests.methods.budget import pruning_problems as prunings, tree_problems as trees
+from tests.methods.cascades.problems import MULTIWAY
+from tests.methods.rules.fits import boats
+from tests.methods.rules.problems import PAIR, SUPPORTED
+from tests.people import DECLARED, draw_people
+
+__all__ = ["ESTIMATORS", "POSTERIORS", "Case", "Step", "fitted", "gibbs", "rows"]
+
+CHAINS = {"search": "anneal+metropolis", "n_steps": 600, "n_chains": 2, "random_state": 3}
+COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}
+
+
+class Case(NamedTuple):
+    """How an estimator is listed.
+
+    Parameters
+    ----------
+    make : type
+    parameters : mapping
+        Quick ones; whatever is random has a seed.
+    is_labeled : bool
+        Whether it learns from labels, too.
+    """
+
+    make: Callable[..., Any]
+    parameters: Mapping[str, Any]
+    is_labeled: bool = False
+
+    def fit(self, **changed: Any) -> Any:
+        """Return the estimator fitted to `rows`, some parameters changed."""
+        return self.fit_to(rows(), **changed)
+
+    def fit_to(self, frame: pd.DataFrame, weights: Any = None, **changed: Any) -> Any:
+        """Return the estimator fitted to rows, the weights left out if there are none."""
+        arguments = [frame, labels_of(rows())[: len(frame)]] if self.is_labeled else [frame]
+        given = {} if weights is None else {"sample_weight": weights}
+        return self.make(**{**self.parameters, **changed}).fit(*arguments, **given)
+
+
+@cache
+def rows() -> pd.DataFrame:
+    """Return rows of two nominal, an ordinal and a continuous column that depend on each other."""
+    return draw_people(150, 0)
+
+
+def labels_of(frame: pd.DataFrame) -> pd.Series:
+    return boats(frame)
+
+
+def _forest() -> RandomForestClassifier:
+    return RandomForestClassifier(5, max_depth=3, random_state=0)
+
+
+_PRUNED = {"forest": _forest(), "costs": COSTS, "random_state": 0}
+
+ESTIMATORS = {
+    "leaf": Case(LeafCascade, CHAINS | DECLARED),
+    "leaf exact": Case(LeafCascade, CHAINS | DECLARED | {"search": "exact"}),
+    "branch": Case(BranchCascade, CHAINS | DECLARED | {"predictive": "average"}),
+    "rules": Case(DensityRuleList, CHAINS | DECLARED),
+    "labels": Case(RuleListClassifier, CHAINS, True),
+    "det": Case(DensityEstimationTree, {"random_state": 0} | DECLARED),
+    "histogram": Case(SmoothedHistogram, DECLARED),
+    "forest": Case(
+        BudgetedForestClassifier,
+        {"costs": COSTS, "max_trees": 4, "budget": 6.0, "random_state": 0},
+        True,
+    ),
+    "prune": Case(BudgetPrune, {**_PRUNED, "budget": 5.0}, True),
+    "greedy": Case(GreedyPrune, {**_PRUNED, "budget": 5.0}, True),
+    "complexity": Case(CostComplexityPrune, {**_PRUNED, "budget": 5.0}, True),
+    "tree": Case(BudgetTreeClassifier, {"costs": COSTS, **CHAINS, "search": "tempering"}, True),
+    "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),
+}
+
+
+@cache
+def fitted(name: str) -> Any:
+    """Return a listed estimator fitted to `rows`; treat it as read-only."""
+    return ESTIMATORS[name].fit()
+
+
+class Step:
+    """One up or one down on 0 .. 9."""
+
+    def propose(self, rng: np.random.Generator, state: int) -> samplers.Proposal[int]:
+        return samplers.Proposal(state + int(rng.choice([-1, 1])), 0.0)
+
+
+def _distance(state: int) -> float:
+    return abs(state - 3.0) if 0 <= state <= 9 else math.inf
+
+
+def _any_digit(rng: np.random.Generator) -> int:
+    return int(rng.integers(10))
+
+
+def _value(state: int) -> dict[str, float]:
+    return {"state": float(state)}
+
+
+def gibbs() -> GibbsPosterior[int]:
+    """Return a user's own objective, in pure Python."""
+    return GibbsPosterior(
+        objective=_distance,
+        start=_any_digit,
+        proposals={"step": Step()},
+        temperature=0.5,
+        summary=_value,
+    )
+
+
+class Shift:
+    """A random step in the plane."""
+
+    def propose(self, rng: np.random.Generator, state: Any) -> samplers.Proposal[Any]:
+        return samplers.Proposal(state + rng.normal(size=2), 0.0)
+
+
+class Plane:
+    """A normal density over the plane: a continuous state, and nothing that may be left out."""
+
+    def log_density(self, state: Any) -> float:
+        return -0.5 * float(state @ state)
+
+    def initial_state(self, rng: np.random.Generator) -> Any:
+        return rng.normal(size=2)
+
+    def moves(self) -> Mapping[str, Shift]:
+        return {"shift": Shift()}
+
+
+POSTERIORS: Mapping[str, Callable[[], Any]] = {
+    "leaf": lambda: LeafPosterior(MULTIWAY.table, max_branches=3),
+    "branch": lambda: BranchPosterior(MULTIWAY.table),
+    "inclusion": lambda: BranchPosterior(MULTIWAY.table, feature_inclusion=0.4),
+    "density-list": PAIR.posterior,
+    "label-list": SUPPORTED.posterior,
+    "pruning": prunings.THREE.posterior,
+    "budget-tree": trees.TWO.posterior,
+    "gibbs": gibbs,
+    "plane": Plane,
+}

@@ -1,0 +1,185 @@
+"""Whatever estimator there is: fitted, printed, saved, resumed and refused in the same way."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.cells import cell_len
+from sklearn.base import clone
+
+import bayescascade
+from bayescascade import BayesCascadeError, DataError, ModelFileError, ParameterError
+from tests.contracts.listed import ESTIMATORS, fitted, labels_of, rows
+
+SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
+CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
+UNWEIGHTED = ("forest", "prune", "greedy", "complexity", "truncated")
+WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
+PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
+
+
+def answers(model, frame):
+    """Return what a model says of rows: probabilities of classes, or log densities."""
+    return getattr(model, "predict_proba", getattr(model, "score_samples", None))(frame)
+
+
+def told(model):
+    """Return all that was learned, as text: the file's, or what is printed and answered."""
+    if hasattr(model, "to_record"):
+        return json.dumps(model.to_record())
+    return f"{model} {answers(model, rows()).tolist()}"
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_fitting_follows_scikit_learn(name):
+    """Clones, pickles and grid searches know nothing of our classes."""
+    case = ESTIMATORS[name]
+    unfitted = case.make(**case.parameters)
+    assert repr(unfitted).startswith(case.make.__name__)
+    with pytest.raises(Exception, match="not fitted"):
+        answers(unfitted, rows())
+    model = fitted(name)
+    assert list(model.feature_names_in_) == list(rows().columns)
+    assert model.n_features_in_ == 4
+    cloned = clone(model)
+    assert told(cloned.fit(rows(), labels_of(rows()) if case.is_labeled else None)) == told(model)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(answers(again, rows()), answers(model, rows()))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_is_given_stays_as_it_was(name):
+    """Rows are the user's, and so are parameters."""
+    case, frame = ESTIMATORS[name], rows().copy()
+    model = case.make(**case.parameters)
+    before = {k: repr(v) for k, v in model.get_params().items()}
+    model.fit(frame, labels_of(frame) if case.is_labeled else None)
+    answers(model, frame)
+    pd.testing.assert_frame_equal(frame, rows())
+    assert {k: repr(v) for k, v in model.get_params().items()} == before
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_columns_are_matched_by_name(name):
+    """Files come with columns in any order, and more of them."""
+    shuffled = rows()[["fare", "age", "sex", "crew"]].assign(more=1)
+    np.testing.assert_array_equal(answers(fitted(name), shuffled), answers(fitted(name), rows()))
+    with pytest.raises(DataError, match="fare"):
+        answers(fitted(name), rows().drop(columns="fare"))
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_the_seed_decides_not_the_workers(name):
+    assert told(ESTIMATORS[name].fit(n_jobs=2)) == told(fitted(name))
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_are_repeated_rows(name):
+    """A table of counts is as good as one of rows."""
+    case = ESTIMATORS[name]
+    weights = np.arange(len(rows())) % 3
+    repeated = rows().loc[np.repeat(rows().index, weights)]
+    labels = labels_of(rows())
+    given = [rows(), labels] if case.is_labeled else [rows()]
+    weighted = case.make(**case.parameters).fit(*given, sample_weight=weights)
+    given = [repeated, labels.loc[repeated.index]] if case.is_labeled else [repeated]
+    np.testing.assert_allclose(
+        answers(weighted, rows()), answers(case.make(**case.parameters).fit(*given), rows())
+    )
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_pages_fit_a_terminal_and_a_notebook(name):
+    """Lines of at most 80 columns without color, and the same page as HTML."""
+    model = fitted(name)
+    lines = str(model).splitlines()
+    assert lines
+    assert max(map(cell_len, lines)) <= 80
+    assert "\x1b" not in str(model)
+    html = model._repr_html_()
+    assert "<" in html
+    assert lines[0].split("   ")[0].split(",")[0] in html
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_saved_models_come_back(name, tmp_path):
+    """They print, answer and are saved as before; only data and chains are gone."""
+    model = fitted(name)
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert type(loaded) is type(model)
+    assert str(loaded) == str(model)
+    if name != "leaf exact":  # whose average over all trees is one over draws
+        np.testing.assert_array_equal(answers(loaded, rows()), answers(model, rows()))
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_forged_files_are_refused_in_one_line(name, tmp_path):
+    """Every field is needed; of another kind, a file is refused, too."""
+    record = fitted(name).to_record()
+    path = tmp_path / "forged.json"
+    for field in record:
+        path.write_text(json.dumps({k: v for k, v in record.items() if k != field}))
+        with pytest.raises(ModelFileError) as refused:
+            bayescascade.load(path)
+        assert "\n" not in str(refused.value)
+    for model in ("LeafPosterior", "load", 3, "rules" if name != "rules" else "leaf"):
+        path.write_text(json.dumps({**record, "model": model}))
+        with pytest.raises(ModelFileError):
+            bayescascade.load(path)
+
+
+class InterruptedAt:
+    """A progress callback that is Ctrl-C at the n-th report."""
+
+    def __init__(self, n):
+        self.left = n
+
+    def __call__(self, _):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", CHAINED)
+@pytest.mark.parametrize("n", [1, 6])
+def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
+    """What was paid for is kept, and the result is the same file, byte for byte."""
+    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.005)
+    longer = {"n_steps": 3000, "search": "anneal+metropolis"}
+    case, file = ESTIMATORS[name], tmp_path / "run.json"
+    stopped = case.fit(**longer, checkpoint=file, progress=InterruptedAt(n))
+    assert stopped.run_.interrupted
+    assert np.isfinite(answers(stopped, rows())).all()
+    assert "interrupted" in str(stopped)
+    assert told(case.fit(**longer, checkpoint=file, resume=True)) == told(case.fit(**longer))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (lambda frame: frame[:0], "at least one"),
+        (lambda frame: frame.set_axis(["a", "a", "b", "c"], axis=1), '"?a"?'),
+        (lambda frame: frame.assign(fare=np.inf), "fare"),
+    ],
+    ids=["empty", "twice", "infinite"],
+)
+def test_bad_rows_are_named(name, bad, words):
+    with pytest.raises((BayesCascadeError, ValueError), match=words):
+        ESTIMATORS[name].fit_to(bad(rows()))
+
+
+@pytest.mark.parametrize("name", CHAINED)
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("n_chains", 0), ("n_steps", -1), ("search", "guess"), ("random_state", "x"),
+     ("n_jobs", 0), ("resume", True), ("predictive", "best"), ("progress", 3)],
+)  # fmt: skip
+def test_bad_parameters_are_named(name, parameter, value):
+    with pytest.raises(ParameterError, match=parameter):
+        ESTIMATORS[name].fit(**{parameter: value})
