@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CostAccuracyCurve", "CurvePoint", "cost_accuracy_curve"]
 
+_SIZE = (6.4, 4.2)  # of a picture, inches
+_MARKERS = "o^sDvP*X"
+
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
@@ -93,9 +96,32 @@ class CostAccuracyCurve(Printed):
             Where to draw; by default a figure of its own, which pyplot does not know: in a
             notebook, `curve.plot().figure` at the end of a cell shows it.
         """
-        from bayescascade.costs.curve_picture import plot_curve
+        if ax is None:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
 
-        return plot_curve(self, ax)
+            figure = Figure(figsize=_SIZE, layout="constrained")
+            FigureCanvasAgg(figure)
+            ax = figure.subplots()
+        for number, label in enumerate(self.labels):
+            points = self.of(label)
+            ax.errorbar(
+                [point.cost for point in points],
+                [100 * point.error for point in points],
+                xerr=[point.cost_error for point in points],
+                yerr=[100 * point.error_error for point in points],
+                marker=_MARKERS[number % len(_MARKERS)],
+                markersize=5,
+                linewidth=1.2,
+                elinewidth=0.8,
+                color=f"C{number % 10}",
+                label=label,
+            )
+        ax.set_xlabel("mean cost of a row")
+        ax.set_ylabel("error, % of the test rows")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False, fontsize=9)
+        return ax
 
     def page(self) -> Page:
         """Return a table with a line for each classifier.

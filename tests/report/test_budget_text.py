@@ -69,8 +69,6 @@ def test_lines_fit_the_terminal(rng):
     for width in (60, 80):
         told = render((*model.page(), *model.acquire(row.__getitem__).page()), width=width)
         assert max(longest([line]) for line in told.split("\n")) <= width
-    assert "\x1b[1m" in render(model.page(), color=True)
-    assert "\x1b[33m" in render(model.acquire(row.__getitem__, 0).page(), color=True)
 
 
 def test_costs_of_groups_are_told_beside_features(rng):

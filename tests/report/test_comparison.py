@@ -11,7 +11,6 @@ from bayescascade.base.files import json_ready
 from bayescascade.methods.contenders import CONTENDERS, TITLES
 from bayescascade.model.comparison import Comparison, Outcome
 from bayescascade.model.comparison_picture import plot_comparisons
-from bayescascade.report.page import render
 from tests.cli.conftest import TITANIC
 
 MODELS = ("leaf", "rules", "histogram")
@@ -72,13 +71,6 @@ def test_many_cells(n_cells: float, shown: str) -> None:
     lines = str(comparison(n_cells=n_cells)).splitlines()
     assert any(shown in line for line in lines)
     assert max(map(len, lines)) <= 80
-
-
-def test_color_only_where_it_is_asked_for() -> None:
-    colored = render(comparison().page(), color=True)
-    assert "\x1b[1mleaf cascade" in colored
-    plain = colored.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
-    assert plain == str(comparison())
 
 
 def test_the_record_has_everything() -> None:

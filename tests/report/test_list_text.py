@@ -144,12 +144,6 @@ def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
     assert is_below == (width == 60)
 
 
-def test_color_only_marks() -> None:
-    plain, colored = (render(titanic_list().page(), color=color) for color in (False, True))
-    assert "\x1b" in colored
-    assert re.sub(r"\x1b\[\d+m", "", colored) == plain
-
-
 def test_json_has_all_of_a_list() -> None:
     """Whoever asks for JSON gets what the table rounds or leaves out."""
     density, labels = titanic_list(), label_list([0, 1], [[3, 5], [2, 0]])

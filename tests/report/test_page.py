@@ -98,6 +98,7 @@ def test_all_that_prints_fits_and_color_changes_no_text(kinds):
             colored = colored.replace(f"\x1b[{code}m", "")
         assert colored == plain
         assert str(printed) == render(printed.page())
+    assert "\x1b[36m        4.81\x1b[0m" in render(titanic_tree().page(), color=True)
 
 
 def test_what_is_not_fitted_is_shown_as_by_scikit_learn():

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from rich.cells import cell_len
 
-from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.report.page import render
@@ -214,20 +213,6 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     assert "\x1b" not in text
     assert "a is two\\nlines" in text
     assert len(text.splitlines()) == 4
-
-
-def test_color_changes_no_text() -> None:
-    """Plain when piped: ANSI codes in a file would be noise; in a terminal they hide nothing."""
-    plain, colored = str(titanic_tree()), render(titanic_tree().page(), color=True)
-    assert "\x1b" not in plain
-    assert "\x1b[36m        4.81\x1b[0m" in colored
-    assert re.sub(r"\x1b\[\d*m", "", colored) == plain
-
-
-@pytest.mark.parametrize("width", [59, 80.0, "80"])
-def test_a_width_too_small_to_read_is_refused(width: object) -> None:
-    with pytest.raises(ParameterError, match="width must be an integer >= 60, got"):
-        render(titanic_tree().page(), width=width)  # type: ignore[arg-type]
 
 
 def test_two_hundred_leaves_print(rng: np.random.Generator) -> None:
