@@ -1,16 +1,17 @@
 """Writing files so that a failure leaves the old one as it was; reading JSON with clear errors."""
 
 import json
+import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bayescascade.base.errors import BayesCascadeError, ModelFileError
 
-__all__ = ["FileError", "read_json", "replaced_file", "write_json"]
+__all__ = ["FileError", "json_ready", "read_json", "replaced_file", "write_json"]
 
 
 class FileError(BayesCascadeError, OSError):
@@ -50,6 +51,17 @@ def replaced_file(path: str | Path) -> Iterator[Path]:
         raise FileError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def json_ready(value: Any) -> Any:  # Any: nested plain data of any shape
+    """Return nested plain data with null in place of infinities and NaN, which JSON has not."""
+    if isinstance(value, Mapping):
+        return {key: json_ready(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def write_json(path: str | Path, record: Any) -> None:

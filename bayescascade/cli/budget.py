@@ -12,7 +12,7 @@ from bayescascade.cli.budget_learning import METHODS, DealtRows, read_dealt
 from bayescascade.cli.compare import PICTURES
 from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
 from bayescascade.cli.options import JOBS, Integer, Real, split_commas
-from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, layout_options, note
+from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -161,29 +161,23 @@ def _tell(
 
 def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: DealtRows) -> None:
     """Print a line for each budget."""
-    from bayescascade.costs.curve_text import curve_table
-    from bayescascade.model.words import model_words
-    from bayescascade.report.layout import Ink, flow
+    from bayescascade.report.page import BLANK, Heading, Pieces
 
-    width, color = layout_options().values()
-    ink = Ink(color)
     learned, measured, tested = (f"{n:,}" for n in parts.n_rows)
     heading = [
         parts.source,
         f"{sum(parts.n_rows):,} rows",
         f"{model.n_features_in_} features",
         f"{len(model.classes_)} classes",
-        model_words(model.model_name),
+        model.title,
     ]
-    first, *more = flow(heading, width, 2)
     dealt = (
         f"rows dealt by seed {parts.seed}: {learned} to learn from, {measured} to measure costs, "
         f"{tested} to test"
     )
-    lines = [ink("bold", first), *more, *flow([dealt], width, 2), ""]
-    lines += curve_table(curve.points, curve.labels, "budget", width, ink)
-    lines += ["", ink("dim", "cost, error and features of the test rows; ±: standard error")]
-    click.echo("\n".join(lines))
+    told = Pieces(["cost, error and features of the test rows; ±: standard error"], "dim")
+    table = curve.table(curve.labels, "budget")
+    echo_page((Heading(heading), Pieces([dealt]), BLANK, table, BLANK, told))
 
 
 def _print_json(
@@ -192,8 +186,6 @@ def _print_json(
     parts: DealtRows,
     options: dict[str, Any],
 ) -> None:
-    from bayescascade.model.records import json_ready
-
     points = [
         {
             "budget": amount,
@@ -204,16 +196,14 @@ def _print_json(
     ]
     names = ("n_training_rows", "n_validation_rows", "n_test_rows")
     echo_json(
-        json_ready(
-            {
-                "source": parts.source,
-                "target": options["target"],
-                "method": options["method"],
-                "seed": parts.seed,
-                **dict(zip(names, parts.n_rows, strict=True)),
-                "points": points,
-            }
-        )
+        {
+            "source": parts.source,
+            "target": options["target"],
+            "method": options["method"],
+            "seed": parts.seed,
+            **dict(zip(names, parts.n_rows, strict=True)),
+            "points": points,
+        }
     )
 
 
@@ -221,10 +211,8 @@ def _draw(curve: "CostAccuracyCurve", model: "BudgetedClassifier", path: str) ->
     """Draw the points as one line."""
     from bayescascade.base.files import replaced_file
     from bayescascade.costs.curve import CostAccuracyCurve
-    from bayescascade.model.words import model_words
 
-    label = model_words(model.model_name)
-    points = tuple(replace(point, label=label) for point in curve.points)
+    points = tuple(replace(point, label=model.title) for point in curve.points)
     figure = CostAccuracyCurve(points, curve.n_rows).plot().get_figure(root=True)
     assert figure is not None
     with replaced_file(path) as temporary:

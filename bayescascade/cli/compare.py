@@ -15,7 +15,7 @@ from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
     echo_json,
-    layout_options,
+    echo_page,
     note,
 )
 from bayescascade.cli.rows import open_rows, read_table
@@ -79,14 +79,13 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
         )
         finished.append(comparison)
         if not options["as_json"]:
-            _print(comparison, is_first=len(finished) == 1)
+            if len(finished) > 1:
+                click.echo()
+            echo_page(comparison.page())
         if interrupted:
             break
     if options["as_json"]:
-        from bayescascade.model.records import comparison_record
-
-        tables_told = [comparison_record(comparison) for comparison in finished]
-        echo_json({"seed": seed, "tables": tables_told})
+        echo_json({"seed": seed, "tables": [comparison.record() for comparison in finished]})
     if plot is not None:
         _draw(finished, plot)
     if interrupted:
@@ -140,7 +139,7 @@ def _concerning(declared: Mapping[str, Any], elsewhere: set[str]) -> dict[str, A
 
 def _compared(table: "Table", models: tuple[str, ...], **options: Any) -> "tuple[Comparison, bool]":
     """Return what was finished, and whether Ctrl-C ended it."""
-    from bayescascade.methods.contenders import CONTENDERS
+    from bayescascade.methods.contenders import CONTENDERS, TITLES
     from bayescascade.model.comparison import Comparison, compare as outcomes_of
 
     contenders = {model: CONTENDERS[model] for model in models}
@@ -153,7 +152,7 @@ def _compared(table: "Table", models: tuple[str, ...], **options: Any) -> "tuple
                 show(len(outcomes))
     except KeyboardInterrupt:
         interrupted = True
-    return Comparison(table, models, tuple(outcomes)), interrupted
+    return Comparison(table, models, tuple(outcomes), TITLES), interrupted
 
 
 def _shown(source: str, n_fits: int) -> "AbstractContextManager[Callable[[int], object]]":
@@ -163,14 +162,6 @@ def _shown(source: str, n_fits: int) -> "AbstractContextManager[Callable[[int], 
     from bayescascade.cli.progress import count_bar
 
     return count_bar(f"{source}, fits", n_fits)
-
-
-def _print(comparison: "Comparison", *, is_first: bool) -> None:
-    from bayescascade.model.comparison_text import comparison_text
-
-    if not is_first:
-        click.echo()
-    click.echo(comparison_text(comparison, **layout_options()))
 
 
 def _draw(comparisons: "Sequence[Comparison]", path: str) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayescascade.cli.output import echo_json, layout_options
+from bayescascade.cli.output import echo_json, echo_page
 
 if TYPE_CHECKING:
     from bayescascade.model.draws import Trace
@@ -27,13 +27,9 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
     if plots is not None:
         _write_plots(found, Path(plots))
     if as_json:
-        from bayescascade.model.records import trace_record
-
-        echo_json(trace_record(found))
+        echo_json(found.record())
     else:
-        from bayescascade.model.trace_text import trace_text
-
-        click.echo(trace_text(found, **layout_options()))
+        echo_page(found.page())
 
 
 def _write_plots(trace: "Trace", folder: Path) -> None:

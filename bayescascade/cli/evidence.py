@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bayescascade.cli.learning import COLUMN_OPTIONS, POSITIVE, declarations, with_options
 from bayescascade.cli.options import split_commas
-from bayescascade.cli.output import INTERRUPTED, echo_json, layout_options, note
+from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
 from bayescascade.cli.rows import read_table
-
-if TYPE_CHECKING:
-    from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.evidence_grid import EvidencePoint
 
 __all__ = ["evidence"]
 
@@ -52,7 +48,11 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
     table = read_table(data, **declarations(options))
     for text in table.notes:
         note(text)
-    from bayescascade.methods.cascades.evidence_grid import EvidencePoint, best_first, evidence_grid
+    from bayescascade.methods.cascades.evidence_grid import (
+        EvidenceGrid,
+        EvidencePoint,
+        evidence_grid,
+    )
 
     points: list[EvidencePoint] = []
     is_interrupted = False
@@ -66,27 +66,14 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
             f"--memory-limit must let one of the models fit, got {options['memory_limit']:g}: "
             f"{points[0].needed}"
         )
-    _print(table, best_first(points), list(grid), options["as_json"])
+    if options["as_json"]:
+        told = [asdict(point) for point in EvidenceGrid(points, table, grid)]
+        echo_json({"source": table.source, "points": told})
+    elif points:
+        echo_page(EvidenceGrid(points, table, grid).page())
     if is_interrupted:
         click.echo("interrupted: only what was finished is told", err=True)
         context.exit(INTERRUPTED)
-
-
-def _print(table: "Table", points: "list[EvidencePoint]", varied: list[str], as_json: bool) -> None:
-    if as_json:
-        echo_json({"source": table.source, "points": [asdict(point) for point in points]})
-        return
-    if not points:
-        return
-    from bayescascade.methods.cascades.evidence_table import evidence_table
-    from bayescascade.report.layout import Ink
-
-    layout = layout_options()
-    ink = Ink(layout["color"])
-    click.echo(
-        ink("bold", f"{table.source}   {table.n_rows:,} rows   {table.n_distinct:,} distinct")
-    )
-    click.echo("\n".join(["", *evidence_table(points, varied, layout["width"], ink)]))
 
 
 def parse_grid(texts: Sequence[str]) -> Mapping[str, list[Any]]:

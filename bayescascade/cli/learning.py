@@ -20,12 +20,11 @@ from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
     echo_json,
+    echo_page,
     is_terminal,
-    layout_options,
     note,
     warn,
 )
-from bayescascade.model.words import LEARNED
 
 if TYPE_CHECKING:
     from bayescascade.model.estimator import AnyEstimator
@@ -232,7 +231,7 @@ def learn(
     else:
         from bayescascade.cli.progress import progress_bar
 
-        with progress_bar() as show:
+        with progress_bar(model.size_name, model.size_words[1]) as show:
             model.set_params(progress=show)
             fit()
     with ExitStack() as stack:  # from the last to the first, each whatever becomes of the others
@@ -242,10 +241,11 @@ def learn(
         if outputs.model is not None:
             stack.callback(model.save, outputs.model)
     if model.summary_.interrupted:
-        learned = LEARNED[model.learned_name]
         is_kept = model.checkpoint is not None and model.search != "exact"
         goes_on = "; --resume goes on from there" if is_kept else ""
-        click.echo(f"interrupted: the {learned} is the best found so far{goes_on}", err=True)
+        click.echo(
+            f"interrupted: the {model.learned_word} is the best found so far{goes_on}", err=True
+        )
         context.exit(INTERRUPTED)
 
 
@@ -256,13 +256,9 @@ def listed(texts: Sequence[str]) -> list[str] | None:
 
 def _print(model: "AnyEstimator", outputs: Outputs) -> None:
     if outputs.as_json:
-        from bayescascade.model.records import model_record
-
-        echo_json(model_record(model))
+        echo_json(model.record())
     elif not outputs.quiet:
-        from bayescascade.model.page import model_text
-
-        click.echo(model_text(model, **layout_options()))
+        echo_page(model.page())
     if outputs.as_json or outputs.quiet or not is_terminal():  # on a terminal, the text has said it
         for text in model.summary_.warnings:
             warn(text)

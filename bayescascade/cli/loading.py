@@ -41,6 +41,4 @@ def wrong_model(
     rule: str, path: str, model: "AnyEstimator | BudgetedClassifier", hint: str = ""
 ) -> click.ClickException:
     """Return the error that a model is of another kind than `rule` says."""
-    from bayescascade.model.words import model_words
-
-    return click.ClickException(f"{rule}, got {path}, a {model_words(model.model_name)}{hint}")
+    return click.ClickException(f"{rule}, got {path}, a {model.title}{hint}")

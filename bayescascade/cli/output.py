@@ -7,14 +7,18 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from bayescascade.report.page import Page
 
 __all__ = [
     "INTERRUPTED",
     "check_outputs",
     "echo_json",
+    "echo_page",
     "is_terminal",
     "layout_options",
     "note",
@@ -31,7 +35,7 @@ def layout_options() -> dict[str, Any]:
     """Return `width` and `color` for text on stdout: 80 columns and plain unless a terminal."""
     if not is_terminal():
         return {"width": _WIDTH, "color": False}
-    from bayescascade.model.page import LEAST_WIDTH
+    from bayescascade.report.page import LEAST_WIDTH
 
     columns = shutil.get_terminal_size((_WIDTH, 24)).columns
     has_color = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -44,8 +48,17 @@ def is_terminal() -> bool:
 
 
 def echo_json(record: Any) -> None:
-    """Print plain data as JSON; numbers keep every digit."""
-    click.echo(json.dumps(record, indent=2, allow_nan=False))
+    """Print plain data as JSON; numbers keep every digit, those that are not finite are null."""
+    from bayescascade.base.files import json_ready
+
+    click.echo(json.dumps(json_ready(record), indent=2, allow_nan=False))
+
+
+def echo_page(page: "Page") -> None:
+    """Print a page as wide as the terminal, with color there."""
+    from bayescascade.report.page import render
+
+    click.echo(render(page, **layout_options()))
 
 
 def note(text: str) -> None:

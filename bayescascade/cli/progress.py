@@ -19,8 +19,6 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bayescascade.model.words import SIZES
-
 if TYPE_CHECKING:
     import samplers
 
@@ -30,8 +28,16 @@ _PATIENCE = 2.0  # seconds after which the first compilation is why nothing is h
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[["samplers.Progress"], None]]:
-    """Show a bar while the block runs; yields what an estimator takes as `progress`."""
+def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress"], None]]:
+    """Show a bar while the block runs; yields what an estimator takes as `progress`.
+
+    Parameters
+    ----------
+    size : str
+        The quantity that says how large a state is, such as "n_leaves".
+    sizes : str
+        What it counts, such as "leaves".
+    """
     bar = Progress(
         TextColumn("{task.description:9}"),
         BarColumn(bar_width=10),
@@ -42,7 +48,7 @@ def progress_bar() -> Iterator[Callable[["samplers.Progress"], None]]:
     )
     with bar:
         task = bar.add_task("starting", total=None, news="", started=time.monotonic())
-        yield lambda report: _update(bar, task, report)
+        yield lambda report: _update(bar, task, report, size, sizes)
 
 
 @contextmanager
@@ -71,15 +77,16 @@ class _News(ProgressColumn):
         return Text(task.fields["news"], no_wrap=True, overflow="ellipsis")
 
 
-def _update(bar: Progress, task: TaskID, report: "samplers.Progress") -> None:
-    size = next((name for name in SIZES if name in report.described), None)
+def _update(
+    bar: Progress, task: TaskID, report: "samplers.Progress", size: str, sizes: str
+) -> None:
     news = " "  # of a search without states on the way
     if "gap" in report.described:
         news = f"none is more probable by over {report.described['gap']:,.2f} nats"
-    elif size is not None:
+    elif size in report.described:
         news = (
             f"log posterior {report.log_density:,.1f}  "
-            f"{report.described[size]:.0f} {SIZES[size][1]}  {report.acceptance_rate:.0%} accepted"
+            f"{report.described[size]:.0f} {sizes}  {report.acceptance_rate:.0%} accepted"
         )
     bar.update(
         task, description=report.phase, completed=report.done, total=report.total or None, news=news

@@ -13,7 +13,7 @@ import click
 
 from bayescascade.cli.loading import wrong_model
 from bayescascade.cli.options import Integer
-from bayescascade.cli.output import check_outputs, echo_json, layout_options
+from bayescascade.cli.output import check_outputs, echo_json, echo_page
 from bayescascade.cli.rows import open_rows, read_blocks
 from bayescascade.cli.score_labels import score_labels
 
@@ -152,36 +152,30 @@ def _scored(
 
 
 def _record(label: str, totals: _Totals, rarest: "RarestRows") -> Any:
-    from bayescascade.model.records import json_ready
-
-    return json_ready(
-        {
-            "source": label,
-            "rows": totals.n_rows,
-            "weight": totals.weight,
-            "log_density": {"sum": totals.log_density, "mean": totals.mean},
-            "rarest": [
-                {**asdict(row), "explanation": rarest.density.explain(row.values).splitlines()}
-                for row in rarest.rows
-            ],
-        }
-    )
+    return {
+        "source": label,
+        "rows": totals.n_rows,
+        "weight": totals.weight,
+        "log_density": {"sum": totals.log_density, "mean": totals.mean},
+        "rarest": [
+            {**asdict(row), "explanation": rarest.density.explain(row.values).splitlines()}
+            for row in rarest.rows
+        ],
+    }
 
 
 def _print(label: str, totals: _Totals, rarest: "RarestRows") -> None:
-    from bayescascade.model.rarest import rare_row_lines
-    from bayescascade.report.layout import Ink, flow
+    from bayescascade.model.rarest import rare_row_page
     from bayescascade.report.numbers import count_texts, nats_text
+    from bayescascade.report.page import BLANK, Page, Pieces, counted
 
-    options = layout_options()
-    width, ink = options["width"], Ink(options["color"])
-    pieces = [label, "1 row" if totals.n_rows == 1 else f"{totals.n_rows:,} rows"]
+    pieces = [label, counted(totals.n_rows, "row")]
     if totals.weight != totals.n_rows:
         pieces.append(f"weight {count_texts([totals.weight])[0]}")
     pieces.append(
         f"log density: mean {nats_text(totals.mean)}, sum {nats_text(totals.log_density)} nats"
     )
-    lines = flow(pieces, width, 2)
+    page: Page = (Pieces(pieces),)
     for row in rarest.rows:
-        lines += ["", *rare_row_lines(rarest.density, row, width, ink)]
-    click.echo("\n".join(lines))
+        page += (BLANK, *rare_row_page(rarest.density, row))
+    echo_page(page)

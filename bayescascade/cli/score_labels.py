@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import click
 
-from bayescascade.cli.output import echo_json, layout_options
+from bayescascade.cli.output import echo_json, echo_page
 from bayescascade.cli.rows import open_rows, read_blocks, read_frame
 
 if TYPE_CHECKING:
@@ -152,24 +152,20 @@ def _record(
     scores: "LabelScores",
     cost: "WeightedMean | None",
 ) -> object:
-    from bayescascade.model.records import json_ready
-
     costs = {} if cost is None else {"cost": cost.mean, "cost_error": cost.standard_error}
-    return json_ready(
-        {
-            "source": label,
-            "target": target,
-            "rows": scores.n_rows,
-            "weight": scores.weight,
-            "accuracy": scores.accuracy,
-            "accuracy_error": scores.accuracy_error,
-            "log_loss": scores.log_loss,
-            "auc": scores.auc,
-            **costs,
-            "classes": model.classes_.tolist(),
-            "confusion": scores.confusion.tolist(),
-        }
-    )
+    return {
+        "source": label,
+        "target": target,
+        "rows": scores.n_rows,
+        "weight": scores.weight,
+        "accuracy": scores.accuracy,
+        "accuracy_error": scores.accuracy_error,
+        "log_loss": scores.log_loss,
+        "auc": scores.auc,
+        **costs,
+        "classes": model.classes_.tolist(),
+        "confusion": scores.confusion.tolist(),
+    }
 
 
 def _print(
@@ -179,12 +175,10 @@ def _print(
     scores: "LabelScores",
     cost: "WeightedMean | None",
 ) -> None:
-    from bayescascade.report.confusion_table import confusion_table
-    from bayescascade.report.layout import Ink, flow
     from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text
+    from bayescascade.report.page import BLANK, Pieces, counted
 
-    options = layout_options()
-    pieces = [label, "1 row" if scores.n_rows == 1 else f"{scores.n_rows:,} rows"]
+    pieces = [label, counted(scores.n_rows, "row")]
     if scores.weight != scores.n_rows:
         pieces.append(f"weight {count_texts([scores.weight])[0]}")
     pieces += [
@@ -196,11 +190,7 @@ def _print(
         (text,) = cost_texts([cost.mean])
         places = max(2, len(text.partition(".")[2]))
         pieces.append(f"{_with_error(f'cost {text}', cost.standard_error, places)} a row")
-    lines = flow(pieces, options["width"], 2)
-    table = confusion_table(
-        target, names, scores.confusion, options["width"], Ink(options["color"])
-    )
-    click.echo("\n".join([*lines, "", *table]))
+    echo_page((Pieces(pieces), BLANK, *scores.confusion_page(target, names)))
 
 
 def _with_error(text: str, error: float, decimals: int) -> str:

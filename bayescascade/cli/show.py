@@ -6,7 +6,7 @@ import click
 
 from bayescascade.cli.loading import wrong_model
 from bayescascade.cli.options import parse_given
-from bayescascade.cli.output import check_outputs, echo_json, layout_options
+from bayescascade.cli.output import check_outputs, echo_json, echo_page
 
 __all__ = ["show"]
 
@@ -34,42 +34,20 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
         raise wrong_model("--given needs a density", model, fitted)
     if (dot or png is not None) and fitted.learned_name != "tree":
         raise wrong_model(f"{'--dot' if dot else '--png'} needs a tree", model, fitted)
-    learned: Any = None if fitted.learned_name == "forest" else fitted.learned_
+    shown: Any = fitted
     if given:
         columns = fitted.schema_.columns
         continuous = [column.name for column in columns if column.kind == "continuous"]
-        learned = learned.condition(parse_given(given, continuous))
+        shown = fitted.learned_.condition(parse_given(given, continuous))
     if png is not None or dot:
         from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 
+        tree = shown if given else fitted.learned_
         if png is not None:
-            draw_tree(learned, png)
+            draw_tree(tree, png)
         else:
-            click.echo(tree_dot(learned), nl=False)
+            click.echo(tree_dot(tree), nl=False)
     elif as_json:
-        _echo_record(fitted, learned if given else None)
+        echo_json(shown.record())
     else:
-        _echo_text(fitted, learned if given else None)
-
-
-def _echo_record(model: Any, learned: Any) -> None:
-    """Print a model, or what it learned given evidence, as JSON."""
-    if model.learned_name == "forest":
-        echo_json(model.to_record())
-        return
-    from bayescascade.model.records import learned_record, model_record
-
-    echo_json(model_record(model) if learned is None else learned_record(learned))
-
-
-def _echo_text(model: Any, learned: Any) -> None:
-    options = layout_options()
-    if model.learned_name == "forest":
-        from bayescascade.methods.forests.page import budgeted_text
-
-        click.echo(budgeted_text(model, **options))
-        return
-    from bayescascade.model.page import learned_text, model_text
-
-    text = model_text(model, **options) if learned is None else learned_text(learned, **options)
-    click.echo(text)
+        echo_page(shown.page())

@@ -14,11 +14,17 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from rich.cells import set_cell_size
 
 from bayescascade.base.errors import BayesCascadeError, DataError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
+from bayescascade.data.schema import column_text
+from bayescascade.report.layout import longest, printable
+from bayescascade.report.numbers import cost_texts, probability_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, warning
+from bayescascade.report.printed import Printed
 
 __all__ = [
     "Acquisition",
@@ -32,6 +38,15 @@ __all__ = [
 
 Fetch: TypeAlias = Callable[[Any], object]
 """Returns the value of a feature, given its name or, if columns have none, its index."""
+
+_WIDEST_VALUE = 14
+_WIDEST_CLASS = 16
+
+_ENDS = {
+    "max_cost": "stopped: what is needed next would bring the cost above {limit}",
+    "interrupted": "interrupted",
+    "failed": "stopped: a value could not be fetched",
+}
 
 
 class Walk(Protocol):
@@ -100,7 +115,7 @@ class AcquisitionStep:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Acquisition:
+class Acquisition(Printed):
     """The features acquired for one row, in order.
 
     Parameters
@@ -172,10 +187,43 @@ class Acquisition:
         shares = shares.reshape(len(self.steps), len(self.model.classes))
         return pd.DataFrame(told).join(pd.DataFrame(shares, columns=self.model.classes.tolist()))
 
-    def __str__(self) -> str:
-        from bayescascade.costs.acquisition_text import acquisition_text
+    def page(self) -> Page:
+        """Return the steps as a table.
 
-        return acquisition_text(self)
+        Each line has the feature, its value, what was paid for it and so far, the trees that need
+        more, and the most probable class with its probability.
+        """
+        steps, classes = self.steps, self.model.classes
+        heading = Heading(
+            [
+                _shown(self.prediction, self.probabilities.max()),
+                f"{len(steps)} of {len(self.model.columns)} features acquired",
+                f"cost {cost_texts([self.total_cost])[0]}",
+            ]
+        )
+        why = () if self.is_complete else (warning(self._end_words),)
+        start, waiting = self.start_probabilities, (step.n_waiting for step in steps)
+        columns = [
+            Numbers("value", ["", *(_cut(_value_text(s.value), _WIDEST_VALUE) for s in steps)]),
+            Numbers("cost", ["", *cost_texts([step.cost for step in steps])]),
+            Numbers("total", ["", *cost_texts([step.total_cost for step in steps])]),
+            Numbers("trees\nwaiting", [str(n) for n in (self.start_waiting, *waiting)]),
+            Numbers(
+                "most probable",
+                [
+                    _shown(classes[start.argmax()], start.max()),
+                    *(_shown(step.prediction, step.probabilities.max()) for step in steps),
+                ],
+            ),
+        ]
+        labels = ["nothing yet", *(column_text(step.feature) for step in steps)]
+        return (heading, *why, BLANK, Table(labels, columns, "feature"))
+
+    @property
+    def _end_words(self) -> str:
+        limit = cost_texts([self.max_cost or 0.0])[0]
+        names = ", ".join(map(column_text, self.needed))
+        return f"{_ENDS[self.status].format(limit=limit)}; trees wait for {names}"
 
 
 class AcquisitionError(BayesCascadeError):
@@ -282,6 +330,24 @@ class _Bill:
         paid = self._paid.copy()
         paid[0, self._items.of_column(column)] = True
         return paid
+
+
+def _shown(label: object, probability: float) -> str:
+    """Return a class and its probability, such as "ill 0.62"."""
+    return f"{_cut(_value_text(label), _WIDEST_CLASS)} {probability_text(float(probability))}"
+
+
+def _value_text(value: object) -> str:
+    if pd.isna(value):  # type: ignore[call-overload] # a scalar
+        return "missing"
+    if isinstance(value, np.generic):
+        value = value.item()
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a text of at most `width` columns, the end of a longer one replaced by dots."""
+    return text if longest([text]) <= width else set_cell_size(text, width - 2) + ".."
 
 
 def _failure(problem: str, acquisition: Acquisition) -> AcquisitionError:

@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.labels import check_labels
-from bayescascade.model.words import model_words
+from bayescascade.report.numbers import cost_texts
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table
+from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +54,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class CostAccuracyCurve:
+class CostAccuracyCurve(Printed):
     """Points of some classifiers, from `cost_accuracy_curve`.
 
     Parameters
@@ -95,10 +97,35 @@ class CostAccuracyCurve:
 
         return plot_curve(self, ax)
 
-    def __str__(self) -> str:
-        from bayescascade.costs.curve_text import curve_text
+    def page(self) -> Page:
+        """Return a table with a line for each classifier.
 
-        return curve_text(self)
+        Costs are of a row on average, errors shares of the rows, both with their standard errors;
+        features are those acquired for a row on average.
+        """
+        firsts = {label: self.of(label)[0] for label in self.labels}
+        labels = [point.label if point is firsts[point.label] else "" for point in self.points]
+        told = Pieces(["±: standard error over the rows"], "dim")
+        heading = Heading([f"{self.n_rows:,} test rows"])
+        return (heading, BLANK, self.table(labels, ""), BLANK, told)
+
+    def table(self, labels: Sequence[str], header: str) -> Table:
+        """Return the table of the points, each with a label, and what is above the labels."""
+        points = self.points
+        costs = _with_errors(cost_texts([p.cost for p in points]), [p.cost_error for p in points])
+        errors = _with_errors(
+            [f"{100 * p.error:.2f} %" for p in points], [100 * p.error_error for p in points]
+        )
+        columns = {
+            "cost": costs,
+            "error": errors,
+            "features": [
+                "" if math.isnan(p.n_features) else f"{p.n_features:,.1f}" for p in points
+            ],
+            "trees": ["" if p.n_trees is None else f"{p.n_trees:,}" for p in points],
+            "splits": ["" if p.n_splits is None else f"{p.n_splits:,}" for p in points],
+        }
+        return Table(labels, [Numbers(*column) for column in columns.items()], header)
 
 
 def cost_accuracy_curve(
@@ -184,7 +211,15 @@ def _is_classifier(entry: Any) -> bool:
 
 
 def _family(model: Any) -> str:
-    return model_words(getattr(model, "model_name", type(model).__name__))
+    return str(getattr(model, "title", type(model).__name__))
+
+
+def _with_errors(texts: Sequence[str], errors: Sequence[float]) -> list[str]:
+    decimals = [len(text.removesuffix(" %").partition(".")[2]) for text in texts]
+    return [
+        text if math.isnan(error) else f"{text} ± {error:.{max(2, places)}f}"
+        for text, error, places in zip(texts, errors, decimals, strict=True)
+    ]
 
 
 def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> CurvePoint:

@@ -19,6 +19,9 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.cost_file import read_costs, write_costs
 from bayescascade.data.schema import column_text
+from bayescascade.report.numbers import cost_texts
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted
+from bayescascade.report.printed import Printed
 
 __all__ = ["CostItems", "Costs", "FeatureCosts"]
 
@@ -26,7 +29,7 @@ _MOST_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FeatureCosts:
+class FeatureCosts(Printed):
     """Costs of features and of groups of features.
 
     Parameters
@@ -266,10 +269,25 @@ class FeatureCosts:
         counts = f"{len(self.costs)} costs, {len(self.groups)} groups"
         return f"<FeatureCosts: {counts}, default {self.default:.12g}>"
 
-    def __str__(self) -> str:
-        from bayescascade.costs.costs_text import costs_text
-
-        return costs_text(self)
+    def page(self) -> Page:
+        """Return a table of the features that have a cost or a group, and then of the groups."""
+        others = f"cost {self.default:.12g} for each"
+        groups: dict[str | int, list[str]] = {k: [] for k in self.costs if k not in self.groups}
+        for group, members in self.groups.items():
+            for member in members:
+                groups.setdefault(member, []).append(group)
+        if not groups:
+            return (Heading([f"{others} feature"]),)
+        heading = [f"costs of {counted(len(groups), 'feature')}", f"{others} other feature"]
+        amounts = [self.costs.get(key, 0.0 if of else self.default) for key, of in groups.items()]
+        amounts += [self.costs.get(group, self.default) for group in self.groups]
+        labels = [*map(column_text, groups), *(f"{group} (group)" for group in self.groups)]
+        columns = [Numbers("cost", cost_texts(amounts))]
+        if self.groups:
+            heading.insert(1, counted(len(self.groups), "group"))
+            own = [", ".join(of) for of in groups.values()] + [""] * len(self.groups)
+            columns.append(Numbers("group", own))
+        return (Heading(heading), BLANK, Table(labels, columns, "feature"))
 
 
 Costs: TypeAlias = (

@@ -16,7 +16,7 @@ from bayescascade.methods.histogram import SmoothedHistogram
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model.comparison import Learned, Learner, best_of, fit_whole
 
-__all__ = ["CONTENDERS"]
+__all__ = ["CONTENDERS", "TITLES"]
 
 
 def _leaf(table: Table, seed: int, n_jobs: int | None) -> Learned:
@@ -56,3 +56,15 @@ CONTENDERS: Mapping[str, Learner] = {
     "det": _det,
 }
 """How each learns, by its name."""
+
+TITLES = {
+    cls.model_name: cls.title
+    for cls in (
+        LeafCascade,
+        BranchCascade,
+        DensityRuleList,
+        SmoothedHistogram,
+        DensityEstimationTree,
+    )
+}
+"""What each is called."""

@@ -15,7 +15,7 @@ evenly than by chance, the histogram is all but uniform. Only cells with rows ar
 """
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_real
 from bayescascade.data.table import Table
 from bayescascade.model.plain_density import Baseline
+from bayescascade.report.numbers import cells_text, significant_text
+from bayescascade.report.page import Page, Pieces
 
 if TYPE_CHECKING:
     from bayescascade.model.estimator import Continuous, Names, Ordinal
@@ -74,6 +76,9 @@ class SmoothedHistogram(Baseline):
     >>> float(round(np.exp(model.score_samples({"sky": "blue", "wind": "no"}))[0], 4))
     0.1429
     """
+
+    model_name: ClassVar[str] = "histogram"
+    title: ClassVar[str] = "smoothed histogram"
 
     pseudo_count: float | None
 
@@ -156,16 +161,14 @@ class SmoothedHistogram(Baseline):
         cells = gammaln(self._weights + each) - gammaln(1.0 + each) + log_each
         return float(gammaln(total) - gammaln(n + total) + cells.sum())
 
-    def __str__(self) -> str:
-        if not hasattr(self, "log_total_"):
-            return repr(self)
-        from bayescascade.report.numbers import cells_text, significant_text
-
-        return (
-            f"smoothed histogram of {cells_text(self.log_n_cells_)} cells, "
+    def page(self) -> Page:
+        """Return how many cells there are, how many have rows, and the pseudo-count."""
+        told = (
+            f"{self.title} of {cells_text(self.log_n_cells_)} cells, "
             f"{self._weights.size:,} of them with rows, "
             f"pseudo-count {significant_text(self.log_total_ - self.log_n_cells_)}"
         )
+        return (Pieces([told]),)
 
 
 def _weights_of(

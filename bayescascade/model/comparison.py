@@ -5,9 +5,10 @@ differences between halves. The schema, with the edges of bins, is that of the w
 a level which only the other half has is known.
 """
 
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -20,7 +21,11 @@ from bayescascade.base.validation import check_integer
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.model.estimator import DensityEstimator
+from bayescascade.model.page import data_pieces
 from bayescascade.model.row_densities import RowDensities
+from bayescascade.report.numbers import cells_text, significant_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table as PrintedTable
+from bayescascade.report.printed import Printed
 from samplers.parameters import check_n_jobs
 
 __all__ = ["Comparison", "Learned", "Learner", "Outcome", "best_of", "compare", "fit_whole"]
@@ -82,7 +87,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Printed):
     """The outcomes of a table.
 
     Parameters
@@ -91,11 +96,14 @@ class Comparison:
     models : tuple of str
     outcomes : tuple of Outcome
         Halving by halving; fewer than all if it was interrupted.
+    titles : mapping of str to str
+        What models are called, by their names, if otherwise than these.
     """
 
     table: Table
     models: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def whole(self) -> "Comparison":
@@ -103,7 +111,7 @@ class Comparison:
         n_whole = len(self.outcomes) // len(self.models)
         if n_whole == 0:
             return self
-        return Comparison(self.table, self.models, self.outcomes[: n_whole * len(self.models)])
+        return replace(self, outcomes=self.outcomes[: n_whole * len(self.models)])
 
     def of(self, model: str) -> tuple[Outcome, ...]:
         """Return a model's outcomes, one a halving."""
@@ -112,6 +120,57 @@ class Comparison:
     def log_likelihoods(self, model: str) -> Floats:
         """Return a model's held-out means, (n_halvings,) float64, nats a row."""
         return np.array([outcome.log_likelihood for outcome in self.of(model)])
+
+    def page(self) -> Page:
+        """Return a table with a line for each density, of the halvings that all have finished.
+
+        ``held out`` is the mean log likelihood of the rows that were not learned from, ``behind``
+        how far below the best of the densities; both with the standard error of their mean over
+        halvings, where there are several.
+        """
+        whole = self.whole
+        heading = Heading(data_pieces(self.table, self.table.schema))
+        models = [model for model in self.models if whole.of(model)]
+        if not models:
+            return (heading, Pieces(["nothing has been learned yet"]))
+        n_halvings = len(whole.of(models[0]))
+        scores = {model: whole.log_likelihoods(model) for model in models}
+        best = max(models, key=lambda model: scores[model].mean())
+        behind = ["" if m == best else _mean_text(scores[best] - scores[m]) for m in models]
+        parts = [np.mean([outcome.n_parts for outcome in whole.of(m)]) for m in models]
+        seconds = [np.mean([outcome.seconds for outcome in whole.of(m)]) for m in models]
+        table = PrintedTable(
+            [self.titles.get(model, model) for model in models],
+            [
+                Numbers("held out", [_mean_text(scores[m]) for m in models], least_width=18),
+                Numbers("behind", behind, least_width=18),
+                Numbers("parts", [_parts_text(float(mean)) for mean in parts], least_width=9),
+                Numbers("seconds", [f"{mean:,.1f}" for mean in seconds], least_width=9),
+            ],
+            styles=["bold" if model == best else "" for model in models],
+            least_label=24,
+            gaps=(0, 0),
+        )
+        told = ["parts: leaves, rules with the else, cells"]
+        halvings = "1 random halving"
+        if n_halvings > 1:
+            halvings = f"{n_halvings} random halvings"
+            told.insert(0, "±: standard error over halvings")
+        how = f"{halvings}: learned on one half, scored on the other, nats a row"
+        return (heading, Pieces([how]), BLANK, table, BLANK, Pieces(told, "dim"))
+
+    def record(self) -> dict[str, Any]:
+        """Return what every density made of every halving that it finished, as plain data."""
+        table = self.table
+        return {
+            "source": table.source,
+            "n_rows": table.n_rows,
+            "n_distinct": table.n_distinct,
+            "total_weight": table.total_weight,
+            **table.schema.to_dict(),
+            "models": list(self.models),
+            "outcomes": [asdict(outcome) for outcome in self.outcomes],
+        }
 
 
 def compare(
@@ -218,6 +277,21 @@ def fit_whole(model: Estimator, table: Table) -> Estimator:
     if model.summary_.interrupted:
         raise KeyboardInterrupt
     return model
+
+
+def _mean_text(values: Floats) -> str:
+    """Return a mean, with its standard error if there is more than one value."""
+    if values.size == 1:
+        return f"{values[0]:.4f}"
+    return f"{values.mean():.4f} ± {values.std(ddof=1) / math.sqrt(values.size):.4f}"
+
+
+def _parts_text(mean: float) -> str:
+    if mean == math.inf:
+        return "> 1e308"
+    if mean.is_integer():
+        return cells_text(math.log(mean))
+    return f"{mean:,.1f}" if mean < 1e6 else significant_text(math.log(mean), 2)
 
 
 def _seed(seed: int, halving: int, purpose: str) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bayescascade.model.comparison import Comparison
-from bayescascade.model.words import model_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_comparisons"]
 
 _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 4.8, 3.4, 0.7  # inches
-_MARKERS = {"leaf": "o", "branch": "^", "rules": "s", "histogram": "D", "det": "v"}
+_MARKERS = "o^sDvP*X"
 _SPAN_OF_LOG = 8.0  # times as many parts from which on their axis is logarithmic
 _MOST_PLAIN = 1e5  # parts that are written out
 _LEAST_SPAN = 0.005  # nats
@@ -58,18 +57,18 @@ def plot_comparisons(comparisons: Sequence[Comparison]) -> "Figure":
 
 def _plot(panel: "Axes", comparison: Comparison) -> None:
     drawn = [outcome for outcome in comparison.outcomes if outcome.n_parts < math.inf]
-    for model in comparison.models:
+    for number, model in enumerate(comparison.models):
         outcomes = [outcome for outcome in drawn if outcome.model == model]
         panel.plot(
             [outcome.n_parts for outcome in outcomes],
             [outcome.log_likelihood for outcome in outcomes],
             linestyle="none",
-            marker=_MARKERS[model],
+            marker=_MARKERS[number % len(_MARKERS)],
             fillstyle="none",  # so that what lies below is seen
             markersize=8,
             markeredgewidth=1.6,
-            color=f"C{list(_MARKERS).index(model)}",
-            label=model_words(model),
+            color=f"C{number % 10}",
+            label=comparison.titles.get(model, model),
         )
     _set_limits(panel, [o.n_parts for o in drawn], [o.log_likelihood for o in drawn])
     panel.set_ylabel("held out, nats a row")

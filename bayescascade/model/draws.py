@@ -10,7 +10,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -20,6 +20,10 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.files import replaced_file
+from bayescascade.model.page import shares_page
+from bayescascade.report.numbers import diagnostic_text, nats_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, warning
+from bayescascade.report.printed import Printed
 from samplers import Run
 
 __all__ = [
@@ -54,6 +58,9 @@ _NOT_PARAMETERS = (
 """Traces that say how a chain fares, not what its states are."""
 
 _STATS = ("log_prior", "acceptance_rate")
+
+_NO_PARAMETERS = ("model", "search", "source", "engine", "interrupted")
+"""Settings that say how a model was fitted."""
 
 _SIZES_OF_0_1 = ("n_leaves", "n_rules")
 _WORDS_OF_0_1 = {"first_feature": "first split"}
@@ -247,7 +254,7 @@ class PosteriorRun(Run[S]):
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(Printed):
     """What was traced of each draw.
 
     Parameters
@@ -342,6 +349,73 @@ class Trace:
         return {
             name: int(self.accepted[name].sum()) / n if n else math.nan for name, n in tried.items()
         }
+
+    def page(self) -> Page:
+        """Return how well the posterior was explored: convergence, moves, sizes and columns."""
+        settings = self.settings
+        heading = [
+            self.title or str(settings.get("model", "unknown model")),
+            f"search {settings.get('search', 'unknown')}",
+            f"{self.n_chains} x {self.n_draws:,} {'draws' if self.is_sample else 'temperatures'}",
+        ]
+        if settings.get("source"):
+            heading.insert(0, str(settings["source"]))
+        own = (f"{k} {v}" for k, v in settings.items() if k not in _NO_PARAMETERS and v != "none")
+        told = self.told or ", ".join(own)  # files of version 0.1 have settings only
+        page: Page = (Heading(heading), *((Pieces([told]),) if told else ()))
+        if settings.get("interrupted"):
+            page += (warning("interrupted: the search was ended early"),)
+        if self.is_sample:
+            page += (BLANK, *self._diagnostics_page())
+        else:
+            path = "no draws from the posterior: this is the path of an annealing"
+            page += (BLANK, Pieces([path]))
+        rates = [
+            f"{move} {'never tried' if math.isnan(rate) else f'{rate:.3f}'}"
+            for move, rate in self.acceptance.items()
+        ]
+        page += (BLANK, *((Pieces(rates, indent=12, first="accepted".ljust(12)),) if rates else ()))
+        if not self.is_sample:
+            return page
+        shares = self.shares()
+        if COLUMNS_USED in shares:
+            by_name = sorted(shares[COLUMNS_USED].items())
+            shares[COLUMNS_USED] = dict(sorted(by_name, key=lambda item: -item[1]))
+        return (*page, *shares_page(shares))
+
+    def _diagnostics_page(self) -> Page:
+        """Return a table of the traced quantities, and what is wrong with them."""
+        diagnostics = self.diagnostics()
+        found = list(diagnostics.values())
+        table = Table(
+            [self.words_of(name) for name in diagnostics],
+            [
+                Numbers("mean", [nats_text(d.mean) for d in found]),
+                Numbers("sd", [f"{d.sd:,.2f}" for d in found]),
+                Numbers("R-hat", [diagnostic_text(d.r_hat, 3) for d in found]),
+                Numbers("ESS", [diagnostic_text(d.ess, 0) for d in found]),
+            ],
+            styles=["" if d.is_fine else "warning" for d in found],
+        )
+        advice = (
+            "warning: R-hat should be at most 1.01 and ESS at least 400: "
+            f"{convergence_advice(self.settings.get('search'))}, and compare the chains' traces "
+            "(--plots)"
+        )
+        return (table,) if all(d.is_fine for d in found) else (table, warning(advice))
+
+    def record(self) -> dict[str, Any]:
+        """Return what the trace says, at full precision as plain data."""
+        record: dict[str, Any] = {
+            "settings": dict(self.settings),
+            "n_chains": self.n_chains,
+            "n_draws": self.n_draws,
+            "acceptance": dict(self.acceptance),
+        }
+        if self.is_sample:
+            diagnostics = {name: asdict(d) for name, d in self.diagnostics().items()}
+            record |= {"diagnostics": diagnostics, "shares": self.shares()}
+        return record
 
     def words_of(self, name: str) -> str:
         """Return what a quantity is called."""

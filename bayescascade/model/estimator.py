@@ -23,16 +23,20 @@ from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.data.sources import as_frame
 from bayescascade.data.table import Table
+from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import explore_by
-from bayescascade.model.learned import Counted, Density, Draw
+from bayescascade.model.learned import Counted, Draw, Readable
+from bayescascade.model.page import column_words, data_pieces, shares_page
 from bayescascade.model.posterior import TablePosterior
-from bayescascade.model.record import Saved
+from bayescascade.model.record import NOT_SAVED, Saved
 from bayescascade.model.row_densities import RowDensities
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
-from bayescascade.model.words import model_words, parameter_words
+from bayescascade.report.numbers import nats_text
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted, warning
+from bayescascade.report.printed import PrintedModel
 
 __all__ = [
     "AnyEstimator",
@@ -43,7 +47,7 @@ __all__ = [
     "PosteriorEstimator",
 ]
 
-DENSITIES = ("posterior_mean", "empirical")
+DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
 PREDICTIVES = ("map", "average")
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
@@ -58,11 +62,11 @@ Continuous: TypeAlias = Mapping[Any, int | Sequence[float]] | None
 
 S = TypeVar("S")
 C = TypeVar("C", bound=Counted)
-L = TypeVar("L")
-D = TypeVar("D", bound=Density)
+L = TypeVar("L", bound=Readable)
+D = TypeVar("D", bound=DensityParts)
 
 
-class PosteriorEstimator(Saved, Generic[S, C, L]):
+class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.
@@ -70,18 +74,30 @@ class PosteriorEstimator(Saved, Generic[S, C, L]):
     Attributes
     ----------
     model_name : str
-        Name of the class in files and traces; `report.words.MODELS` says what it is called.
+        Name of the class in files and traces.
+    title : str
+        What it is called, such as "leaf cascade".
     learned_name : str
         Name of what is learned: the field of a saved file, and with a "_" the attribute.
+    learned_word : str
+        What that is called, such as "tree".
     size_name : str
         Name of the trace that says how large a state is, and of that attribute of what is learned.
+    size_words : (str, str)
+        One of what it counts, and several, such as "leaf" and "leaves".
+    printed : tuple of str
+        The parameters that are printed with a model, in this order.
     is_classifier : bool
         Whether it tells labels, not densities; a value beyond the range that it learned from is
         then in the bin next to it.
     """
 
+    title: ClassVar[str]
     learned_name: ClassVar[str]
+    learned_word: ClassVar[str]
     size_name: ClassVar[str]
+    size_words: ClassVar[tuple[str, str]]
+    printed: ClassVar[tuple[str, ...]]
     is_classifier: ClassVar[bool] = False
 
     _later_parameters: ClassVar[frozenset[str]] = frozenset(
@@ -151,7 +167,31 @@ class PosteriorEstimator(Saved, Generic[S, C, L]):
             If it would take too much memory or, for "auto", too much time.
         """
 
+    @abstractmethod
+    def _legend(self, learned: L) -> Page:
+        """Return what the numbers of what was learned are."""
+
     # -- hooks with an answer that may do ----------------------------------------------------------
+
+    @classmethod
+    def parameter_words(cls, parameters: Mapping[str, Any]) -> list[str]:
+        """Return the parameters that are `printed`, such as "expected_leaves 8".
+
+        Parameters
+        ----------
+        parameters : mapping of str to object
+            By name; None and "none" stand for no value.
+        """
+        told = (cls._words_of(name, parameters) for name in cls.printed if name in parameters)
+        return [words for words in told if words]
+
+    @classmethod
+    def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
+        """Return one of the parameters in words; empty if it goes without saying."""
+        value = parameters[name]
+        if value is None or value == "none":
+            return ""
+        return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
 
     def _default_steps(self, table: Table) -> int:
         """Return the steps per chain and phase where `n_steps` is None."""
@@ -210,8 +250,8 @@ class PosteriorEstimator(Saved, Generic[S, C, L]):
             default_steps=self._default_steps(table),
             n_blocks=most_blocks(table.n_distinct),
             n_replicas=self._n_replicas,
-            title=model_words(self.model_name),
-            told=", ".join(parameter_words(self.get_params())),
+            title=self.title,
+            told=", ".join(self.parameter_words(self.get_params())),
             settings={"model": self.model_name},
         )
         self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
@@ -265,12 +305,48 @@ class PosteriorEstimator(Saved, Generic[S, C, L]):
         times = np.array([draw.times for draw in self._draws], np.float64)
         return [draw.counted for draw in self._draws], times / times.sum()
 
-    def __str__(self) -> str:
-        if not hasattr(self, "_best"):
-            return repr(self)
-        from bayescascade.model.page import model_text
+    def page(self) -> Page:
+        """Return data, search, convergence, columns, what was learned and the posterior."""
+        summary, learned = self.summary_, self.learned_
+        words = [self.title, *self.parameter_words(self.get_params())]
+        if self.predictive == "average":
+            words.append("predictive average")
+        found = [
+            summary.found_words(self.learned_word),
+            f"log posterior {nats_text(self.log_posterior_)}",
+            counted(getattr(learned, self.size_name), *self.size_words),
+        ]
+        return (
+            Heading(self._data_pieces()),
+            Pieces([", ".join(words)]),
+            Pieces(found),
+            Pieces(summary.convergence_pieces),
+            *(warning(f"warning: {text}") for text in summary.warnings),
+            Pieces(self._column_pieces()),
+            BLANK,
+            *learned.page(),
+            BLANK,
+            *self._legend(learned),
+            *shares_page(summary.shares),
+        )
 
-        return model_text(self)
+    def _data_pieces(self) -> list[str]:
+        return data_pieces(self.summary_, self.schema_)
+
+    def _column_pieces(self) -> list[str]:
+        return [column_words(column) for column in self.schema_.columns]
+
+    def record(self) -> dict[str, Any]:
+        """Return parameters, data, convergence, posterior and what was learned as plain data."""
+        parameters = self.get_params()
+        return {
+            "model": self.model_name,
+            "parameters": {k: v for k, v in parameters.items() if k not in NOT_SAVED},
+            "summary": {**self.summary_.to_dict(), "warnings": self.summary_.warnings},
+            **self.schema_.to_dict(),
+            "log_posterior": self.log_posterior_,
+            **self.learned_.record(),
+        }
 
     def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
         if name in ("posterior_", "run_", "exact_") and "_best" in self.__dict__:
@@ -339,6 +415,11 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
         search = super().check_parameters()
         check_choice("density", self.density, DENSITIES)
         return search
+
+    def _legend(self, learned: D) -> Page:
+        size = "cells" if self.schema_.n_cells is not None else "volume"
+        legend = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
+        return (Pieces([*legend, *learned.legend], "dim"),)
 
     def fit(
         self,

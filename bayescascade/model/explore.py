@@ -16,7 +16,8 @@ from bayescascade.model.draws import PosteriorRun, ProvidesLegend, TraceLegend
 from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary, summarize
-from bayescascade.report.layout import wrap
+from bayescascade.report.page import BLANK, Page, Pieces
+from bayescascade.report.printed import Printed
 
 __all__ = ["Found", "explore", "explore_by"]
 
@@ -27,7 +28,7 @@ Solver = Callable[[Any, Search], Solution[S]]
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Generic[S]):
+class Found(Printed, Generic[S]):
     """What `explore` found.
 
     Attributes
@@ -65,14 +66,10 @@ class Found(Generic[S]):
         """Write the draws as netCDF; ``bayescascade diagnose`` and ArviZ read it."""
         self.run_.save_trace(path)
 
-    def __str__(self) -> str:
-        from bayescascade.model.trace_text import trace_text
-
+    def page(self) -> Page:
+        """Return the state, and how well the posterior was explored."""
         found = f"best found: log density {self.log_density:,.2f}: {self.state!r}"
-        lines = wrap(" ".join(found.split()), 80, 2)
-        return "\n".join(
-            [lines[0], *(f"  {line}" for line in lines[1:]), "", trace_text(self.run_.trace)]
-        )
+        return (Pieces([" ".join(found.split())]), BLANK, *self.run_.trace.page())
 
 
 def explore(

@@ -5,11 +5,18 @@ different probabilities that were predicted, which for a list of rules are as ma
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.report.layout import longest, printable
+from bayescascade.report.numbers import count_texts
+from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
+
 __all__ = ["LabelScores", "area_under_curve"]
+
+_GAP = 3  # columns before each number of a table
 
 
 class LabelScores:
@@ -101,6 +108,33 @@ class LabelScores:
             for c in chosen
         ]
         return float(np.mean(areas))
+
+    def confusion_page(self, target: str, names: Sequence[str]) -> Page:
+        """Return who is taken for whom: true classes downward, predicted ones to the right.
+
+        Where the predicted classes do not fit side by side, each true class is followed by those
+        that were predicted, most often first.
+
+        Parameters
+        ----------
+        target : str
+            Name of the labels.
+        names : sequence of str
+            The classes.
+        """
+        target, names = printable(target), [printable(name) for name in names]
+        texts = np.reshape(count_texts(self.confusion.ravel().tolist()), self.confusion.shape)
+        columns = list(map(Numbers, names, texts.T.tolist()))
+        table = Table(names, columns, target, least_label=0, gaps=(_GAP, _GAP))
+        label_width = longest([target, *names])
+        above = Pieces(["predicted"], "dim", first=" " * (label_width + _GAP))
+        told = []
+        for name, row, weights in zip(names, texts.tolist(), self.confusion, strict=True):
+            order = [c for c in np.argsort(-weights, kind="stable").tolist() if weights[c] > 0]
+            pieces = [f"{names[c]} {row[c]}" for c in order] or ["no rows"]
+            told.append(Pieces([f"{name}:", *pieces], indent=4))
+        legend = Pieces([f"{target}:", "predicted, and how often"], "dim", indent=4)
+        return (Fitting(table, label_width, (above, table), (legend, *told)),)
 
 
 def area_under_curve(

@@ -1,15 +1,11 @@
-"""What an estimator learns: states with their weights, and densities that a person can read."""
+"""What an estimator learns: states with their weights, and what a person reads of them."""
 
-from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from abc import abstractmethod
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
+from bayescascade.report.printed import Printed
 
-from bayescascade.data.schema import Schema
-
-__all__ = ["Counted", "Density", "Draw"]
+__all__ = ["Counted", "Draw", "Readable"]
 
 
 class Counted(Protocol):
@@ -35,26 +31,9 @@ class Draw(NamedTuple, Generic[C]):
     times: int
 
 
-class Density(Protocol):
-    """A density over a schema's rows that a person can read."""
+class Readable(Printed):
+    """What a user reads of a state."""
 
-    @property
-    def schema(self) -> Schema:
-        """The columns."""
-        ...
-
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log density of (n_columns, n_rows) coded rows, nats; -1 is integrated out."""
-        ...
-
-    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw (n_columns, n) codes."""
-        ...
-
-    def condition(self, evidence: Mapping[str, object]) -> Self:
-        """Return the density given evidence."""
-        ...
-
-    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
-        """Return in words why a row has the density that it has."""
-        ...
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """Return it at full precision as plain data."""

@@ -1,7 +1,7 @@
 """What the densities that are compared with have in common: they are fitted in closed form."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -11,15 +11,22 @@ from sklearn.base import BaseEstimator
 from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
 from bayescascade.model.row_densities import RowDensities
-
-if TYPE_CHECKING:
-    pass
+from bayescascade.report.printed import PrintedModel
 
 __all__ = ["Baseline"]
 
 
-class Baseline(RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
-    """A density without a posterior; subclasses document their parameters."""
+class Baseline(PrintedModel, RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
+    """A density without a posterior; subclasses document their parameters.
+
+    Attributes
+    ----------
+    model_name, title : str
+        Its name in comparisons, and what it is called.
+    """
+
+    model_name: ClassVar[str]
+    title: ClassVar[str]
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -63,3 +70,6 @@ class Baseline(RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untype
         self.n_features_in_ = table.schema.n_columns
         self.feature_names_in_ = np.array(table.schema.names, dtype=object)
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "feature_names_in_")

@@ -9,13 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.data.levels import plain_level
-from bayescascade.report.layout import Ink, flow
 from bayescascade.report.numbers import nats_text, ratio_text
+from bayescascade.report.page import Page, Pieces
 
 if TYPE_CHECKING:
-    from bayescascade.model.learned import Density
+    from bayescascade.model.density_parts import DensityParts
 
-__all__ = ["RareRow", "RarestRows", "rare_row_lines"]
+__all__ = ["RareRow", "RarestRows", "rare_row_page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RarestRows:
     Rows are different if their codes are; of equally rare ones the earlier are kept.
     """
 
-    def __init__(self, density: "Density", n_rows: int) -> None:
+    def __init__(self, density: "DensityParts", n_rows: int) -> None:
         """Start without rows."""
         self.density = density
         self._log_widths = [float(np.log(c.widths.sum())) for c in density.schema.columns]
@@ -115,7 +115,7 @@ class RarestRows:
         return list(self._kept.values())
 
 
-def rare_row_lines(density: "Density", rare: RareRow, width: int, ink: Ink) -> list[str]:
+def rare_row_page(density: "DensityParts", rare: RareRow) -> Page:
     """Return a row's density, its cells, and the rule of the leaf or part that holds it."""
     alike = "" if rare.times == 1 else f", {rare.times - 1:,} more like it"
     head = [
@@ -124,11 +124,9 @@ def rare_row_lines(density: "Density", rare: RareRow, width: int, ink: Ink) -> l
         f"{ratio_text(rare.log_density - rare.log_uniform)} x uniform",
     ]
     cells = [f"{name}: {'missing' if v is None else v}" for name, v in rare.values.items()]
-    lines = [ink("bold", line) for line in flow(head, width, 2)]
-    lines += flow(cells, width, 2, first="  ")
-    for reason in density.explain(rare.values).splitlines():
-        lines += flow([f"because {reason}"], width, 4, first="  ")
-    return lines
+    reasons = density.explain(rare.values).splitlines()
+    because = (Pieces([f"because {reason}"], indent=4, first="  ") for reason in reasons)
+    return (Pieces(head, "bold"), Pieces(cells, first="  "), *because)
 
 
 def _distinct(

@@ -8,8 +8,17 @@ import numpy as np
 
 from bayescascade.model.draws import Diagnostic, PosteriorRun, convergence_advice, trace_words
 from bayescascade.model.solution import Certificate, Solution
+from bayescascade.report.numbers import diagnostic_text, nats_text
+from bayescascade.report.page import counted
 
 __all__ = ["DataFacts", "FitSummary", "summarize"]
+
+_SEARCHES = {
+    "anneal+metropolis": "annealing and {chains}",
+    "anneal": "annealing in {chains}",
+    "metropolis": "{chains}",
+    "tempering": "{chains} with replica exchange",
+}
 
 
 class DataFacts(Protocol):
@@ -82,6 +91,44 @@ class FitSummary:
                     f"ESS {diagnostic.ess:,.0f} (at least 400)"
                 )
         return [*found, convergence_advice(self.method)] if found else []
+
+    def found_words(self, learned: str) -> str:
+        """Return how what was learned, such as a "tree", was found, and what was proved of it."""
+        certificate = self.certificate
+        if certificate is None:
+            chains = counted(self.n_chains, "chain")
+            how = _SEARCHES.get(self.method, "{chains}").format(chains=chains)
+            return (
+                f"{'interrupted: best found so far' if self.interrupted else 'best found'} by {how}"
+            )
+        which = f"no {learned} {certificate.scope}".rstrip()
+        if certificate.gap == 0:
+            return f"exact: {which} is more probable"
+        found = "interrupted: best found so far" if self.interrupted else "best found in its time"
+        return f"{found}; {which} is more probable by over {certificate.gap:,.2f} nats"
+
+    @property
+    def convergence_pieces(self) -> list[str]:
+        """How sure the search was of what it found, and how much was drawn."""
+        if self.certificate is not None:
+            log_evidence = self.certificate.log_evidence
+            n_draws = self.n_chains * self.n_draws
+            return [
+                *([] if log_evidence is None else [f"log evidence {nats_text(log_evidence)}"]),
+                self.certificate.extent,
+                f"{n_draws:,} independent draws" if n_draws else "nothing sampled: no posterior",
+            ]
+        reason = [self.reason] if self.reason else []
+        if not self.diagnostics:
+            return [*reason, "nothing sampled: no R-hat, no posterior"]
+        found = self.diagnostics.items()
+        r_hats = [f"{trace_words(name)} {diagnostic_text(d.r_hat, 3)}" for name, d in found]
+        return [
+            *reason,
+            f"R-hat: {', '.join(r_hats)}",
+            f"ESS: {', '.join(diagnostic_text(d.ess, 0) for _, d in found)}",
+            f"{self.n_chains} x {self.n_draws:,} draws",
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""

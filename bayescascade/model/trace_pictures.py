@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
-from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.model.draws import Trace, diagnose_array
 from bayescascade.report.numbers import diagnostic_text
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_tree", "plot_ranks", "plot_sizes", "plot_traces", "tree_dot"]
+__all__ = ["plot_ranks", "plot_sizes", "plot_traces"]
 
 _MOST_POINTS = 2000  # per chain, of a trace
 _RANK_BINS = 20

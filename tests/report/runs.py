@@ -75,6 +75,8 @@ def toy_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
             words={"first_feature": "first split"},
         ),
         SETTINGS,
+        "leaf cascade",
+        "expected_leaves 8, any number of branches",
     )
 
 
@@ -90,6 +92,8 @@ def toy_list_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int
             labels={"first_rule": lambda code: f"sex is {code - 1000}"},
         ),
         {"model": "rules", "search": "metropolis", "source": "", "expected_rules": 3.0},
+        "density rule list",
+        "expected_rules 3",
     )
 
 

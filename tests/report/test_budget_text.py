@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from bayescascade.budget import FeatureCosts
-from bayescascade.costs.acquisition_text import acquisition_text
-from bayescascade.methods.forests.page import budgeted_text
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts
+from bayescascade.report.page import render
 from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
 
 
@@ -68,11 +67,10 @@ def test_lines_fit_the_terminal(rng):
     model = PlainForest(costs={"iron": 1e12, "age": 1e-7}, random_state=0).fit(frame, y)
     row = frame.iloc[0].to_dict()
     for width in (60, 80):
-        told = budgeted_text(model, width=width) + "\n"
-        told += acquisition_text(model.acquire(row.__getitem__), width=width)
+        told = render((*model.page(), *model.acquire(row.__getitem__).page()), width=width)
         assert max(longest([line]) for line in told.split("\n")) <= width
-    assert "\x1b[1m" in budgeted_text(model, color=True)
-    assert "\x1b[33m" in acquisition_text(model.acquire(row.__getitem__, 0), color=True)
+    assert "\x1b[1m" in render(model.page(), color=True)
+    assert "\x1b[33m" in render(model.acquire(row.__getitem__, 0).page(), color=True)
 
 
 def test_costs_of_groups_are_told_beside_features(rng):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from bayescascade import Table
-from bayescascade.methods.contenders import CONTENDERS
+from bayescascade.base.files import json_ready
+from bayescascade.methods.contenders import CONTENDERS, TITLES
 from bayescascade.model.comparison import Comparison, Outcome
 from bayescascade.model.comparison_picture import plot_comparisons
-from bayescascade.model.comparison_text import comparison_text
-from bayescascade.model.records import comparison_record
+from bayescascade.report.page import render
 from tests.cli.conftest import TITANIC
 
 MODELS = ("leaf", "rules", "histogram")
@@ -32,13 +32,13 @@ def comparison(n_outcomes: int = 6, n_cells: float = 32.0, spread: float = 0.01)
         for halving in range(2)
         for model in MODELS
     ]
-    return Comparison(Table.from_csv(TITANIC), MODELS, tuple(outcomes[:n_outcomes]))
+    return Comparison(Table.from_csv(TITANIC), MODELS, tuple(outcomes[:n_outcomes]), TITLES)
 
 
 def test_the_table() -> None:
     """Differences have the error of differences: halves differ more than densities do."""
     assert (
-        comparison_text(comparison())
+        str(comparison())
         == """\
 titanic.csv   2,201 rows   24 distinct   4 columns   32 cells
 2 random halvings: learned on one half, scored on the other, nats a row
@@ -53,36 +53,36 @@ smoothed histogram        -2.3650 ± 0.0050   0.0200 ± 0.0000       32      1.2
 
 
 def test_one_halving_has_no_error() -> None:
-    text = comparison_text(comparison(3))
+    text = str(comparison(3))
     assert "1 random halving: " in text
     assert "±" not in text
     assert "density rule list                  -2.4500            0.1000        7" in text
 
 
 def test_an_interrupted_comparison_shows_whole_halvings() -> None:
-    assert comparison_text(comparison(5)) == comparison_text(comparison(3))
-    assert "smoothed histogram" not in comparison_text(comparison(2))
-    assert comparison_text(comparison(0)).endswith("\nnothing has been learned yet")
+    assert str(comparison(5)) == str(comparison(3))
+    assert "smoothed histogram" not in str(comparison(2))
+    assert str(comparison(0)).endswith("\nnothing has been learned yet")
 
 
 @pytest.mark.parametrize(
     ("n_cells", "shown"), [(39366.0, "  39,366 "), (3.0**60, " 4.2e28 "), (math.inf, " > 1e308 ")]
 )
 def test_many_cells(n_cells: float, shown: str) -> None:
-    lines = comparison_text(comparison(n_cells=n_cells)).splitlines()
+    lines = str(comparison(n_cells=n_cells)).splitlines()
     assert any(shown in line for line in lines)
     assert max(map(len, lines)) <= 80
 
 
 def test_color_only_where_it_is_asked_for() -> None:
-    colored = comparison_text(comparison(), color=True)
+    colored = render(comparison().page(), color=True)
     assert "\x1b[1mleaf cascade" in colored
     plain = colored.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
-    assert plain == comparison_text(comparison())
+    assert plain == str(comparison())
 
 
 def test_the_record_has_everything() -> None:
-    record = comparison_record(comparison(5, n_cells=math.inf))
+    record = json_ready(comparison(5, n_cells=math.inf).record())
     assert (record["source"], record["n_rows"], record["n_distinct"]) == ("titanic.csv", 2201, 24)
     assert [column["name"] for column in record["columns"]] == ["class", "sex", "age", "survived"]
     assert len(record["outcomes"]) == 5
@@ -121,7 +121,7 @@ def test_the_legend_of_all_densities_fits(n_panels: int) -> None:
     """Names that are cut off at the edge cannot be read."""
     (one, *_) = comparison().outcomes
     outcomes = tuple(replace(one, model=model) for model in CONTENDERS)
-    every = Comparison(comparison().table, tuple(CONTENDERS), outcomes)
+    every = Comparison(comparison().table, tuple(CONTENDERS), outcomes, TITLES)
     figure = plot_comparisons([every] * n_panels)
     figure.canvas.draw()
     box, edge = figure.legends[0].get_window_extent(), figure.bbox

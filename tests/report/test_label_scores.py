@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
 from bayescascade.model.label_scores import LabelScores, area_under_curve
-from bayescascade.report.confusion_table import confusion_table
-from bayescascade.report.layout import Ink
+from bayescascade.report.page import render
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -57,12 +56,17 @@ def test_ties_count_half():
     assert area_under_curve(np.arange(2.0), np.array([0.0, 1.0]), np.array([1.0, 0.0])) == 1.0
 
 
+def confusion_lines(target, names, confusion, width):
+    scores = LabelScores(len(names))
+    for label, weights in enumerate(confusion):
+        scores.add(np.full(len(names), label), np.eye(len(names)), np.array(weights))
+    return render(scores.confusion_page(target, names), width=width).split("\n")
+
+
 def test_confusion_is_a_table():
     """True classes downward, predicted ones to the right, aligned."""
-    lines = confusion_table(
-        "outcome", ["negative", "positive"], np.array([[332.0, 0], [1, 1625]]), 80, Ink(False)
-    )
-    assert lines == [
+    names = ["negative", "positive"]
+    assert confusion_lines("outcome", names, [[332.0, 0], [1, 1625]], 80) == [
         "           predicted",
         "outcome    negative   positive",
         "negative        332          0",
@@ -73,8 +77,8 @@ def test_confusion_is_a_table():
 def test_many_classes_stand_below_each_other():
     """No class is cut off for want of room, none that was predicted is left out."""
     names = [f"{word} unaccountable\n" for word in ("wholly", "partly", "hardly")]
-    confusion = np.array([[3.0, 0, 0], [2, 10, 2.5], [0, 0, 0]])
-    assert confusion_table("kind", names, confusion, 62, Ink(False)) == [
+    confusion = [[3.0, 0, 0], [2, 10, 2.5], [0, 0, 0]]
+    assert confusion_lines("kind", names, confusion, 62) == [
         "kind:   predicted, and how often",
         r"wholly unaccountable\n:   wholly unaccountable\n 3.00",
         r"partly unaccountable\n:   partly unaccountable\n 10.00",

@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.density_list import DensityList
 from bayescascade.methods.rules.label_list import LabelList
-from bayescascade.model.page import density_list_text, label_list_text, learned_text, tree_text
-from bayescascade.model.records import learned_record
+from bayescascade.report.page import render
 from tests.report.lists import label_list, random_rules, titanic_list, wide_schema
-from tests.report.trees import titanic_tree
 
 TITANIC_TEXT = """\
                                        rows   share  cells  density  x uniform
@@ -39,19 +36,19 @@ else                                     713    0.98   0.02   0.001   0.003"""
 
 def test_a_density_list_reads_downward() -> None:
     """The layout is documented; rows and shares are those of what is captured first."""
-    assert str(titanic_list()) == density_list_text(titanic_list()) == TITANIC_TEXT
+    assert str(titanic_list()) == TITANIC_TEXT
 
 
 def test_a_list_without_rules_is_one_line() -> None:
     alone = DensityList(titanic_list().schema, (), np.array([2201.0]), np.ones(1))
-    header, line = density_list_text(alone).splitlines()
+    header, line = str(alone).splitlines()
     assert header.split() == ["rows", "share", "cells", "density", "x", "uniform"]
     assert line.split() == ["any", "row", "2,201", "100.0", "%", "16", "0.0625", "1.00"]
 
 
 def test_evidence_is_told_first() -> None:
     """Expected rows must not be taken for rows that were seen."""
-    lines = density_list_text(titanic_list().condition({"sex": "male"})).splitlines()
+    lines = str(titanic_list().condition({"sex": "male"})).splitlines()
     assert lines[0] == "given sex is male (probability 0.669)"
     assert lines[2].strip() == "expected"
     assert lines[3].split()[0] == "rows"
@@ -60,13 +57,13 @@ def test_evidence_is_told_first() -> None:
 
 def test_two_classes_have_one_probability_with_its_interval() -> None:
     labels = label_list(["negative", "positive"], [[10, 800], [300, 327], [700, 12]])
-    assert str(labels) == label_list_text(labels) == BINARY_TEXT
+    assert str(labels) == BINARY_TEXT
 
 
 def test_a_long_class_has_its_name_above() -> None:
     """The header would take the place of the conditions."""
     labels = label_list([f"not {'so ' * 30}good", f"very {'very ' * 30}good"], [[1, 9], [8, 2]])
-    lines = label_list_text(labels).splitlines()
+    lines = str(labels).splitlines()
     assert " ".join(lines[:3]).replace("   ", "").startswith("P: probability of very very")
     header = next(line for line in lines if "interval" in line)
     assert header.split() == ["rows", "P", "95", "%", "interval"]
@@ -76,7 +73,7 @@ def test_a_long_class_has_its_name_above() -> None:
 def test_more_classes_have_a_column_each() -> None:
     counts = [[10.0, 800, 3, 3], [300, 327, 0, 0], [700, 12, 0, 1]]
     labels = label_list(["unacc", "acc", "good", "vgood"], counts)
-    assert label_list_text(labels) == CLASSES_TEXT
+    assert str(labels) == CLASSES_TEXT
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -84,7 +81,7 @@ def test_classes_that_do_not_fit_follow_their_part(width: int) -> None:
     """None is hidden, and the most probable comes first."""
     counts = np.arange(27.0).reshape(3, 9) ** 3
     labels = label_list([f"long class {i}" for i in range(9)], counts.tolist())
-    lines = label_list_text(labels, width=width).splitlines()
+    lines = render(labels.page(), width=width).splitlines()
     assert max(map(len, lines)) <= width
     parts = re.split(r"\n(?=\S)", "\n".join(lines))[1:]
     assert len(parts) == 3
@@ -99,7 +96,7 @@ def test_classes_that_do_not_fit_follow_their_part(width: int) -> None:
 @pytest.mark.parametrize("classes", [[False, True], [0, 1], [0.5, 1.5], ["a\x1b", "b\x1b\n"]])
 def test_classes_of_any_type(classes: list[object]) -> None:
     """Numbers, truth values, and text that would drive a terminal."""
-    text = label_list_text(label_list(classes, [[3, 5], [2, 0]]))
+    text = str(label_list(classes, [[3, 5], [2, 0]]))
     assert {0: "P(True)", 1: "P(1)"}.get(0 if classes[1] is True else classes[1], "P(") in text
     assert "\x1b" not in text
     assert len(text.splitlines()) == 3
@@ -108,7 +105,7 @@ def test_classes_of_any_type(classes: list[object]) -> None:
 def test_nothing_is_certain_from_few_rows() -> None:
     """0.9997 must not be printed as 1.00, nor 0.0003 as 0.00."""
     labels = label_list([0, 1], [[0, 4000], [4000, 0]])
-    first, last = label_list_text(labels).splitlines()[1:]
+    first, last = str(labels).splitlines()[1:]
     assert first.split()[-2:] == ["0.9998", "0.999-1.0000"]
     assert last.split()[-2:] == ["0.0002", "0.0000-0.001"]
 
@@ -121,7 +118,7 @@ def test_every_part_is_told_within_the_width(rng: np.random.Generator, width: in
     counts = rng.exponential(1e6, 31)
     density = DensityList(schema, rules, counts, counts / counts.sum())
     labels = LabelList(schema, np.array(["no", "yes"]), rules, rng.exponential(1e6, (31, 2)), 1.0)
-    for text in (density_list_text(density, width=width), label_list_text(labels, width=width)):
+    for text in (render(printed.page(), width=width) for printed in (density, labels)):
         lines = text.splitlines()
         assert max(map(cell_len, lines)) <= width
         starts = [line for line in lines if re.match(r"(if|else if|else)\b", line)]
@@ -140,7 +137,7 @@ def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
     counts = np.array([123_456_789_012.5, 0.25])
     probabilities = np.array([1 - 1e-12, 1e-12])
     density = DensityList(schema, ((Condition(0, 0, 1),),), counts, probabilities)
-    lines = density_list_text(density, width=width).splitlines()
+    lines = render(density.page(), width=width).splitlines()
     assert max(map(len, lines)) <= width
     assert lines[1].startswith("if c0 is in [0, 1e-09)" if width == 60 else "if c0 is in ")
     is_below = re.fullmatch(r" *123,456,789,012\.5( .*)", lines[2]) is not None
@@ -148,33 +145,19 @@ def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
 
 
 def test_color_only_marks() -> None:
-    plain, colored = (density_list_text(titanic_list(), color=color) for color in (False, True))
+    plain, colored = (render(titanic_list().page(), color=color) for color in (False, True))
     assert "\x1b" in colored
     assert re.sub(r"\x1b\[\d+m", "", colored) == plain
-
-
-def test_what_was_learned_is_printed_as_what_it_is() -> None:
-    labels = label_list([0, 1], [[3, 5], [2, 0]])
-    assert learned_text(titanic_tree()) == tree_text(titanic_tree())
-    assert learned_text(titanic_list()) == TITANIC_TEXT
-    assert learned_text(labels) == label_list_text(labels)
-
-
-def test_width_is_checked() -> None:
-    with pytest.raises(ParameterError, match="width must be an integer >= 60, got 40"):
-        density_list_text(titanic_list(), width=40)
-    with pytest.raises(ParameterError, match="width must be an integer >= 60, got 40"):
-        label_list_text(label_list([0, 1], [[3, 5], [2, 0]]), width=40)
 
 
 def test_json_has_all_of_a_list() -> None:
     """Whoever asks for JSON gets what the table rounds or leaves out."""
     density, labels = titanic_list(), label_list([0, 1], [[3, 5], [2, 0]])
-    record = json.loads(json.dumps(learned_record(density), allow_nan=False))
+    record = json.loads(json.dumps(density.record(), allow_nan=False))
     assert record == {"n_rules": 2, **density.to_dict()}
     male = density.condition({"sex": "male"})
-    given = learned_record(male)
+    given = male.record()
     assert given["given"] == "sex is male"
     assert given["probability_given"] == male.evidence_probability
-    record = json.loads(json.dumps(learned_record(labels), allow_nan=False))
+    record = json.loads(json.dumps(labels.record(), allow_nan=False))
     assert record == {"classes": [0, 1], "n_rules": 1, **labels.to_dict()}

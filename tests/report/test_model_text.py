@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.model.draws import Diagnostic
-from bayescascade.model.page import model_text
 from bayescascade.model.summary import FitSummary
+from bayescascade.report.page import render
 from tests.report.trees import random_density, titanic_tree
 
 SUMMARY = FitSummary(
@@ -53,13 +52,14 @@ def model(
     fitted = cls(**(parameters or {}))
     fitted._set_features(density.schema)
     counted = CountedTree(density.tree, density.counts)
-    fitted._restore(counted, [], -4913.27, replace(SUMMARY, **changed))
+    fitted._best, fitted._draws, fitted.log_posterior_ = counted, [], -4913.27
+    fitted.summary_ = replace(SUMMARY, **changed)
     return fitted
 
 
 def test_head_and_foot_are_the_documented_ones() -> None:
     """What README and design show must be what a user sees."""
-    lines = model_text(model()).splitlines()
+    lines = str(model()).splitlines()
     assert lines[:6] == [
         "titanic.csv   2,201 rows   14 distinct   3 columns   16 cells",
         "leaf cascade, expected_leaves 8, concentration 2, max_branches 2",
@@ -78,10 +78,6 @@ def test_head_and_foot_are_the_documented_ones() -> None:
     assert len(lines) == 6 + 10 + 5
 
 
-def test_printing_a_model_prints_this() -> None:
-    assert str(model()) == model_text(model())
-
-
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -96,26 +92,26 @@ def test_printing_a_model_prints_this() -> None:
 )
 def test_what_was_done_is_said(changed: dict[str, Any], expected: str) -> None:
     """A heuristic that was ended early must not look like a finished search."""
-    assert expected in model_text(model(**changed))
+    assert expected in str(model(**changed))
 
 
 def test_no_draws_no_posterior() -> None:
-    text = model_text(model(diagnostics={}, shares={}))
+    text = str(model(diagnostics={}, shares={}))
     assert "posterior   leaves" not in text
 
 
 def test_data_without_a_name_begin_with_the_rows() -> None:
-    assert model_text(model(source="")).startswith("2,201 rows   14 distinct")
+    assert str(model(source="")).startswith("2,201 rows   14 distinct")
 
 
 def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
     """R-hat of 2.6 means that the posterior below is not to be believed."""
     unsettled = {"n_leaves": Diagnostic(11.0, 1.0, 2.5619, 4.8)}
-    lines = model_text(model(diagnostics=unsettled)).splitlines()
+    lines = str(model(diagnostics=unsettled)).splitlines()
     assert lines[3].startswith("R-hat: leaves 2.562   ESS: 5   ")
     assert lines[4] == "warning: leaves: R-hat 2.562 (should be at most 1.01), ESS 5 (at least 400)"
     few = {"n_leaves": Diagnostic(11.0, 1.0, float("nan"), float("nan"))}
-    assert "R-hat: leaves unknown   ESS: unknown" in model_text(model(diagnostics=few))
+    assert "R-hat: leaves unknown   ESS: unknown" in str(model(diagnostics=few))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
     ],
 )
 def test_parameters_are_printed(cls: type, parameters: dict[str, Any], expected: str) -> None:
-    assert expected in " ".join(model_text(model(parameters=parameters, cls=cls)).split())
+    assert expected in " ".join(str(model(parameters=parameters, cls=cls)).split())
 
 
 def test_columns_are_printed_with_their_levels(rng: np.random.Generator) -> None:
@@ -143,7 +139,7 @@ def test_columns_are_printed_with_their_levels(rng: np.random.Generator) -> None
             Column("shade", "nominal", tuple(f"shade {i:02}" for i in range(64))),
         )
     )
-    text = model_text(model(random_density(rng, schema, 9)))
+    text = str(model(random_density(rng, schema, 9)))
     assert "size: 1 < 2 < ... < 300 (300 levels)" in text
     assert "income: 2 bins in [0, 50.5]" in text
     assert "cell: x, y or missing" in text
@@ -171,11 +167,6 @@ def test_everything_fits_the_width(rng: np.random.Generator, width: int) -> None
         },
         diagnostics={"log_posterior": Diagnostic(0.0, 1.0, 12345.6, 1e9)},
     )
-    text = model_text(fitted, width=width)
+    text = render(fitted.page(), width=width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
     assert "and 70 more" in text
-
-
-def test_width_is_checked() -> None:
-    with pytest.raises(ParameterError, match="width must be an integer >= 60, got 40"):
-        model_text(model(), width=40)

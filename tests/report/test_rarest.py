@@ -7,8 +7,8 @@ import pandas as pd
 from hypothesis import given, settings, strategies as st
 from rich.cells import cell_len
 
-from bayescascade.model.rarest import RarestRows, rare_row_lines
-from bayescascade.report.layout import Ink
+from bayescascade.model.rarest import RarestRows, rare_row_page
+from bayescascade.report.page import render
 from tests.report.trees import titanic_tree
 
 
@@ -63,7 +63,7 @@ def test_a_rare_row_is_told_with_its_reason() -> None:
         {"class": ["crew", "1st"], "sex": ["female", None], "age": ["child", "child"]}
     )
     rarest.add(cells, density.schema.encode(cells), np.array([-5.28, -4.39]), 1000)
-    first, second = (rare_row_lines(density, row, 80, Ink(False)) for row in rarest.rows)
+    first, second = (render(rare_row_page(density, row)).split("\n") for row in rarest.rows)
     assert first == [
         "row 1,000   log density -5.28   0.08 x uniform",
         "  class: crew   sex: female   age: child",

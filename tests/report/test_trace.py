@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.files import json_ready
 from bayescascade.model.draws import PosteriorRun, Trace, diagnose_array, read_trace
-from bayescascade.model.records import json_ready, trace_record
-from bayescascade.model.trace_text import trace_text
+from bayescascade.report.page import render
 from tests.report.runs import toy_list_run, toy_run
 
 
@@ -101,7 +101,7 @@ def test_lists_are_told_in_their_own_words(tmp_path: Path) -> None:
     for label, share in shares["first rule"].items():
         states = [0 if label == "none" else int(label.removeprefix("sex is "))]
         assert share == np.mean(np.isin(draws, states))
-    text = trace_text(trace)
+    text = str(trace)
     assert text.startswith(
         "density rule list   search metropolis   3 x 600 draws\nexpected_rules 3"
     )
@@ -110,7 +110,7 @@ def test_lists_are_told_in_their_own_words(tmp_path: Path) -> None:
     assert "\nposterior   rules         " in text
     assert "\n            first rule    " in text
     assert not any(word in text for word in ("leaf", "leaves", "cascade", "split"))
-    assert trace_record(trace)["shares"] == shares
+    assert trace.record()["shares"] == shares
 
 
 def test_many_long_labels_survive_the_file(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_an_annealing_path_is_not_taken_for_draws(tmp_path: Path) -> None:
     toy_run("anneal").save_trace(tmp_path / "path.nc")
     trace = read_trace(tmp_path / "path.nc")
     assert not trace.is_sample
-    assert "no draws from the posterior" in trace_text(trace)
-    assert "diagnostics" not in trace_record(trace)
+    assert "no draws from the posterior" in str(trace)
+    assert "diagnostics" not in trace.record()
 
 
 def test_a_run_interrupted_at_once_is_still_saved(tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ def test_a_run_interrupted_at_once_is_still_saved(tmp_path: Path) -> None:
     assert run.interrupted
     run.save_trace(tmp_path / "short.nc")
     trace = read_trace(tmp_path / "short.nc")
-    text = trace_text(trace)
+    text = str(trace)
     assert "interrupted: the search was ended early" in text
-    assert trace_record(trace)["n_draws"] == trace.n_draws
+    assert trace.record()["n_draws"] == trace.n_draws
 
 
 def test_text_fits_and_warns() -> None:
     trace = Trace.of(toy_run())
-    lines = trace_text(trace).splitlines()
+    lines = str(trace).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "toy.csv   leaf cascade   search anneal+metropolis   3 x 600 draws"
     assert lines[1] == "expected_leaves 8, any number of branches"
@@ -166,7 +166,7 @@ def test_text_fits_and_warns() -> None:
     assert any(line.startswith("warning: R-hat should be at most") for line in lines)
     assert "longer chains (n_steps, --steps) or search" in " ".join(" ".join(lines).split())
     assert any(line.startswith("accepted    grow 0.") for line in lines)
-    assert "\x1b" in trace_text(trace, color=True)
+    assert "\x1b" in render(trace.page(), color=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x89HDF\r\n\x1a\n" + b"x" * 100])

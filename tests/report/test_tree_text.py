@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.model.page import tree_text
+from bayescascade.report.page import render
 from tests.report.trees import (
     TITANIC,
     density_tree,
@@ -61,7 +61,7 @@ def parsed_rows(text: str) -> list[tuple[str, list[float]]]:
 
 def test_layout_is_the_documented_one() -> None:
     """What README and design show must be what a user sees."""
-    assert tree_text(titanic_tree()) == GOLDEN
+    assert str(titanic_tree()) == GOLDEN
 
 
 def test_levels_that_stand_out_are_below_their_leaf() -> None:
@@ -74,10 +74,10 @@ def test_levels_that_stand_out_are_below_their_leaf() -> None:
     nested = (1, [((0,), (2, [((0,), None), ((1,), None)])), ((1,), None)])
     density = density_tree(TITANIC, nested, [45, 425, 1731])
     independent = replace(density, level_probabilities=np.array(inside))
-    lines = tree_text(independent).splitlines()
+    lines = str(independent).splitlines()
     assert lines.pop() == "      mostly class is 3rd 0.85   age is adult 0.90"
     assert lines.pop(4) == "│  │     mostly class is 1st 0.70"
-    assert lines == tree_text(density).splitlines()
+    assert lines == str(density).splitlines()
 
 
 @given(
@@ -96,7 +96,7 @@ def test_any_tree_fits_its_width_and_shows_every_node(
     density = random_density(rng, MIXED, n_splits, depth_bias)
     if is_independent:
         density = with_independent_leaves(rng, density)
-    text = tree_text(density, width=width)
+    text = render(density.page(), width=width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
     rows = parsed_rows(text)
     n_sections = len(re.findall(r"^\[\d+\] ", text, re.MULTILINE))
@@ -112,7 +112,7 @@ def test_any_tree_fits_its_width_and_shows_every_node(
 def test_numbers_read_back(rng: np.random.Generator, n_splits: int) -> None:
     """A wrong number beside a label is worse than none."""
     density = random_density(rng, TITANIC, n_splits)
-    rows = parsed_rows(tree_text(density))
+    rows = parsed_rows(str(density))
     assert len(rows) == density.tree.n_nodes
     for node, (label, (count, share, cells, likeliness, ratio)) in enumerate(rows):
         assert label.endswith(density.branch_words(node) if node else "everyone")
@@ -129,7 +129,7 @@ def test_a_deep_tree_goes_on_in_numbered_sections() -> None:
     for code in reversed(range(60)):
         nested = (0, [((code,), None), (tuple(range(code + 1, 100)), nested)])
     schema = Schema((Column("x", "ordinal", tuple(range(100))),))
-    text = tree_text(density_tree(schema, nested, list(range(61))))
+    text = str(density_tree(schema, nested, list(range(61))))
     referred = re.findall(r" \[(\d+)\]", text)
     assert referred == [str(i + 1) for i in range(len(referred))]
     assert len(referred) > 3
@@ -145,7 +145,7 @@ def test_long_labels_keep_the_guides_beside_them() -> None:
     schema = Schema((Column("kind", "nominal", levels), Column("sex", "nominal", ("f", "m"))))
     inner = (1, [((0,), None), ((1,), None)])
     nested = (0, [(tuple(range(10)), inner), ((10, 11), None)])
-    lines = tree_text(density_tree(schema, nested, [5, 6, 7])).splitlines()
+    lines = str(density_tree(schema, nested, [5, 6, 7])).splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("├─ kind is"))
     child = next(i for i, line in enumerate(lines) if line.startswith("│  ├─ sex is f"))
     assert child - first > 3
@@ -158,13 +158,13 @@ def test_long_labels_keep_the_guides_beside_them() -> None:
 def test_rare_leaves_are_never_rounded_away() -> None:
     """A share of 0.0 % or a density of 0.00 would say that the leaf cannot happen."""
     nested = (1, [((0,), None), ((1,), None)])
-    text = tree_text(density_tree(TITANIC, nested, [1, 10_000_000]))
+    text = str(density_tree(TITANIC, nested, [1, 10_000_000]))
     rare = parsed_rows(text)[1][1]
     assert rare[0] == 1
     assert rare[1] == pytest.approx(1e-5, rel=0.01)
     assert rare[3] == pytest.approx(1e-7 / 8, rel=0.01)
     assert rare[4] == pytest.approx(2e-7, rel=0.01)
-    empty = parsed_rows(tree_text(density_tree(TITANIC, nested, [0, 10])))[1][1]
+    empty = parsed_rows(str(density_tree(TITANIC, nested, [0, 10])))[1][1]
     assert (empty[0], empty[1], empty[3], empty[4]) == (0, 0, 0, 0)
 
 
@@ -172,7 +172,7 @@ def test_volumes_beyond_all_floats_are_printed() -> None:
     """Two thousand binary columns have 10^602 cells: more than a float can hold."""
     columns = tuple(Column(f"b{i}", "nominal", (0, 1)) for i in range(2000))
     nested = (7, [((0,), None), ((1,), None)])
-    lines = tree_text(density_tree(Schema(columns), nested, [1, 3])).splitlines()
+    lines = str(density_tree(Schema(columns), nested, [1, 3])).splitlines()
     assert "1.1e602" in lines[1]
     assert lines[1].endswith(" 1.00")
     assert lines[2].endswith(" 0.50")
@@ -182,7 +182,7 @@ def test_volumes_beyond_all_floats_are_printed() -> None:
 def test_continuous_columns_have_volumes() -> None:
     """Cells cannot be counted where a column is continuous."""
     schema = Schema((Column("income", "continuous", (), (0.0, 2.5, 12.0)),))
-    text = tree_text(density_tree(schema, (0, [((0,), None), ((1,), None)]), [3, 1]))
+    text = str(density_tree(schema, (0, [((0,), None), ((1,), None)]), [3, 1]))
     assert text.splitlines()[0].split() == ["rows", "share", "volume", "density", "x", "uniform"]
     assert [row[1][2] for row in parsed_rows(text)] == [12.0, 2.5, 9.5]
     assert "income is in [2.5, 12]" in text
@@ -191,26 +191,26 @@ def test_continuous_columns_have_volumes() -> None:
 def test_fractional_weights_are_shown() -> None:
     """Weights that are no counts must not be rounded to other weights."""
     nested = (1, [((0,), None), ((1,), None)])
-    rows = parsed_rows(tree_text(density_tree(TITANIC, nested, [0.25, 1.5])))
+    rows = parsed_rows(str(density_tree(TITANIC, nested, [0.25, 1.5])))
     assert [numbers[0] for _, numbers in rows] == [1.75, 0.25, 1.5]
 
 
 def test_conditional_density_says_what_is_given() -> None:
     """Numbers of a conditional density would be taken for those of the table."""
     given_male = titanic_tree().condition({"sex": "male"})
-    lines = tree_text(given_male).splitlines()
+    lines = str(given_male).splitlines()
     assert lines[0] == "given sex is male (probability 0.786)"
     assert lines[1] == ""
     assert lines[2].split() == ["expected"]
     assert lines[3].split()[0] == "rows"
     nested = given_male.condition({"age": "adult"})
-    assert tree_text(nested).startswith("given sex is male and age is adult (probability 0.757)\n")
+    assert str(nested).startswith("given sex is male and age is adult (probability 0.757)\n")
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
     """A level in a file could otherwise clear the screen or break the table."""
     schema = Schema((Column("a", "nominal", ("\x1b[2J", "two\nlines")),))
-    text = tree_text(density_tree(schema, (0, [((0,), None), ((1,), None)]), [3, 1]))
+    text = str(density_tree(schema, (0, [((0,), None), ((1,), None)]), [3, 1]))
     assert "\x1b" not in text
     assert "a is two\\nlines" in text
     assert len(text.splitlines()) == 4
@@ -218,7 +218,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 
 def test_color_changes_no_text() -> None:
     """Plain when piped: ANSI codes in a file would be noise; in a terminal they hide nothing."""
-    plain, colored = tree_text(titanic_tree()), tree_text(titanic_tree(), color=True)
+    plain, colored = str(titanic_tree()), render(titanic_tree().page(), color=True)
     assert "\x1b" not in plain
     assert "\x1b[36m        4.81\x1b[0m" in colored
     assert re.sub(r"\x1b\[\d*m", "", colored) == plain
@@ -227,11 +227,11 @@ def test_color_changes_no_text() -> None:
 @pytest.mark.parametrize("width", [59, 80.0, "80"])
 def test_a_width_too_small_to_read_is_refused(width: object) -> None:
     with pytest.raises(ParameterError, match="width must be an integer >= 60, got"):
-        tree_text(titanic_tree(), width=width)  # type: ignore[arg-type]
+        render(titanic_tree().page(), width=width)  # type: ignore[arg-type]
 
 
 def test_two_hundred_leaves_print(rng: np.random.Generator) -> None:
     """Large trees are slow in places where small ones are not."""
     density = random_density(rng, MIXED, 199)
     assert density.n_leaves == 200
-    assert len(parsed_rows(tree_text(density))) >= density.tree.n_nodes
+    assert len(parsed_rows(str(density))) >= density.tree.n_nodes

@@ -36,7 +36,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     """What both cascades do; the subclasses document the parameters."""
 
     learned_name: ClassVar[str] = "tree"
+    learned_word: ClassVar[str] = "tree"
     size_name: ClassVar[str] = "n_leaves"
+    size_words: ClassVar[tuple[str, str]] = ("leaf", "leaves")
 
     max_branches: int | None
     partitions: str
@@ -51,6 +53,18 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     def tree_(self) -> DensityTree:
         """The most probable tree found, with counts, volumes and probabilities."""
         return self.learned_
+
+    @classmethod
+    def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
+        value = parameters[name]
+        if name == "max_branches" and parameters.get("partitions") == "levels":
+            return ""  # of no effect, as is the concentration inside uniform leaves
+        if name == "max_branches" and value in (None, "none"):
+            return "any number of branches"
+        if name == "leaf_concentration" and parameters.get("leaf") == "uniform":
+            return ""
+        is_usual = (name, value) in (("partitions", "subsets"), ("leaf", "uniform"))
+        return "" if is_usual else super()._words_of(name, parameters)
 
     @abstractmethod
     def _model(self) -> CascadeModel:

@@ -23,22 +23,24 @@ from bayescascade.data.evidence import (
     agrees,
     check_agrees,
     check_possible,
-    evidence_words,
     narrow_evidence,
 )
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.conditioning import restricted
 from bayescascade.methods.cascades.standouts import Standout, frequent_levels, rare_levels
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
+from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import density_text
+from bayescascade.report.page import Guided, Numbers, Page, Pieces
 
 __all__ = ["DensityTree"]
 
+_MOSTLY, _MOST_LINES = "mostly ", 2  # what stands out inside a leaf, below it
 _MOST_TOLD = 3  # levels that stand out, in an explanation
 
 
 @dataclass(frozen=True, eq=False)
-class DensityTree:
+class DensityTree(DensityParts):
     """A density that is uniform, or a product over columns, inside each leaf of a tree.
 
     Parameters
@@ -111,21 +113,10 @@ class DensityTree:
         volumes: NDArray[np.float64] = np.log(self.box_widths).sum(axis=1)
         return volumes
 
-    @cached_property
-    def log_densities(self) -> NDArray[np.float64]:
-        """Log of probability over volume at every node, nats; -inf where the probability is 0.
-
-        That is the average density over the node: everywhere in a uniform leaf, but not elsewhere.
-        """
-        with np.errstate(divide="ignore"):
-            log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
-        return log_densities
-
     @property
-    def relative_densities(self) -> NDArray[np.float64]:
-        """Average density of every node as a multiple of the uniform density on the domain."""
-        relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_volumes[0])
-        return relative
+    def log_domain(self) -> float:
+        """Log volume of the root, nats."""
+        return float(self.log_volumes[0])
 
     @property
     def n_leaves(self) -> int:
@@ -162,7 +153,9 @@ class DensityTree:
     # -- words -------------------------------------------------------------------------------------
 
     def branch_words(self, node: int) -> str:
-        """Return what leads to a node from its parent, such as "class is crew, 3rd"."""
+        """Return what leads to a node from its parent, "class is crew, 3rd"; else "everyone"."""
+        if node == 0:
+            return "everyone"
         column = int(self.tree.feature[self.tree.parent[node]])
         return self.schema.columns[column].condition_words(self._branch_codes(node))
 
@@ -175,10 +168,6 @@ class DensityTree:
             if codes != self.boxes[0][j]:
                 conditions.append(column.condition_words(codes))
         return " and ".join(conditions) if conditions else "any row"
-
-    def evidence_words(self) -> str:
-        """Return what the density was conditioned on; empty if on nothing."""
-        return evidence_words(self.schema, self.evidence)
 
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
         """Return the rule of the leaf that holds a row and what is known of that leaf, in words.
@@ -197,6 +186,29 @@ class DensityTree:
         Nothing for a uniform leaf; see `bayescascade.methods.cascades.standouts` for the rule.
         """
         return [] if self.level_probabilities is None else frequent_levels(self, leaf)
+
+    @property
+    def legend(self) -> tuple[str, ...]:
+        """What else a reader of the table has to know."""
+        if self.level_probabilities is None:
+            return ()
+        return ("mostly: what stands out inside a leaf, and its probability",)
+
+    def _table(self, columns: list[Numbers]) -> Page:
+        """Return the tree; under an independent leaf are the levels that stand out inside it."""
+        nodes = range(self.tree.n_nodes)
+        inside = [
+            Pieces(
+                [one.words(self.schema) for one in self.standouts(node)] if is_leaf else [],
+                indent=len(_MOSTLY),
+                first=_MOSTLY,
+                most_lines=_MOST_LINES,
+            )
+            for node, is_leaf in zip(nodes, self.tree.feature < 0, strict=True)
+        ]
+        labels = [self.branch_words(node) for node in nodes]
+        parents = self.tree.parent.tolist()
+        return (Guided(labels, parents, columns, self.rule_words, inside),)
 
     def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
         is_uniform = self.level_probabilities is None
@@ -371,10 +383,8 @@ class DensityTree:
         branches = [{**self._branch_dict(c), "child": self.to_dict(c)} for c in children]
         return {"feature": name, "branches": branches}
 
-    def __str__(self) -> str:
-        from bayescascade.model.page import tree_text
-
-        return tree_text(self)
+    def _own_record(self) -> dict[str, Any]:
+        return {"n_leaves": self.n_leaves, "tree": self.to_dict()}
 
     def _branch_codes(self, node: int) -> tuple[int, ...]:
         column = int(self.tree.feature[self.tree.parent[node]])

@@ -17,7 +17,7 @@ mean for the same tree, ``(n_l + alpha) / (n + K alpha) / v_l``, unless the pape
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.estimator import DENSITIES
 from bayescascade.model.plain_density import Baseline
 from bayescascade.model.search import Seed
+from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
     from bayescascade.model.estimator import Continuous, Names, Ordinal
@@ -145,6 +146,9 @@ class DensityEstimationTree(Baseline):
     2
     """
 
+    model_name: ClassVar[str] = "det"
+    title: ClassVar[str] = "density estimation tree"
+
     min_leaf_size: float
     max_leaf_size: float
     complexity: float | None
@@ -208,8 +212,9 @@ class DensityEstimationTree(Baseline):
             self.concentration,
         )
 
-    def __str__(self) -> str:
-        return str(self.tree_) if hasattr(self, "_learned") else repr(self)
+    def page(self) -> Page:
+        """Return the tree."""
+        return self.tree_.page()
 
 
 class _Learned(NamedTuple):

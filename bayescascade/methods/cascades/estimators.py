@@ -113,6 +113,11 @@ class LeafCascade(Cascade):
     """
 
     model_name: ClassVar[str] = "leaf"
+    title: ClassVar[str] = "leaf cascade"
+    printed: ClassVar[tuple[str, ...]] = (
+        "expected_leaves", "concentration", "max_leaves", "max_branches", "partitions", "leaf",
+        "leaf_concentration",
+    )  # fmt: skip
 
     expected_leaves: float
     max_leaves: int | None
@@ -197,6 +202,11 @@ feature_names_in_
     """
 
     model_name: ClassVar[str] = "branch"
+    title: ClassVar[str] = "branch cascade"
+    printed: ClassVar[tuple[str, ...]] = (
+        "expected_branches", "concentration", "feature_inclusion", "max_branches", "partitions",
+        "leaf", "leaf_concentration",
+    )  # fmt: skip
 
     expected_branches: float
     feature_inclusion: float | None

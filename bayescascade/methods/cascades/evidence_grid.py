@@ -5,7 +5,8 @@ normalized prior, so a model with more trees, or more parameters, earns no credi
 difference of two log evidences is a log Bayes factor.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,14 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_real
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.report.numbers import nats_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
-    from bayescascade.data.table import Table
+    from bayescascade.data.table import Table as DataTable
 
-__all__ = ["GRID_PARAMETERS", "EvidencePoint", "best_first", "evidence_grid"]
+__all__ = ["GRID_PARAMETERS", "EvidenceGrid", "EvidencePoint", "evidence_grid"]
 
 _COMMON = ("concentration", "max_branches", "partitions", "leaf", "leaf_concentration")
 
@@ -60,15 +64,71 @@ class EvidencePoint:
     n_leaves: int | None
     needed: str = ""
 
+    @property
+    def worth(self) -> float:
+        """The log evidence; -inf if it was too much work."""
+        return -math.inf if self.log_evidence is None else self.log_evidence
+
+
+class EvidenceGrid(Printed, list[EvidencePoint]):
+    """Models by falling evidence, those too large last.
+
+    Parameters
+    ----------
+    points : iterable of EvidencePoint
+    table : Table
+        What they are about.
+    varied : iterable of str
+        The parameters to tell them apart by, those of the grid.
+    """
+
+    def __init__(
+        self, points: Iterable[EvidencePoint], table: "DataTable", varied: Iterable[str]
+    ) -> None:
+        super().__init__(sorted(points, key=lambda point: -point.worth))
+        rows = [counted(table.n_rows, "row"), f"{table.n_distinct:,} distinct"]
+        self._heading = [table.source, *rows] if table.source else rows
+        self._varied = tuple(varied)
+
+    def page(self) -> Page:
+        """Return of each its log evidence, nats below the highest, and leaves of its best tree."""
+        best = max((point.worth for point in self), default=0.0)
+        cells = [
+            ("", "", "")
+            if point.log_evidence is None
+            else (nats_text(point.worth), nats_text(best - point.worth), str(point.n_leaves))
+            for point in self
+        ]
+        headers = ("log evidence", "below best", "leaves")
+        texts = zip(*cells, strict=True) if cells else ((),) * len(headers)
+        below = [
+            Pieces([f"too large: {point.needed}"], "warning", first="  ") if point.needed else None
+            for point in self
+        ]
+        table = Table(
+            [self._words(point) for point in self],
+            list(map(Numbers, headers, texts)),
+            below=below,
+            least_label=0,
+            gaps=(3, 3),
+        )
+        return (Heading(self._heading), BLANK, table)
+
+    def _words(self, point: EvidencePoint) -> str:
+        """Return model and parameters, such as "branch, expected_branches 2, leaf uniform"."""
+        own = ((k, point.parameters[k]) for k in self._varied if k in point.parameters)
+        told = [f"{k} {v:g}" if isinstance(v, int | float) else f"{k} {v}".lower() for k, v in own]
+        return ", ".join([point.model, *told])
+
 
 def evidence_grid(
-    table: "Table",
+    table: "DataTable",
     models: Sequence[str] = ("leaf", "branch"),
     grid: Mapping[str, Sequence[Any]] | None = None,
     *,
     memory_limit: float = 2.0,
     done: Callable[[EvidencePoint], object] | None = None,
-) -> list[EvidencePoint]:
+) -> EvidenceGrid:
     """Return the log evidence of every model with every combination of parameters.
 
     Parameters
@@ -84,8 +144,8 @@ def evidence_grid(
 
     Returns
     -------
-    list of EvidencePoint
-        Highest evidence first, those too large last.
+    EvidenceGrid
+        A list of EvidencePoint, highest evidence first, those too large last; prints as a table.
 
     Raises
     ------
@@ -102,12 +162,7 @@ def evidence_grid(
         points.append(_point(model, posterior, memory_limit * 1e9))
         if done is not None:
             done(points[-1])
-    return best_first(points)
-
-
-def best_first(points: Sequence[EvidencePoint]) -> list[EvidencePoint]:
-    """Return points by falling evidence, those too large last."""
-    return sorted(points, key=lambda p: float("inf") if p.log_evidence is None else -p.log_evidence)
+    return EvidenceGrid(points, table, grid or ())
 
 
 def _combinations(

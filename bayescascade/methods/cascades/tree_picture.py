@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.files import replaced_file
-from bayescascade.methods.cascades.tree_table import ROOT_LABEL, node_columns
 from bayescascade.report.layout import wrap
-from bayescascade.report.numbers import significant_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,21 +169,21 @@ class _Drawing:
 
 def _box_texts(density: "DensityTree") -> list[list[str]]:
     """Return the lines in every node's box."""
-    rows, shares, _, _, ratios = node_columns(density).columns
+    rows, shares, _, _, ratios = (column.texts for column in density.number_columns())
     noun = "expected rows" if density.evidence else "rows"
     boxes = []
     for node in range(density.tree.n_nodes):
-        words = density.branch_words(node) if node else ROOT_LABEL
-        lines = [*wrap(words, _LABEL_WIDTH), f"{rows[node]} {noun}, {shares[node]}"]
+        lines = [
+            *wrap(density.branch_words(node), _LABEL_WIDTH),
+            f"{rows[node]} {noun}, {shares[node]}",
+        ]
         if density.tree.feature[node] < 0:
             lines.append(f"{ratios[node]} x uniform")
             for standout in density.standouts(node)[:_MOST_STANDOUTS]:
                 lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
         boxes.append(lines)
     if density.evidence:
-        probability = significant_text(math.log(density.evidence_probability))
-        given = f"given {density.evidence_words()} (probability {probability})"
-        boxes[0] = [*wrap(given, _LABEL_WIDTH), *boxes[0]]
+        boxes[0] = [*wrap(density.given_text, _LABEL_WIDTH), *boxes[0]]
     return boxes
 
 

@@ -72,6 +72,7 @@ class BudgetTreeClassifier(BudgetedClassifier):
     """
 
     model_name: ClassVar[str] = "BudgetTreeClassifier"
+    title: ClassVar[str] = "budgeted tree"
 
     tree_: BudgetTree
     posterior_: BudgetTreePosterior

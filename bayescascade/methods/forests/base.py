@@ -25,6 +25,9 @@ from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.walk import PricedForest
 from bayescascade.model.record import Saved
+from bayescascade.report.numbers import cost_texts, share_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.printed import PrintedModel
 
 __all__ = ["CELLS", "BudgetedClassifier"]
 
@@ -34,13 +37,15 @@ CELLS = CellPolicy(missing="nan", dtype=np.float32)
 _TOLERANCE = 1e-9  # between the stored cost and what the shares give
 
 
-class BudgetedClassifier(ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
+class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
     """A classifier that pays for the features that its trees read.
 
     Attributes
     ----------
     model_name : str
-        Name of the class in files; `report.words.MODELS` says what it is called.
+        Name of the class in files.
+    title : str
+        What it is called, such as "budgeted forest".
     learned_name, is_classifier : str, bool
         As of all models.
     forest_ : Forest
@@ -60,6 +65,7 @@ class BudgetedClassifier(ClassifierMixin, Saved):  # type: ignore[misc] # untype
         As in scikit-learn.
     """
 
+    title: ClassVar[str]
     learned_name: ClassVar[str] = "forest"
     is_classifier: ClassVar[bool] = True
 
@@ -265,12 +271,58 @@ class BudgetedClassifier(ClassifierMixin, Saved):  # type: ignore[misc] # untype
         """What the features are called in text: their names, or "x3"."""
         return self._encoder.names
 
-    def __str__(self) -> str:
-        if not hasattr(self, "forest_"):
-            return repr(self)
-        from bayescascade.methods.forests.page import budgeted_text
+    def page(self) -> Page:
+        """Return the size of the forest, and the features by what is spent on them.
 
-        return budgeted_text(self)
+        ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
+        ``spent`` what that costs a row on average.
+        """
+        forest = self.forest_
+        heading = [
+            self.title,
+            counted(forest.n_trees, "tree"),
+            counted(forest.n_splits, "split"),
+            f"mean depth {_mean_depth(forest):.1f}",
+            f"{forest.n_classes} classes",
+        ]
+        spent, everything = cost_texts([self.validation_cost_, float(self.items_.costs.sum())])
+        told = [f"cost {spent} a validation row on average", f"{everything} for all features"]
+        proved = (Pieces(self.certificate_texts),) if self.certificate_texts else ()
+        page: Page = (Heading(heading), Pieces(told), *proved, BLANK)
+        acquired = self._acquired()
+        if acquired:
+            names, costs, shares = zip(*acquired, strict=True)
+            columns = [
+                Numbers("cost", cost_texts(costs)),
+                Numbers("rows", list(map(share_text, shares))),
+                Numbers("spent", cost_texts([cost * share for _, cost, share in acquired])),
+            ]
+            page += (Table(names, columns, "acquired"),)
+        unused = np.flatnonzero(self.feature_shares_ == 0)
+        if unused.size:
+            listed = ", ".join(self.feature_texts[column] for column in unused)
+            page += (Pieces([f"never acquired: {listed}"], "dim"),)
+        return page
+
+    def _acquired(self) -> list[tuple[str, float, float]]:
+        """Return what rows acquire, its cost and their share, most is spent on first.
+
+        A feature is told with its own cost only.
+        """
+        items = self.items_
+        cost_of = dict(zip(items.names, items.costs.tolist(), strict=True))
+        entries = [
+            (name, cost_of.get(name, 0.0), share)
+            for name, share in zip(self.feature_texts, self.feature_shares_.tolist(), strict=True)
+        ]
+        paid = zip(items.texts, items.costs.tolist(), self.item_shares_.tolist(), strict=True)
+        entries += list(paid)[items.n_items - items.n_groups :]
+        acquired = [entry for entry in entries if entry[2] > 0]
+        return sorted(acquired, key=lambda entry: (-entry[1] * entry[2], -entry[2]))
+
+    def record(self) -> dict[str, Any]:
+        """Return the fitted model as plain data, at full precision, as `save` writes it."""
+        return self.to_record()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -281,6 +333,13 @@ class BudgetedClassifier(ClassifierMixin, Saved):  # type: ignore[misc] # untype
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
+
+
+def _mean_depth(forest: Forest) -> float:
+    """Return the mean number of splits on a training row's way through a tree."""
+    is_leaf = ~forest.is_split
+    weights = forest.counts[is_leaf].sum(axis=1)
+    return float(np.average(forest.depths[is_leaf], weights=weights))
 
 
 def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:

@@ -146,6 +146,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
     """
 
     model_name: ClassVar[str] = "budgeted_forest"
+    title: ClassVar[str] = "budgeted forest"
 
     budget: float | None
     impurity: Impurity

@@ -221,6 +221,7 @@ class GreedyPrune(BaselinePruner):
     """
 
     model_name: ClassVar[str] = "greedy_prune"
+    title: ClassVar[str] = "greedily pruned forest"
     knob: ClassVar[str] = "n_removed"
 
     tradeoff: float
@@ -311,6 +312,7 @@ class TruncatedForest(BaselinePruner):
     """
 
     model_name: ClassVar[str] = "truncated_forest"
+    title: ClassVar[str] = "truncated forest"
     knob: ClassVar[str] = "n_trees"
 
     n_trees: int | None

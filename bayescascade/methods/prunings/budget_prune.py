@@ -27,8 +27,7 @@ from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.frontier import Frontier
-from bayescascade.methods.prunings.path import PruningPath
-from bayescascade.methods.prunings.path_text import error_gap_text, gap_text
+from bayescascade.methods.prunings.path import PruningPath, error_gap_text, gap_text
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
@@ -134,6 +133,7 @@ class BudgetPrune(ForestPruner):
     """
 
     model_name: ClassVar[str] = "budget_prune"
+    title: ClassVar[str] = "budget-pruned forest"
     knob: ClassVar[str] = "tradeoff"
 
     tradeoff: float

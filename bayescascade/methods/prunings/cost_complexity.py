@@ -64,6 +64,7 @@ class CostComplexityPrune(BaselinePruner):
     """
 
     model_name: ClassVar[str] = "cost_complexity_prune"
+    title: ClassVar[str] = "cost-complexity pruned forest"
     knob: ClassVar[str] = "level"
 
     level: float | None

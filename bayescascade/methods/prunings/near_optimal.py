@@ -18,11 +18,13 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.prunings.kept_splits import KeptSplits
-from bayescascade.methods.prunings.near_optimal_text import near_optimal_text
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.model.draws import ESS_FLOOR, RHAT_CEILING
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.search import Search, Seed
+from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 
@@ -30,6 +32,12 @@ _STEPS_PER_SPLIT, _LEAST_STEPS, _MOST_STEPS = 600, 20_000, 1_000_000
 _HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
 _N_BISECTIONS = 3
 _HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all prunings are near
+
+_APART = 1.1  # R-hat of chains that were hardly ever in the same place
+_GROUPS = (
+    "chains are far apart: there may be groups of prunings, say cheap and dear ones, between which "
+    "they hardly pass; every draw is near-optimal, but how probable each group is stays unknown"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,8 +81,43 @@ class NearOptimalPrunings(Found[KeptSplits]):
         temperature: float = self.posterior.temperature
         return temperature
 
-    def __str__(self) -> str:
-        return near_optimal_text(self)
+    def page(self) -> Page:
+        """Return a table of what near-optimal prunings pay for, and how sure that is.
+
+        R-hat is the largest, and ESS the smallest, of objective, cost and number of splits.
+        ``needed`` is the probability that a near-optimal pruning makes any row pay, ``rows`` the
+        mean share of the rows that do, ``rows at best`` their share in the best pruning.
+        """
+        diagnostics = self.summary_.diagnostics.values()
+        r_hat = max(each.r_hat for each in diagnostics)
+        told = f"near-optimal prunings: at most {100 * self.tolerance:g} % above the best objective"
+        n_draws, n_chains = sum(map(len, self.run_.draws)), len(self.run_.draws)
+        pieces = [
+            f"best objective {self.optimum:.4g}",
+            f"temperature {self.temperature:.2g}",
+            f"{n_draws:,} draws of {counted(n_chains, 'chain')}",
+            f"R-hat {diagnostic_text(r_hat, 3)}",
+            f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
+        ]
+        page: Page = (Heading([told]), Pieces(pieces))
+        if not all(each.is_fine for each in diagnostics):
+            advice = (
+                f"R-hat should be at most {RHAT_CEILING}, ESS at least {ESS_FLOOR:.0f}: "
+                "run longer chains (n_steps), keep more draws (n_draws)"
+            )
+            page += (warning(advice), *((warning(_GROUPS),) if r_hat > _APART else ()))
+        page += (BLANK,)
+        order = np.lexsort([-self.shares, -self.needed])
+        listed = order[self.needed[order] > 0]
+        if listed.size:
+            columns = [
+                Numbers("needed", list(map(probability_text, self.needed[listed].tolist()))),
+                Numbers("rows", list(map(share_text, self.shares[listed].tolist()))),
+                Numbers("rows\nat best", list(map(share_text, self.best_shares[listed].tolist()))),
+            ]
+            page += (Table([self.items.texts[item] for item in listed], columns, "paid for"),)
+        never = [self.items.texts[item] for item in np.flatnonzero(self.needed == 0)]
+        return (*page, Pieces([f"never paid for: {', '.join(never)}"], "dim")) if never else page
 
 
 def near_optimal(

@@ -1,5 +1,6 @@
 """A forest pruned several times: the classifiers, and what each traded."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
@@ -9,14 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.methods.prunings.pruner import ForestPruner
+from bayescascade.report.numbers import cost_texts, significant_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted, warning
+from bayescascade.report.printed import Printed
 
-__all__ = ["PruningPath"]
+__all__ = ["PruningPath", "error_gap_text", "gap_text"]
+
+_PROVED = 1e-6  # a relative gap that is a rounding error
 
 P = TypeVar("P", bound=ForestPruner)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PruningPath(Generic[P]):
+class PruningPath(Printed, Generic[P]):
     """Prunings of one forest, from a pruner's `path`; it is a sequence of fitted classifiers.
 
     Parameters
@@ -116,7 +122,51 @@ class PruningPath(Generic[P]):
     def _each(self, name: str) -> NDArray[Any]:
         return np.array([getattr(model, name) for model in self.models])
 
-    def __str__(self) -> str:
-        from bayescascade.methods.prunings.path_text import path_text
+    def page(self) -> Page:
+        """Return a table with a line for each pruning.
 
-        return path_text(self)
+        ``cost`` is of a validation row on average, ``tree error`` the mean error rate of the trees,
+        each by itself; ``gap`` says by what share the objective could be lower at most. Of budgets,
+        ``at least`` is what the tree error of no pruning within the budget is below.
+        """
+        n_splits = Numbers("splits", [f"{model.forest_.n_splits:,}" for model in self])
+        given = self._each(f"{self.knob}_") if self.budgets is None else self.budgets
+        labels = [f"{value:.12g}" for value in given]
+        columns = [Numbers("cost", cost_texts(self.costs.tolist()))]
+        if self.knob != "tradeoff":
+            columns.append(n_splits)
+        else:
+            columns.append(Numbers("tree error", [_percentage(error) for error in self.errors]))
+            tradeoffs = [_number(one) for one in self.tradeoffs]
+            if self.budgets is not None:
+                least = Numbers("at least", [_percentage(error) for error in self.least_errors])
+                columns += [least, n_splits, Numbers("tradeoff", tradeoffs)]
+            else:
+                labels = tradeoffs
+                objectives = Numbers("objective", [_number(one) for one in self.objectives])
+                gaps = Numbers("gap", [gap_text(gap).removeprefix("gap ") for gap in self.gaps])
+                columns += [n_splits, objectives, gaps]
+        table = Table(labels, columns, self.knob if self.budgets is None else "budget")
+        heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
+        told = "interrupted: those not found by then are missing"
+        return (heading, *((warning(told),) if self.interrupted else ()), BLANK, table)
+
+
+def gap_text(gap: float) -> str:
+    """Return what a relative gap says: "optimal", or "gap 0.12 %"."""
+    return "optimal" if gap < _PROVED else f"gap {100 * gap:.2g} %"
+
+
+def error_gap_text(gap: float) -> str:
+    """Return by how much an error rate may be above the best one: "optimal" if not at all."""
+    if gap < _PROVED:
+        return "optimal"
+    return f"tree error at most {100 * gap:.2g} points above the best within it"
+
+
+def _percentage(error: float) -> str:
+    return f"{100 * max(error, 0.0):.2f} %"
+
+
+def _number(value: float) -> str:
+    return significant_text(math.log(value)) if value > 0 else "0"

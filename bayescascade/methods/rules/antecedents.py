@@ -22,6 +22,7 @@ from bayescascade.data.column import Column
 from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.kernels.layout import CandidateArrays
+from bayescascade.report.page import Numbers, Pieces, Table
 
 __all__ = [
     "Antecedent",
@@ -31,6 +32,7 @@ __all__ = [
     "antecedent_words",
     "candidate_arrays",
     "conditions_of",
+    "list_table",
     "n_conditions",
     "part_words",
 ]
@@ -216,6 +218,25 @@ def part_words(
     if part < len(rules):
         return antecedent_words(schema, rules[part], is_open=is_open)
     return "anything else" if rules else "any row"
+
+
+def list_table(
+    words: Sequence[str], columns: Sequence[Numbers], below: Sequence[Pieces] = ()
+) -> Table:
+    """Return the table of a list: "if ..", "else if ..", "else" downward, numbers beside them.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Of every part; see `part_words`.
+    columns : sequence of Numbers
+    below : sequence of Pieces
+        What stands below each part, if anything.
+    """
+    labels = list(words)
+    if len(labels) > 1:
+        labels = [f"if {words[0]}", *(f"else if {one}" for one in words[1:-1]), "else"]
+    return Table(labels, columns, below=below, hanging=3, least_label=0, stacks=True)
 
 
 def _describe_open_bins(column: Column, low: int, high: int) -> str:

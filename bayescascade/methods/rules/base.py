@@ -22,6 +22,7 @@ from bayescascade.methods.rules.posterior import (
 )
 from bayescascade.methods.rules.rule_list import CountedRules, RuleList, read_numbers_of_candidates
 from bayescascade.model.estimator import PosteriorEstimator
+from bayescascade.model.learned import Readable
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Certificate, Solution
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RuleListEstimator"]
 
-L = TypeVar("L")
+L = TypeVar("L", bound=Readable)
 
 _START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find
 
@@ -39,7 +40,12 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     """What both estimators of rule lists do; the subclasses document the parameters."""
 
     learned_name: ClassVar[str] = "rules"
+    learned_word: ClassVar[str] = "list"
     size_name: ClassVar[str] = "n_rules"
+    size_words: ClassVar[tuple[str, str]] = ("rule", "rules")
+    printed: ClassVar[tuple[str, ...]] = (
+        "expected_rules", "expected_size", "concentration", "max_size", "min_support",
+    )  # fmt: skip
 
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 16

@@ -22,6 +22,7 @@ from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MAX_LEVELS
 from bayescascade.data.labeled_rows import LabeledRows
 from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.levels import level_text
 from bayescascade.data.rows import rows_frame
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
@@ -33,7 +34,9 @@ from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import CountedRules, RuleList
 from bayescascade.model.estimator import PREDICTIVES, Continuous, Names, Ordinal
+from bayescascade.model.page import column_words
 from bayescascade.model.search import Seed
+from bayescascade.report.page import Page, counted
 
 __all__ = ["RuleListClassifier"]
 
@@ -103,6 +106,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     """
 
     model_name: ClassVar[str] = "rule_classifier"
+    title: ClassVar[str] = "rule list classifier"
     is_classifier: ClassVar[bool] = True
 
     min_support: float
@@ -346,6 +350,17 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         return LabelList(
             self.schema_, self.classes_, counted.rules, counted.counts, self.concentration
         )
+
+    def _data_pieces(self) -> list[str]:
+        *pieces, _ = super()._data_pieces()  # cells say little of what is learned from labels
+        return [*pieces, counted(len(self.classes_), "class", "classes")]
+
+    def _column_pieces(self) -> list[str]:
+        classes = f"classes: {', '.join(map(level_text, self.classes_.tolist()))}"
+        return [classes, *(column_words(c, is_open=True) for c in self.schema_.columns)]
+
+    def _legend(self, learned: LabelList) -> Page:
+        return learned.legend
 
     def _log_likelihood(self, counted: CountedRules) -> float:
         return label_log_likelihood(counted.counts, self.concentration)

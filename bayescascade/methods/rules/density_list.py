@@ -22,7 +22,6 @@ from bayescascade.data.evidence import (
     agrees,
     check_agrees,
     check_possible,
-    evidence_words,
     narrow_evidence,
 )
 from bayescascade.data.schema import Schema
@@ -31,10 +30,13 @@ from bayescascade.methods.rules.antecedents import (
     Condition,
     antecedent_dict,
     candidate_arrays,
+    list_table,
     part_words,
 )
 from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
+from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import density_text
+from bayescascade.report.page import Numbers, Page
 
 __all__ = ["DensityList"]
 
@@ -42,7 +44,7 @@ _EXACT = 1e12  # below, a rounded logarithm still tells whole numbers apart
 
 
 @dataclass(frozen=True, eq=False)
-class DensityList:
+class DensityList(DensityParts):
     """A density that is constant on the parts of a list.
 
     Parameters
@@ -81,19 +83,6 @@ class DensityList:
         """Log volume of what each part captures first, nats, (n_rules + 1,) float64."""
         return log_first_volumes(self.schema, self.rules, self.evidence)
 
-    @cached_property
-    def log_densities(self) -> NDArray[np.float64]:
-        """Log of probability over volume of every part, nats; -inf where the probability is 0."""
-        with np.errstate(divide="ignore"):
-            log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
-        return log_densities
-
-    @property
-    def relative_densities(self) -> NDArray[np.float64]:
-        """Density of every part as a multiple of the uniform density on the domain."""
-        relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_domain)
-        return relative
-
     @property
     def log_domain(self) -> float:
         """Log volume of all cells that the evidence leaves, nats."""
@@ -119,9 +108,9 @@ class DensityList:
         """Return the conditions of a part's rule, or "anything else" for the `else`."""
         return part_words(self.schema, self.rules, part)
 
-    def evidence_words(self) -> str:
-        """Return what the density was conditioned on; empty if on nothing."""
-        return evidence_words(self.schema, self.evidence)
+    def _table(self, columns: list[Numbers]) -> Page:
+        words = [self.part_words(part) for part in range(self.n_rules + 1)]
+        return (list_table(words, columns),)
 
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
         """Return the rule of the part that holds a row and what is known of that part, in words.
@@ -276,10 +265,8 @@ class DensityList:
         ]
         return {"rules": rules, "else": parts[-1]}
 
-    def __str__(self) -> str:
-        from bayescascade.model.page import density_list_text
-
-        return density_list_text(self)
+    def _own_record(self) -> dict[str, Any]:
+        return {"n_rules": self.n_rules, **self.to_dict()}
 
 
 def _restricted(rule: Antecedent, known: Evidence) -> Antecedent:

@@ -113,6 +113,7 @@ class DensityRuleList(
     """
 
     model_name: ClassVar[str] = "rules"
+    title: ClassVar[str] = "density rule list"
 
     posterior_: DensityListPosterior
 

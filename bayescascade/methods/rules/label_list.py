@@ -21,7 +21,12 @@ from bayescascade.base.validation import check_probability
 from bayescascade.data.levels import level_text
 from bayescascade.data.rows import rows_frame
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Antecedent, antecedent_dict, part_words
+from bayescascade.methods.rules.antecedents import (
+    Antecedent,
+    antecedent_dict,
+    list_table,
+    part_words,
+)
 from bayescascade.methods.rules.encoding import encode_for_labels
 from bayescascade.methods.rules.models import (
     label_beta_parameters,
@@ -29,13 +34,19 @@ from bayescascade.methods.rules.models import (
     label_probabilities,
 )
 from bayescascade.methods.rules.parts import parts_of_codes
-from bayescascade.report.numbers import estimate_text
+from bayescascade.model.learned import Readable
+from bayescascade.report.layout import longest, printable
+from bayescascade.report.numbers import count_texts, estimate_text, interval_text, probability_text
+from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 
 __all__ = ["LabelList"]
 
+_LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
+_LONGEST_CLASS = 16  # columns of a class's name in a header
+
 
 @dataclass(frozen=True, eq=False)
-class LabelList:
+class LabelList(Readable):
     """Probabilities of classes that are constant on the parts of a list.
 
     Parameters
@@ -131,6 +142,73 @@ class LabelList:
         ]
         return f"{self.part_words(part)}: {', '.join(told)}, n = {self.counts[part].sum():,.10g}"
 
+    def page(self) -> Page:
+        """Return the table: rows in each part, posterior means, intervals of 95 %.
+
+        Of two classes, the second one's probability and its interval are in columns. Of more, each
+        class has a column; where these do not fit, every part is followed by all its classes, most
+        probable first, with intervals.
+        """
+        words, intervals = self._words, self.intervals()
+        if self.n_classes == 2:
+            head = f"P({printable(self.class_texts[1])})"
+            is_short = longest([head]) <= _LONGEST_CLASS
+            columns = [
+                self._rows,
+                Numbers(head if is_short else "P", self._probability_texts(1)),
+                Numbers(
+                    "95 % interval", [interval_text(ends) for ends in intervals[:, 1].tolist()]
+                ),
+            ]
+            told = Pieces([f"P: probability of {self.class_texts[1]}"], "dim", indent=3)
+            return (*(() if is_short else (told,)), list_table(words, columns))
+        below = []
+        for of_part, ends in zip(self.probabilities, intervals, strict=True):
+            pieces = [
+                f"{self.class_texts[c]} {probability_text(of_part[c])} ({interval_text(ends[c])})"
+                for c in np.argsort(-of_part, kind="stable").tolist()
+            ]
+            below.append(Pieces(pieces, indent=0))
+        narrow = list_table(words, [self._rows], below)
+        return self._fitting((self._class_table,), (narrow,))
+
+    @property
+    def legend(self) -> Page:
+        """What the numbers in the table are."""
+        wide = [
+            "probabilities of the classes: posterior means",
+            "intervals: see --json or to_dict()",
+        ]
+        narrow = ["probabilities: posterior means", "intervals: 95 % of the posterior"]
+        return self._fitting((Pieces(wide, "dim"),), (Pieces(narrow, "dim"),))
+
+    def _fitting(self, wide: Page, narrow: Page) -> Page:
+        """Return one page or the other, by whether each of more than two classes has a column."""
+        if self.n_classes == 2 or longest(self._headers) > _LONGEST_CLASS:
+            return narrow
+        return (Fitting(self._class_table, _LEAST_LABEL, wide, narrow),)
+
+    @property
+    def _class_table(self) -> Table:
+        """The table with a column for each class."""
+        texts = map(self._probability_texts, range(self.n_classes))
+        return list_table(self._words, [self._rows, *map(Numbers, self._headers, texts)])
+
+    @property
+    def _words(self) -> list[str]:
+        return [self.part_words(part) for part in range(self.n_rules + 1)]
+
+    @property
+    def _headers(self) -> list[str]:
+        return [printable(text) for text in self.class_texts]
+
+    @property
+    def _rows(self) -> Numbers:
+        return Numbers("rows", count_texts(self.counts.sum(axis=1).tolist()))
+
+    def _probability_texts(self, label: int) -> list[str]:
+        return [probability_text(p) for p in self.probabilities[:, label].tolist()]
+
     # -- rows --------------------------------------------------------------------------------------
 
     def part_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -173,7 +251,6 @@ class LabelList:
         ]
         return {"rules": rules, "else": parts[-1]}
 
-    def __str__(self) -> str:
-        from bayescascade.model.page import label_list_text
-
-        return label_list_text(self)
+    def record(self) -> dict[str, Any]:
+        """Return the classes and the list at full precision as plain data; see `to_dict`."""
+        return {"classes": self.classes.tolist(), "n_rules": self.n_rules, **self.to_dict()}

@@ -21,6 +21,7 @@ COSTS = FeatureCosts(
 
 class PlainForest(BudgetedClassifier):
     model_name: ClassVar[str] = "plain forest"
+    title: ClassVar[str] = "plain forest"
 
     def __init__(
         self,

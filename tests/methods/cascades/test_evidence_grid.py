@@ -5,9 +5,8 @@ import pytest
 from bayescascade import BranchPosterior, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.evidence_grid import evidence_grid
-from bayescascade.methods.cascades.evidence_table import evidence_table
 from bayescascade.methods.cascades.exact import solve
-from bayescascade.report.layout import Ink
+from bayescascade.report.page import render
 from tests.methods.cascades.fits import people
 
 
@@ -35,7 +34,7 @@ def test_too_large_ones_are_told_not_computed():
     points = evidence_grid(table(), ["branch"], {"max_branches": [2]}, memory_limit=1e-9)
     assert points[0].log_evidence is None
     assert "boxes" in points[0].needed
-    lines = evidence_table(points, ["max_branches"], 60, Ink(False))
+    lines = render(points.page(), width=60).split("\n")
     assert any("too large" in line for line in lines)
     assert max(map(len, lines)) <= 60
 
@@ -43,7 +42,7 @@ def test_too_large_ones_are_told_not_computed():
 def test_the_table_says_what_differs():
     """Log evidences, how far below the best, and the size of the best tree."""
     points = evidence_grid(table(), ["leaf", "branch"], {"concentration": [0.5, 2]})
-    header, *lines = evidence_table(points, ["concentration"], 80, Ink(False))
+    header, *lines = str(points).split("\n")[2:]
     assert header.split() == ["log", "evidence", "below", "best", "leaves"]
     first = next(line for line in lines if "0.00" in line)
     assert first.split()[-1] == str(points[0].n_leaves)

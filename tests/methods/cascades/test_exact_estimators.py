@@ -10,9 +10,6 @@ import bayescascade
 from bayescascade import LeafCascade
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.model.draws import Trace, read_trace
-from bayescascade.model.page import model_text
-from bayescascade.model.records import model_record
-from bayescascade.model.trace_text import trace_text
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
@@ -34,7 +31,7 @@ def test_small_tables_are_searched_exactly_by_default(estimator):
     assert model.log_posterior_ == pytest.approx(model.exact_.log_density, abs=1e-9)
     annealed = estimator(**{**QUICK, "search": "anneal", "n_steps": 20_000}).fit(rows())
     assert annealed.log_posterior_ <= model.log_posterior_ + 1e-9
-    text = model_text(model)
+    text = str(model)
     assert "exact: no tree is more probable" in text
     assert "1,000 independent draws" in text
     assert "R-hat" not in text
@@ -47,7 +44,7 @@ def test_large_tables_are_sampled_and_the_print_says_why(estimator):
     assert model.summary_.method == "anneal+metropolis"
     assert model.summary_.reason.startswith("exact would take ")
     assert "boxes" in model.summary_.reason
-    assert model.summary_.reason.split()[0] in model_text(model)
+    assert model.summary_.reason.split()[0] in str(model)
     with pytest.raises(AttributeError, match=r'exact_ is there after search "exact"'):
         model.exact_  # noqa: B018
     assert not hasattr(model, "exact_")
@@ -95,12 +92,12 @@ def test_saved_models_keep_proof_and_draws(estimator, tmp_path):
     model.save(tmp_path / "m.json")
     again = bayescascade.load(tmp_path / "m.json")
     assert again.summary_ == model.summary_
-    assert model_text(again) == model_text(model)
+    assert str(again) == str(model)
     with pytest.raises(AttributeError, match="exact_ is not in a model that was read from a file"):
         again.exact_  # noqa: B018
     difference = again.score_samples(rows()) - model.score_samples(rows())
     assert np.abs(difference).max() < 0.1  # of 1,000 draws
-    record = model_record(model)
+    record = model.record()
     assert record["summary"]["certificate"]["gap"] == 0.0
     copied = pickle.loads(pickle.dumps(model))
     assert np.array_equal(copied.score_samples(rows()), model.score_samples(rows()))
@@ -128,7 +125,7 @@ def test_independent_draws_are_a_trace(estimator, tmp_path):
     assert trace.is_sample
     assert trace.acceptance == Trace.of(model.run_).acceptance == {}
     assert all(diagnostic.is_fine for diagnostic in trace.diagnostics().values())
-    text = trace_text(trace)
+    text = str(trace)
     assert "search exact" in text
     assert "accepted" not in text
 
@@ -145,7 +142,7 @@ def test_the_same_seed_draws_the_same(estimator):
 def test_ctrl_c_leaves_a_fitted_model_untouched():
     """An impatient second fit must not lose the first."""
     model = LeafCascade(random_state=0).fit(rows())
-    before = model_text(model)
+    before = str(model)
 
     def interrupt(_report):
         raise KeyboardInterrupt
@@ -153,7 +150,7 @@ def test_ctrl_c_leaves_a_fitted_model_untouched():
     model.set_params(progress=interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(people()[["sex", "crew"]])
-    assert model_text(model.set_params(progress=None)) == before
+    assert str(model.set_params(progress=None)) == before
     assert model.exact_.posterior is model.posterior_
 
 
@@ -172,7 +169,7 @@ def test_options_of_trees_are_searched_exactly_too(estimator):
     options = {"leaf": "independent", "leaf_concentration": 0.5, "partitions": "levels"}
     model = estimator(**options, **DECLARED, random_state=0).fit(people())
     assert model.summary_.method == "exact"
-    text = model_text(model)
+    text = str(model)
     assert "partitions levels, leaf independent, leaf_concentration 0.5" in " ".join(text.split())
     assert "max_branches" not in text
     annealed = estimator(**options, **DECLARED, **{**QUICK, "n_steps": 20_000}).fit(people())

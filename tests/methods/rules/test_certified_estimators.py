@@ -10,7 +10,6 @@ from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.rules import list_posterior
 from bayescascade.methods.rules.exact import best_list
-from bayescascade.model.page import model_text
 from tests.people import draw_people
 
 QUICK = {"n_steps": 200, "n_chains": 1, "random_state": 0}
@@ -37,8 +36,8 @@ def test_the_list_is_certified(fit):
     assert model.summary_.certificate.gap == 0.0
     assert model.exact_.is_optimal
     assert model.log_posterior_ == pytest.approx(best_list(model.posterior_).log_density, abs=1e-9)
-    assert "exact: no list is more probable" in model_text(model)
-    assert "nothing sampled" in model_text(model)
+    assert "exact: no list is more probable" in str(model)
+    assert "nothing sampled" in str(model)
 
 
 def test_a_search_out_of_time_says_how_far_it_is():
@@ -46,9 +45,7 @@ def test_a_search_out_of_time_says_how_far_it_is():
     model = density(time_limit=1e-9)
     gap = model.summary_.certificate.gap
     assert gap == model.exact_.gap > 0
-    assert f"no list is more probable by over {gap:,.2f} nats" in " ".join(
-        model_text(model).split()
-    )
+    assert f"no list is more probable by over {gap:,.2f} nats" in " ".join(str(model).split())
     assert model.exact_.upper_bound >= density().log_posterior_ - 1e-9
 
 
@@ -73,7 +70,7 @@ def test_the_limit_is_of_the_whole_fit(fit, monkeypatch):
     model = fit(time_limit=0.1, **many)
     assert len(heard) == n_heard
     assert model.exact_.n_visited == 1
-    told = " ".join(model_text(model).split())
+    told = " ".join(str(model).split())
     assert ("best found in its time; no list is" in told) == (model.exact_.gap > 0)
 
 
@@ -81,7 +78,7 @@ def test_the_limit_is_of_the_whole_fit(fit, monkeypatch):
 def test_proofs_are_saved(fit, tmp_path):
     model = fit()
     model.save(tmp_path / "m.json")
-    assert model_text(bayescascade.load(tmp_path / "m.json")) == model_text(model)
+    assert str(bayescascade.load(tmp_path / "m.json")) == str(model)
 
 
 @both

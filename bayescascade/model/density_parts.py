@@ -1,0 +1,156 @@
+"""Densities that are told part by part: the nodes of a tree, or the parts of a list."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.data.evidence import Evidence, evidence_words
+from bayescascade.data.schema import Schema
+from bayescascade.model.learned import Readable
+from bayescascade.report.numbers import (
+    cells_text,
+    count_texts,
+    ratio_text,
+    share_text,
+    significant_text,
+)
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces
+
+__all__ = ["DensityParts"]
+
+_NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colored
+
+
+class DensityParts(Readable):
+    """A density over a schema's rows whose parts, alike or not inside, are told in numbers.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns.
+    counts, probabilities : (n_parts,) float64
+        Weights of the rows, and probabilities.
+    evidence : mapping of int to tuple of int
+        Codes that the density was conditioned on, by column.
+    evidence_probability : float in (0, 1]
+        Probability of that evidence; 1 without any.
+    """
+
+    schema: Schema
+    counts: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    evidence: Evidence
+    evidence_probability: float
+
+    @property
+    @abstractmethod
+    def log_volumes(self) -> NDArray[np.float64]:
+        """Log volume of every part, nats, (n_parts,) float64."""
+
+    @property
+    @abstractmethod
+    def log_domain(self) -> float:
+        """Log volume of all cells that the evidence leaves, nats."""
+
+    @abstractmethod
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; -1 is integrated out."""
+
+    @abstractmethod
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (n_columns, n) codes."""
+
+    @abstractmethod
+    def condition(self, evidence: Mapping[str, object]) -> Self:
+        """Return the density given evidence."""
+
+    @abstractmethod
+    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
+        """Return in words why a row has the density that it has."""
+
+    @abstractmethod
+    def _table(self, columns: list[Numbers]) -> Page:
+        """Return the table of the parts."""
+
+    @abstractmethod
+    def _own_record(self) -> dict[str, Any]:
+        """Return the parts for `record`."""
+
+    @cached_property
+    def log_densities(self) -> NDArray[np.float64]:
+        """Log of probability over volume of every part, nats; -inf where the probability is 0.
+
+        That is the average density over the part: everywhere in a uniform one, but not elsewhere.
+        """
+        with np.errstate(divide="ignore"):
+            log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
+        return log_densities
+
+    @property
+    def relative_densities(self) -> NDArray[np.float64]:
+        """Average density of every part as a multiple of the uniform density on the domain."""
+        relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_domain)
+        return relative
+
+    def evidence_words(self) -> str:
+        """Return what the density was conditioned on; empty if on nothing."""
+        return evidence_words(self.schema, self.evidence)
+
+    @property
+    def legend(self) -> tuple[str, ...]:
+        """What else a reader of the table has to know."""
+        return ()
+
+    @property
+    def given_text(self) -> str:
+        """The evidence and its probability, such as "given sex is male (probability 0.786)"."""
+        probability = significant_text(math.log(self.evidence_probability))
+        return f"given {self.evidence_words()} (probability {probability})"
+
+    def page(self) -> Page:
+        """Return the evidence, if any, and the table of the parts.
+
+        ``share`` is the probability, ``density`` share per cell or volume, ``x uniform`` the
+        density over that of a density without parts: in cyan if denser, in yellow if rarer.
+        """
+        table = self._table(self.number_columns())
+        return (Pieces([self.given_text], "bold"), BLANK, *table) if self.evidence else table
+
+    def number_columns(self) -> list[Numbers]:
+        """Return rows, share, cells or volume, density and ratio to uniform of every part."""
+        is_counted = self.schema.n_cells is not None
+        size_text = cells_text if is_counted else significant_text
+        ratios: list[float] = (self.log_densities + self.log_domain).tolist()
+        return [
+            Numbers(
+                "expected\nrows" if self.evidence else "rows", count_texts(self.counts.tolist())
+            ),
+            Numbers("share", [share_text(p) for p in self.probabilities.tolist()]),
+            Numbers(
+                "cells" if is_counted else "volume",
+                [size_text(v) for v in self.log_volumes.tolist()],
+            ),
+            Numbers("density", [significant_text(d) for d in self.log_densities.tolist()]),
+            Numbers("x uniform", [ratio_text(r) for r in ratios], [_style(r) for r in ratios]),
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """Return the parts at full precision, and the evidence, if any, as plain data."""
+        given = {
+            "given": self.evidence_words(),
+            "probability_given": float(self.evidence_probability),
+        }
+        return {**self._own_record(), **(given if self.evidence else {})}
+
+
+def _style(log_ratio: float) -> str:
+    """Return the style of a ratio to the uniform density: more, less, or none if it is 1.00."""
+    if abs(log_ratio) < _NOTICEABLE:
+        return ""
+    return "more" if log_ratio > 0 else "less"

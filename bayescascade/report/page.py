@@ -1,0 +1,371 @@
+"""Pages: what an object says of itself, block by block, and how blocks are laid out as text.
+
+A page is a tuple of blocks and knows no width: what depends on that, such as where a line breaks or
+whether columns fit, is decided when it is rendered. `html` lays the same blocks out for notebooks.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from rich.cells import cell_len
+
+from bayescascade.base.validation import check_integer
+from bayescascade.report.layout import GAP, Ink, flow, ljust, longest, printable, rjust, wrap
+
+__all__ = [
+    "BLANK",
+    "LEAST_WIDTH",
+    "Block",
+    "Fitting",
+    "Guided",
+    "Heading",
+    "Numbers",
+    "Page",
+    "Pieces",
+    "Table",
+    "counted",
+    "render",
+    "warning",
+]
+
+LEAST_WIDTH = 60
+
+_LEAST_BESIDE = 12  # columns with fewer of which labels stand above their numbers
+_LEAST_GUIDED = 18  # columns that a label has at least beside its guides
+_WIDE_GUIDE, _NARROW_GUIDE = 3, 2  # columns per level of a tree
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Texts side by side, as many on a line as fit, longer ones wrapped.
+
+    Parameters
+    ----------
+    pieces : sequence of str
+    style : str
+        Of all lines; see `Ink`.
+    indent : int
+        Spaces before each line but the first.
+    first : str
+        What the first line begins with, at most `indent` columns.
+    gap : str
+        Between two pieces.
+    most_lines : int or None
+        Pieces that would begin a further line are left out, all of them if none fits.
+    """
+
+    pieces: Sequence[str]
+    style: str = ""
+    indent: int = 2
+    first: str = ""
+    gap: str = GAP
+    most_lines: int | None = None
+
+    def lines(self, width: int, ink: Ink) -> Iterator[str]:
+        """Yield the lines, each of at most `width` columns."""
+        kept = self.pieces
+        if self.most_lines is not None:
+            kept = []
+            for piece in self.pieces:
+                if len(self._flowed([*kept, piece], width)) <= self.most_lines:
+                    kept.append(piece)
+        if kept or self.most_lines is None:
+            yield from (ink(self.style, line) for line in self._flowed(kept, width))
+
+    def _flowed(self, pieces: Sequence[str], width: int) -> list[str]:
+        return flow(pieces, width, self.indent, first=self.first, gap=self.gap)
+
+
+BLANK = Pieces(())
+"""An empty line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Pieces of which the first line is bold."""
+
+    pieces: Sequence[str]
+
+    def lines(self, width: int, ink: Ink) -> Iterator[str]:
+        """Yield the lines, each of at most `width` columns."""
+        first, *others = flow(self.pieces, width, 2)
+        yield ink("bold", first)
+        yield from others
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A column of a table: numbers as text, aligned on the right.
+
+    Parameters
+    ----------
+    header : str
+        A line break may be in it.
+    texts : sequence of str
+        One for each row.
+    styles : sequence of str
+        Of each text; see `Ink`. Empty for none.
+    least_width : int
+        Columns of the terminal that it takes at least.
+    """
+
+    header: str
+    texts: Sequence[str]
+    styles: Sequence[str] = ()
+    least_width: int = 0
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal that it takes, its header included."""
+        return max(self.least_width, longest([*self.header.split("\n"), *self.texts]))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Labels on the left, wrapped where they are long, and numbers on the right.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        One for each row.
+    columns : sequence of Numbers
+    header : str
+        What is above the labels.
+    styles : sequence of str
+        Of each row's line; empty for none.
+    below : sequence of Pieces or None
+        What stands below each row; empty for nothing.
+    hanging : int
+        Spaces before a label's further lines, and before what stands below.
+    least_label : int
+        Columns that labels take at least.
+    gaps : (int, int)
+        Least and most columns before each number.
+    stacks : bool
+        Whether labels that have no room beside the numbers stand above them.
+    """
+
+    labels: Sequence[str]
+    columns: Sequence[Numbers]
+    header: str = ""
+    styles: Sequence[str] = ()
+    below: Sequence[Pieces | None] = ()
+    hanging: int = 2
+    least_label: int = 8
+    gaps: tuple[int, int] = (2, 3)
+    stacks: bool = False
+
+    def room(self, width: int) -> int:
+        """Return how many columns numbers leave for labels."""
+        return width - sum(column.width + self.gaps[0] for column in self.columns)
+
+    def lines(self, width: int, ink: Ink) -> Iterator[str]:
+        """Yield the lines, of more than `width` columns only if the numbers alone take them."""
+        labels = [printable(label) for label in self.labels]
+        room, wanted = self.room(width), longest([self.header, *labels])
+        rows = (_Row(i, label, "", " " * self.hanging) for i, label in enumerate(labels))
+        label_width = max(self.least_label, min(room, wanted))
+        is_above = self.stacks and room < min(_LEAST_BESIDE, wanted)
+        return _table_lines(self, rows, label_width, width, ink, is_above)
+
+
+@dataclass(frozen=True, slots=True)
+class Guided:
+    """A table whose rows are the nodes of a tree, with guides from each to its children.
+
+    Where the tree is too deep for its guides, a subtree is cut off, numbered, and printed after the
+    rest, under the heading of its first node.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The root's first, every node's before those of its children.
+    parents : sequence of int
+        Of each node; that of the root is of no effect.
+    columns : sequence of Numbers
+    heading : callable
+        From a node to the words that lead there.
+    below : sequence of Pieces or None
+        What stands below each node; empty for nothing.
+    """
+
+    labels: Sequence[str]
+    parents: Sequence[int]
+    columns: Sequence[Numbers]
+    heading: Callable[[int], str]
+    below: Sequence[Pieces | None] = ()
+
+    header: ClassVar[str] = ""
+    styles: ClassVar[Sequence[str]] = ()
+    gaps: ClassVar[tuple[int, int]] = (2, 3)
+
+    @property
+    def depths(self) -> list[int]:
+        """How far each node is below the root."""
+        depths = [0]
+        for parent in self.parents[1:]:
+            depths.append(depths[parent] + 1)
+        return depths
+
+    def lines(self, width: int, ink: Ink) -> Iterator[str]:
+        """Yield the lines, each of at most `width` columns; long labels go on below."""
+        room = width - sum(column.width + self.gaps[0] for column in self.columns)
+        is_deep = room < _LEAST_GUIDED + _WIDE_GUIDE * max(self.depths)
+        guide_width = _NARROW_GUIDE if is_deep else _WIDE_GUIDE
+        rows = list(self._rows(max(1, (room - _LEAST_GUIDED) // guide_width), guide_width))
+        label_width = min(room, longest([row.guide + row.label for row in rows]))
+        return _table_lines(self, rows, label_width, width, ink)
+
+    def _rows(self, most_deep: int, guide_width: int) -> Iterator["_Row"]:
+        """Yield the nodes in the table's order, no more than `most_deep` levels of guides."""
+        dashes = "─" * (guide_width - 2) + " "
+        bar, blank = ljust("│", guide_width), " " * guide_width
+        children: list[list[int]] = [[] for _ in self.labels]
+        for node in range(1, len(self.labels)):
+            children[self.parents[node]].append(node)
+        sections = deque([0])
+        numbers: dict[int, int] = {}  # of the sections, by their first node
+
+        def walk(node: int, guide: str, below: str, depth: int) -> Iterator[_Row]:
+            label, others = printable(self.labels[node]), children[node]
+            starts_section = depth == 0 and node > 0
+            heading = f"[{numbers[node]}] {self.heading(node)}" if starts_section else ""
+            if others and depth == most_deep:
+                numbers[node] = len(numbers) + 1
+                sections.append(node)
+                label += f" [{numbers[node]}]"
+                others = []
+            yield _Row(node, label, guide, below + (bar if others else blank), heading)
+            for child in others:
+                is_last = child == others[-1]
+                yield from walk(
+                    child,
+                    below + ("└" if is_last else "├") + dashes,
+                    below + (blank if is_last else bar),
+                    depth + 1,
+                )
+
+        while sections:
+            yield from walk(sections.popleft(), "", "", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """One page or another, by whether a table leaves enough room for its labels.
+
+    Parameters
+    ----------
+    table : Table
+    room : int
+        Columns that are enough.
+    wide, narrow : Page
+        What is printed if there are as many, and if not.
+    """
+
+    table: Table
+    room: int
+    wide: "Page"
+    narrow: "Page"
+
+    def chosen(self, width: int) -> "Page":
+        """Return the page for so many columns."""
+        return self.wide if self.table.room(width) >= self.room else self.narrow
+
+    def lines(self, width: int, ink: Ink) -> Iterator[str]:
+        """Yield the lines of the page that fits."""
+        for block in self.chosen(width):
+            yield from block.lines(width, ink)
+
+
+Block: TypeAlias = Heading | Pieces | Table | Guided | Fitting
+Page: TypeAlias = tuple[Block, ...]
+
+
+def render(page: Page, *, width: int = 80, color: bool = False) -> str:
+    """Return a page as text, without a line break at the end.
+
+    Parameters
+    ----------
+    page : Page
+    width : int >= 60
+        Most columns of a line.
+    color : bool
+        Whether to write ANSI codes.
+
+    Raises
+    ------
+    ParameterError
+        If the width is too small to be read.
+    """
+    check_integer("width", width, LEAST_WIDTH)
+    ink = Ink(color)
+    return "\n".join(line for block in page for line in block.lines(width, ink))
+
+
+def warning(text: str) -> Pieces:
+    """Return a block that warns."""
+    return Pieces([text], "warning")
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """Return how many there are, such as "1 row" or "2,201 rows"."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+class _Row(NamedTuple):
+    """A row's place in a table."""
+
+    place: int  # of its numbers in the columns
+    label: str
+    guide: str  # before the label
+    below: str  # before the label's further lines, and what stands below
+    heading: str = ""  # of the section that the row starts
+
+
+def _table_lines(
+    table: Table | Guided,
+    rows: Iterable[_Row],
+    label_width: int,
+    width: int,
+    ink: Ink,
+    is_above: bool = False,
+) -> Iterator[str]:
+    """Yield a header, then each label with its numbers and what stands below."""
+    widths = [column.width for column in table.columns]
+    least, most = table.gaps
+    gap = min(most, (width - label_width - sum(widths)) // len(widths))
+    if not is_above:
+        gap = max(gap, least)
+
+    def aligned(texts: Iterable[str]) -> list[str]:
+        return [" " * gap + rjust(v, w) for v, w in zip(texts, widths, strict=True)]
+
+    headers = [column.header.split("\n") for column in table.columns]
+    height = max(map(len, headers))
+    for line in range(-height, 0):  # shorter headers stand on the last lines
+        told = "".join(aligned(lines[line] if len(lines) >= -line else "" for lines in headers))
+        label = table.header if line == -1 else ""
+        yield ink("dim", (ljust(label, label_width) + told).rstrip())
+    for row in rows:
+        if row.heading:
+            yield ""
+            yield from flow([row.heading], width, 3)
+        room = label_width - len(row.guide)
+        hanging = len(row.below) - len(row.guide)
+        first, *others = wrap(row.label, width if is_above else room, hanging)
+        if is_above:
+            yield first
+            yield from (row.below + other for other in others)
+            first, others = "", []
+        numbers = aligned(column.texts[row.place] for column in table.columns)
+        for number, column in enumerate(table.columns):
+            if column.styles:
+                numbers[number] = ink(column.styles[row.place], numbers[number])
+        told = (ink("dim", row.guide) + ljust(first, room) + "".join(numbers)).rstrip()
+        yield ink(table.styles[row.place], told) if table.styles else told
+        inside = table.below[row.place] if table.below else None
+        if inside is not None:
+            others += inside.lines(width - cell_len(row.below), ink)
+        yield from (ink("dim", row.below) + other for other in others)
