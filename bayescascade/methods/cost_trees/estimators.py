@@ -123,7 +123,9 @@ class BudgetTreeClassifier(BudgetedClassifier):
         given = self.get_params(deep=False)
         check_choice("predictive", self.predictive, ("map", "average"))
         check_choice("search", self.search, SAMPLED)
-        search = Search(**{name: given[name] for name in Search.__dataclass_fields__})
+        search = Search(
+            **{name: given[name] for name in Search.__dataclass_fields__ if name in given}
+        )
         training = self._read_training(X, y)
         of_prior = {name: given[name] for name in _PRIOR}
         posterior = BudgetTreePosterior(
