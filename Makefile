@@ -1,7 +1,7 @@
 # make demo      install into .venv, fit the Titanic table, show what was found, classify games and patients
 # make test      the tests
 # make slow      the heavier statistical tests
-# make lint      style, format and types
+# make lint      style, format, types, and which room imports which
 # make bench     speed and memory, beside their targets
 # make examples  run README and notebooks and write what they print into them
 # make clean     remove whatever these made
@@ -39,6 +39,7 @@ lint: $(VENV)/.installed-dev
 	$(bin)/ruff check
 	$(bin)/ruff format --check
 	$(bin)/mypy
+	$(bin)/lint-imports
 
 # Benchmarks are kept out of the default run by options that must not apply here.
 bench: $(VENV)/.installed-dev

@@ -1,9 +1,14 @@
-"""What constructors of estimators do with their parameters: keep them as they are."""
+"""What constructors of estimators take to declare columns, and how they keep parameters."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
-__all__ = ["store_parameters"]
+__all__ = ["Continuous", "Names", "Ordinal", "store_parameters"]
+
+Names: TypeAlias = Sequence[str | int] | None
+Ordinal: TypeAlias = Mapping[Any, Sequence[Any] | None] | Sequence[str | int] | None
+Continuous: TypeAlias = Mapping[Any, int | Sequence[float]] | None
+"""Declarations of columns; Any stands for names or, with arrays, indices, and for levels."""
 
 
 def store_parameters(estimator: object, parameters: Mapping[str, Any]) -> None:

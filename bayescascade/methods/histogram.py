@@ -30,7 +30,7 @@ from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import Page, Pieces
 
 if TYPE_CHECKING:
-    from bayescascade.model.estimator import Continuous, Names, Ordinal
+    from bayescascade.base.constructor import Continuous, Names, Ordinal
 
 __all__ = ["SmoothedHistogram"]
 

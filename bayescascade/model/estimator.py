@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
+from bayescascade.base.constructor import Continuous, Names, Ordinal
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
@@ -40,10 +41,7 @@ from bayescascade.report.printed import PrintedModel
 
 __all__ = [
     "AnyEstimator",
-    "Continuous",
     "DensityEstimator",
-    "Names",
-    "Ordinal",
     "PosteriorEstimator",
 ]
 
@@ -54,11 +52,6 @@ _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what
 _MAX_TIMES = 1 << 53
 
 MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
-
-Names: TypeAlias = Sequence[str | int] | None
-Ordinal: TypeAlias = Mapping[Any, Sequence[Any] | None] | Sequence[str | int] | None
-Continuous: TypeAlias = Mapping[Any, int | Sequence[float]] | None
-"""Declarations of columns; Any stands for names or, with arrays, indices, and for levels."""
 
 S = TypeVar("S")
 C = TypeVar("C", bound=Counted)

@@ -18,7 +18,7 @@ from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 
 if TYPE_CHECKING:
-    from bayescascade.model.estimator import Continuous, Names, Ordinal
+    from bayescascade.base.constructor import Continuous, Names, Ordinal
 
 __all__ = ["RowDensities"]
 

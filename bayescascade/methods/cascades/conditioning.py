@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.data.evidence import Evidence
 from bayescascade.methods.cascades.tree import LEAF, Tree, block_codes, level_starts, pack_block
-
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.tree_parts import TreeParts
 
 __all__ = ["Restricted", "restricted"]
 
@@ -35,7 +33,7 @@ class Restricted(NamedTuple):
     level_probabilities: NDArray[np.float64] | None
 
 
-def restricted(density: "DensityTree", evidence: Evidence) -> Restricted:
+def restricted(density: TreeParts, evidence: Evidence) -> Restricted:
     """Return what is left of a density given evidence, which includes what it was given before."""
     kept = _restrict(density, evidence, 0)
     flat = _Flat()
@@ -60,7 +58,7 @@ class _Kept:
     inside: NDArray[np.float64] | None = None  # of an independent leaf, (L,)
 
 
-def _restrict(density: "DensityTree", evidence: Evidence, node: int) -> _Kept:
+def _restrict(density: TreeParts, evidence: Evidence, node: int) -> _Kept:
     children = density.tree.children(node)
     if not children:
         return _restrict_leaf(density, evidence, node)
@@ -84,7 +82,7 @@ def _restrict(density: "DensityTree", evidence: Evidence, node: int) -> _Kept:
     )
 
 
-def _restrict_leaf(density: "DensityTree", evidence: Evidence, leaf: int) -> _Kept:
+def _restrict_leaf(density: TreeParts, evidence: Evidence, leaf: int) -> _Kept:
     share, inside = 1.0, None
     if density.level_probabilities is not None:
         inside = density.level_probabilities[density.leaf_rows[leaf]].copy()

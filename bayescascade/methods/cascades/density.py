@@ -19,17 +19,15 @@ from numpy.typing import NDArray
 
 from bayescascade.data.column import Column
 from bayescascade.data.evidence import (
-    Evidence,
     agrees,
     check_agrees,
     check_possible,
     narrow_evidence,
 )
-from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.conditioning import restricted
 from bayescascade.methods.cascades.standouts import Standout, frequent_levels, rare_levels
-from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
-from bayescascade.model.density_parts import DensityParts
+from bayescascade.methods.cascades.tree import block_codes
+from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Guided, Numbers, Page, Pieces
 
@@ -40,115 +38,11 @@ _MOST_TOLD = 3  # levels that stand out, in an explanation
 
 
 @dataclass(frozen=True, eq=False)
-class DensityTree(DensityParts):
+class DensityTree(TreeParts):
     """A density that is uniform, or a product over columns, inside each leaf of a tree.
 
-    Parameters
-    ----------
-    schema : Schema
-        The columns.
-    tree : Tree
-        The structure.
-    counts : (n_nodes,) float64
-        Weight of the rows at each node; of a conditional density, the weight expected.
-    probabilities : (n_nodes,) float64
-        Probability of each node; 1 at the root, sums over branches.
-    evidence : mapping of int to tuple of int
-        Codes that the density was conditioned on, by column; its domain is what is left.
-    evidence_probability : float in (0, 1]
-        Probability of that evidence; 1 without any.
-    level_probabilities : (n_leaves, L) float64 or None
-        Of independent leaves, left to right: the probability, inside the leaf, of every level; the
-        L levels of all columns one column after the other. They sum up to 1 over each column, and
-        levels that the leaf's box lacks have 0. None: leaves are uniform.
+    Its parameters are those of `TreeParts`.
     """
-
-    schema: Schema
-    tree: Tree
-    counts: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-    evidence: Evidence
-    evidence_probability: float = 1.0
-    level_probabilities: NDArray[np.float64] | None = None
-
-    # -- what is where -----------------------------------------------------------------------------
-
-    @cached_property
-    def is_nominal(self) -> tuple[bool, ...]:
-        """Whether each column is nominal."""
-        return tuple(column.kind == "nominal" for column in self.schema.columns)
-
-    @cached_property
-    def boxes(self) -> list[list[tuple[int, ...]]]:
-        """The codes of every column that are left at every node."""
-        return [
-            [block_codes(nominal, int(w)) for nominal, w in zip(self.is_nominal, box, strict=True)]
-            for box in self._blocks
-        ]
-
-    @cached_property
-    def _blocks(self) -> NDArray[np.uint64]:
-        """`boxes` as words, (n_nodes, p) uint64."""
-        root = root_box(self.schema)
-        for j, codes in self.evidence.items():
-            root[j] = pack_block(self.is_nominal[j], codes)
-        return self.tree.boxes(root)
-
-    @cached_property
-    def box_widths(self) -> NDArray[np.float64]:
-        """Total width of every column's codes at every node, (n_nodes, p) float64."""
-        box_widths = np.empty(self._blocks.shape)
-        for j, (column, nominal) in enumerate(
-            zip(self.schema.columns, self.is_nominal, strict=True)
-        ):
-            widths = column.widths
-            words, position = np.unique(self._blocks[:, j], return_inverse=True)
-            sums = [widths[list(block_codes(nominal, int(word)))].sum() for word in words]
-            box_widths[:, j] = np.array(sums)[position]
-        return box_widths
-
-    @cached_property
-    def log_volumes(self) -> NDArray[np.float64]:
-        """Log volume of every node, nats, (n_nodes,) float64."""
-        volumes: NDArray[np.float64] = np.log(self.box_widths).sum(axis=1)
-        return volumes
-
-    @property
-    def log_domain(self) -> float:
-        """Log volume of the root, nats."""
-        return float(self.log_volumes[0])
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves."""
-        return self.tree.n_leaves
-
-    @property
-    def depth(self) -> int:
-        """Splits on the longest path."""
-        return self.tree.depth
-
-    @cached_property
-    def leaf_rows(self) -> NDArray[np.int64]:
-        """Which of the leaves each node is, from the left; -1 for inner nodes."""
-        rows = np.full(self.tree.n_nodes, -1, np.int64)
-        rows[self.tree.leaves] = np.arange(self.n_leaves)
-        return rows
-
-    def level_shares(self, leaf: int, column: int) -> NDArray[np.float64]:
-        """Return the probability, inside a leaf, of each of a column's codes in `boxes`."""
-        codes = list(self.boxes[leaf][column])
-        if self.level_probabilities is None:
-            widths = self.schema.columns[column].widths[codes]
-            by_width: NDArray[np.float64] = widths / widths.sum()
-            return by_width
-        levels = self._level_starts[column] + np.array(codes)
-        shares: NDArray[np.float64] = self.level_probabilities[self.leaf_rows[leaf], levels]
-        return shares
-
-    @cached_property
-    def _level_starts(self) -> NDArray[np.int64]:
-        return level_starts(self.schema)
 
     # -- words -------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
-    from bayescascade.model.estimator import Continuous, Names, Ordinal
+    from bayescascade.base.constructor import Continuous, Names, Ordinal
 
 __all__ = ["DensityEstimationTree", "DetSettings", "det_tree"]
 

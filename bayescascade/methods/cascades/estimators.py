@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import samplers
-from bayescascade.base.constructor import store_parameters
+from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.base import Cascade
 from bayescascade.methods.cascades.models import BranchModel, CascadeModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
-from bayescascade.model.estimator import Continuous, Names, Ordinal
 from bayescascade.model.search import Seed
 
 __all__ = ["BranchCascade", "LeafCascade"]

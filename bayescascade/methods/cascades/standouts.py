@@ -10,17 +10,15 @@ probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (
 * `rare_levels`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.report.numbers import probability_text
-
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.density import DensityTree
 
 __all__ = ["Standout", "frequent_levels", "rare_levels"]
 
@@ -52,7 +50,7 @@ class Standout(NamedTuple):
         return f"{condition} {probability_text(self.probability)}"
 
 
-def frequent_levels(density: "DensityTree", leaf: int) -> list[Standout]:
+def frequent_levels(density: TreeParts, leaf: int) -> list[Standout]:
     """Return the sets of levels that most rows of a leaf have, the most telling first."""
     least = _LEAST_TOTAL / density.counts[leaf] if density.counts[leaf] > 0 else np.inf
     found = []
@@ -72,7 +70,7 @@ def frequent_levels(density: "DensityTree", leaf: int) -> list[Standout]:
     return [standout for _, standout in found]
 
 
-def rare_levels(density: "DensityTree", leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+def rare_levels(density: TreeParts, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
     """Return which levels of a coded row stand out by being rare in its leaf, rarest first."""
     found = []
     for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):
@@ -88,7 +86,7 @@ def rare_levels(density: "DensityTree", leaf: int, codes: NDArray[np.int32]) -> 
 
 
 def _shares(
-    density: "DensityTree", leaf: int, column: int
+    density: TreeParts, leaf: int, column: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the probabilities of a column's levels left in a leaf, and their shares by width."""
     widths = density.schema.columns[column].widths[list(density.boxes[leaf][column])]

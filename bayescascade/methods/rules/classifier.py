@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.constructor import store_parameters
+from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MAX_LEVELS
@@ -33,7 +33,7 @@ from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import CountedRules, RuleList
-from bayescascade.model.estimator import PREDICTIVES, Continuous, Names, Ordinal
+from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.page import column_words
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page, counted

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import samplers
-from bayescascade.base.constructor import store_parameters
+from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
@@ -22,7 +22,7 @@ from bayescascade.methods.rules.models import density_log_likelihood, density_pr
 from bayescascade.methods.rules.parts import log_first_volumes
 from bayescascade.methods.rules.posterior import DensityListPosterior
 from bayescascade.methods.rules.rule_list import CountedRules, RuleList
-from bayescascade.model.estimator import DENSITIES, Continuous, DensityEstimator, Names, Ordinal
+from bayescascade.model.estimator import DENSITIES, DensityEstimator
 from bayescascade.model.search import Seed
 
 __all__ = ["DensityRuleList"]
