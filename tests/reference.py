@@ -100,7 +100,7 @@ def log_inside(box, problem, leaf, leaf_concentration):
     count = weight_in(box, rows, weights)
     if leaf == "uniform":
         return -count * log_volume(box, widths)
-    a, value = leaf_concentration, 0.0
+    a, value = leaf_concentration, 0
     for j, codes in enumerate(box):
         value += math.lgamma(a * len(codes)) - math.lgamma(count + a * len(codes))
         for code in codes:

@@ -29,8 +29,6 @@ class Certificate:
     gap : float >= 0
         Nats by which any state may be more probable than the one found; 0 is the proof that none
         is.
-    scope : str
-        Which states that is about, such as "of up to 24 leaves"; empty if all.
     extent : str
         What was gone through, such as "405 boxes".
     log_evidence : float or None
@@ -38,7 +36,6 @@ class Certificate:
     """
 
     gap: float
-    scope: str
     extent: str
     log_evidence: float | None
 
@@ -50,7 +47,7 @@ class Certificate:
         log_evidence = None if evidence is None else float(evidence)
         if not gap >= 0 or not math.isfinite(gap) or not math.isfinite(log_evidence or 0.0):
             raise ValueError(f"a certificate's numbers must be finite and gap >= 0, got {record}")
-        return cls(gap, str(record["scope"]), str(record["extent"]), log_evidence)
+        return cls(gap, str(record["extent"]), log_evidence)
 
 
 @dataclass(frozen=True, eq=False)

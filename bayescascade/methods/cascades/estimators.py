@@ -32,8 +32,8 @@ class LeafCascade(Cascade):
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
     max_leaves : int >= 1 or None
-        Most leaves of a tree. None: any number; an exact search then goes on to trees of so many
-        leaves that more are most improbable.
+        Most leaves of a tree. None: any number; an exact search then leaves out only trees of so
+        many leaves that they are proved not to matter.
     partitions : {"subsets", "levels"}
         A split shares out a column's remaining levels in any groups (ordered columns: of
         neighbors), or sends each its own way, whatever `max_branches` says. The latter makes far

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from time import perf_counter
 
 import samplers
-from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import ExactPosterior, solve
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.posterior import CascadePosterior
@@ -24,7 +23,6 @@ AUTO_TERMS = 2e8
 
 _MOST_TERMS = 1e12  # hours
 _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
-_MOST_LEFT_OUT = 1e-6  # probability of trees of the most leaves, above which more are likely
 
 
 def solve_cascade(
@@ -43,8 +41,7 @@ def solve_cascade(
     Raises
     ------
     TooLargeError
-        If it would take more memory or work than allowed; for "auto" also if trees of more leaves
-        than can be gone through are likely.
+        If it would take more memory or work than allowed.
     """
     is_auto = search.search == "auto"
     started = perf_counter()
@@ -54,9 +51,6 @@ def solve_cascade(
         work_limit=AUTO_TERMS if is_auto else _MOST_TERMS,
         progress=_reporter(search.progress),
     )
-    if is_auto and not exact.is_complete and exact.tail > _MOST_LEFT_OUT:
-        more = f"trees of more than {exact.max_leaves} leaves"
-        raise TooLargeError(f"{more} are likely, and too many", f"{more}, which are likely")
     n_chains = int(search.n_chains)
     n_draws = max(1, most_blocks(posterior.table.n_distinct) // n_chains)
     drawn = exact.sample(n_chains * n_draws, search.rng())
@@ -66,7 +60,6 @@ def solve_cascade(
         log_density=exact.log_density,
         certificate=Certificate(
             gap=0.0,
-            scope="" if exact.is_complete else f"of up to {exact.max_leaves} leaves",
             extent=f"{exact.cost.n_boxes:,} boxes",
             log_evidence=exact.log_evidence,
         ),

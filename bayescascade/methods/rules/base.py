@@ -131,7 +131,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
             log_density=found.log_density,
             certificate=Certificate(
                 gap=found.gap,
-                scope="",
                 extent=f"{found.n_visited:,} beginnings of lists",
                 log_evidence=None,
             ),

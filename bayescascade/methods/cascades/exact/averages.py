@@ -26,12 +26,15 @@ class RowAverages:
     root : Root
     total : float
         Weight of all rows.
+    origin : int
+        Of logs of all trees' entries, see `Recursion.log_values`.
     """
 
-    def __init__(self, recursion: Recursion, root: Root, total: float) -> None:
+    def __init__(self, recursion: Recursion, root: Root, total: float, origin: int) -> None:
         self._recursion = recursion
         self._root = root
         self._total = total
+        self._origin = origin
         self._known: dict[Row, float] = {}
 
     def log_densities(self, codes: NDArray[np.int32]) -> Floats:
@@ -59,13 +62,13 @@ class RowAverages:
 
     def _complete(self, row: Row) -> float:
         if row not in self._known:
-            whole = self._recursion.lattice.whole
-            before = self._root.log_normalizer(self._recursion.log_values(whole), self._total)
-            self._known[row] = self._log_sum_with(row) - before
+            before = self._root.log_sum(self._recursion.log_values(self._origin), self._total)
+            common = np.log(self._total + self._root.model.concentration)  # of lnG: the difference
+            self._known[row] = float(self._log_sum_with(row) - before - common)
         return self._known[row]
 
     def _log_sum_with(self, row: Row) -> float:
-        """Return the log of the sum over all trees with one row more."""
+        """Return the log of the sum over all trees with one row more, less what is common."""
         recursion = self._recursion
         is_open = self._containing(row)
         entries = recursion.index.entries(is_open)
@@ -78,9 +81,7 @@ class RowAverages:
         try:
             recursion.counts[boxes] += 1.0
             recursion.run(is_open=is_open)
-            return self._root.log_normalizer(
-                recursion.log_values(recursion.lattice.whole), self._total + 1.0
-            )
+            return self._root.log_sum(recursion.log_values(self._origin), self._total + 1.0)
         finally:
             for array, at, old in zip(arrays, places, saved, strict=True):
                 array[at] = old

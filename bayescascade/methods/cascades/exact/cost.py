@@ -95,21 +95,27 @@ def number_of_cells(posterior: "CascadePosterior") -> int:
 
 
 def check_fits(
-    posterior: "CascadePosterior", plan: Plan, memory_limit: float, work_limit: float
+    posterior: "CascadePosterior",
+    plan: Plan,
+    memory_limit: float,
+    work_limit: float,
+    in_use: int = 0,
 ) -> ExactCost:
-    """Return what a plan takes.
+    """Return what a plan takes; `in_use`: bytes of what is kept beside it.
 
     Raises
     ------
     TooLargeError
         If it does not fit; the message says what would.
     """
-    cost = ExactCost.of_plan(plan)
-    if cost.fits(memory_limit, work_limit):
-        return cost
 
-    def fits(smaller: Plan) -> bool:
-        return ExactCost.of_plan(smaller).fits(memory_limit, work_limit)
+    def fits(plan: Plan) -> bool:
+        return ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit)
+
+    cost = ExactCost.of_plan(plan)
+    if fits(plan):
+        return cost
+    cost = replace(cost, memory_bytes=cost.memory_bytes + in_use)
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
     would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing"
@@ -126,8 +132,9 @@ def _what_fits(
     posterior: "CascadePosterior", plan: Plan, fits: Callable[[Plan], bool]
 ) -> Iterator[str]:
     """Yield, in words, smaller problems that fit."""
-    if plan.shift == 1:
-        k = _largest(lambda k: fits(replace(plan, max_leaves=k)), plan.max_leaves - 1)
+    if isinstance(posterior.model, LeafModel):
+        most = plan.max_leaves - 1 if plan.shift == 1 else _LARGEST_CAP
+        k = _largest(lambda k: fits(replace(plan, shift=1, max_leaves=k)), most)
         if k > 1:
             yield f"max_leaves={k}"
     if plan.shift == UNION and fits(replace(plan, shift=0)):

@@ -1,7 +1,8 @@
 """The boxes of a table as kernels read them, and their shapes: what they are without rows."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from decimal import Decimal, localcontext
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,8 +74,9 @@ class Lattice:
         blocks = self.blocks
         pair_sizes = [np.diff(b.pair_start) for b in blocks]
         log_widths = [
-            np.array([np.log(widths[codes].sum()) for codes in b.codes])
+            _log_sum(tuple(widths[codes].tolist()))
             for b, widths in zip(blocks, self.widths, strict=True)
+            for codes in b.codes
         ]
         return LatticeArrays(
             starts=_starts([b.n_blocks for b in blocks]),
@@ -82,7 +84,7 @@ class Lattice:
             splits=np.array([j not in self.closed for j in range(len(blocks))]),
             by_levels=self.plan.partitions == "levels",
             sizes=np.concatenate([b.sizes for b in blocks]),
-            log_width=np.concatenate(log_widths),
+            log_width=np.array(log_widths),
             shape=np.concatenate([b.shape for b in blocks]).astype(np.int64),
             pair_start=_starts(np.concatenate(pair_sizes)),
             first=np.concatenate([b.first for b in blocks]),
@@ -92,7 +94,6 @@ class Lattice:
             codes=np.concatenate([codes for b in blocks for codes in b.codes]).astype(np.int64),
             level_start=_starts([b.single.size for b in blocks]),
             single=np.concatenate([b.single for b in blocks]).astype(np.int64),
-            log_level_width=np.log(np.concatenate(self.widths)),
         )
 
 
@@ -109,7 +110,7 @@ def term_arrays(plan: Plan, model: "CascadeModel") -> TermArrays:
         return TermArrays(
             shift=plan.shift,
             is_branch=is_branch,
-            rate=float(rate),
+            per_leaf=-float(rate) if is_branch else 0.0,
             alpha=float(alpha),
             independent=plan.is_independent,
             leaf_alpha=float(leaf_alpha),
@@ -119,6 +120,14 @@ def term_arrays(plan: Plan, model: "CascadeModel") -> TermArrays:
             log_gamma=gammaln(b[:, None] * alpha + n),
             leaf_log_gamma=gammaln(levels[:, None] * leaf_alpha + n),
         )
+
+
+@cache
+def _log_sum(widths: tuple[float, ...]) -> tuple[float, float]:
+    """Return the log of a sum as two floats, high and low."""
+    with localcontext(prec=40):
+        exact = sum(map(Decimal, widths), Decimal(0)).ln()
+        return float(exact), float(exact - Decimal(float(exact)))
 
 
 def _starts(sizes: "list[int] | NDArray[np.int64]") -> NDArray[np.int64]:

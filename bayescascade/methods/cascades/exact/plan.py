@@ -256,7 +256,7 @@ class Plan:
         tables = (self.most + max(self.n_levels)) * self.n_whole
         shapes = self.shape_index().n_entries
         return (
-            12 * (values + closed + shapes + sums)
+            16 * (values + closed + shapes + sums)
             + 8 * (self.count_index().n_entries + tables)
             + 16 * self.n_pairs
             + sum(_block_bytes(q, n) for q, n in zip(self.n_levels, blocks, strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.averages import RowAverages
 from bayescascade.methods.cascades.exact.cost import (
@@ -18,11 +18,12 @@ from bayescascade.methods.cascades.exact.cost import (
     number_of_cells,
 )
 from bayescascade.methods.cascades.exact.draws import choose_trees
-from bayescascade.methods.cascades.exact.kernels import UNION
+from bayescascade.methods.cascades.exact.kernels import UNION, UNIT
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, count_all
 from bayescascade.methods.cascades.exact.root import Root
+from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
 from bayescascade.methods.cascades.tree import Tree
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ __all__ = ["ExactPosterior", "SplitProbabilities", "solve"]
 
 Floats = NDArray[np.float64]
 
-_SMALL_TAIL = 1e-9  # of the probability of as many leaves as are allowed
+_TAIL_PASSES = 8  # at most, for every number of leaves that is tried
+_MOST_ROWS = 2.0**53  # beyond, a float cannot tell one row more
+_LIKELY = 1e-3  # probability of leaves so many that those of more are not worth a bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,10 @@ def solve(
     ----------
     posterior : LeafPosterior or BranchPosterior
     max_leaves : int >= 1 or None
-        Most leaves of a tree of the leaf model, if the model itself has no bound. None: twice the
-        leaves expected or 12, doubled while the probability of so many leaves is above 1e-9 and
-        twice as many fit. The branch model needs no bound.
+        Most leaves of a tree of the leaf model, if the model itself has no bound; the posterior is
+        then that of these trees. None: of all trees. Those summed over have up to twice the leaves
+        expected or 12, and then more, until those of more leaves are proved to have a probability
+        below 1e-9 together, and none of them to be the most probable; see `tail`.
     memory_limit : float > 0, bytes
     work_limit : float > 0, terms
         Of one pass over the boxes, see `ExactCost`; the default takes one core half a day.
@@ -80,24 +84,44 @@ def solve(
     Raises
     ------
     TooLargeError
-        At once, if the solution would take more than is allowed; the message says what would fit.
+        If the solution would take more than is allowed; the message says what would fit. At once,
+        unless it shows only on the way that trees of more leaves matter.
     """
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)
     check_real("memory_limit", memory_limit, above=0.0)
     check_real("work_limit", work_limit, above=0.0)
+    total = float(posterior.table.weights.sum())
+    if total > _MOST_ROWS:
+        raise TooLargeError(
+            f"weights must sum to at most {_MOST_ROWS:.1e} for an exact solution, got {total:.1e}",
+            f"weights that sum to at most {_MOST_ROWS:.1e}",
+        )
     plan = Plan.of(posterior, first_cap(posterior, max_leaves))
     cost = check_fits(posterior, plan, memory_limit, work_limit)
-    exact = ExactPosterior(posterior, plan, cost, progress)
-    while max_leaves is None and exact.tail > _SMALL_TAIL:
-        cap = min(2 * plan.max_leaves, number_of_cells(posterior))
-        plan = Plan.of(posterior, cap)
-        cost = ExactCost.of_plan(plan)
-        if not cost.fits(memory_limit, work_limit):
-            break
+    most = number_of_cells(posterior)
+    if max_leaves is not None or cost.max_leaves in (None, posterior.model.max_leaves, most):
+        return ExactPosterior(posterior, plan, cost, progress)
+    free = Plan.of(posterior, None)
+    free_cost = check_fits(posterior, free, memory_limit, work_limit, cost.memory_bytes)
+    lattice, terms = Lattice.of(free, posterior), term_arrays(free, posterior.model)
+    root = Root(plan, posterior.model)
+    log_prior = log_prior_mass(lattice, terms, root, plan.max_leaves, most, memory_limit)
+    tail = Tail(lattice, terms, count_all(lattice, posterior.table), root, total, most)
+    n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
+    while True:
+        exact = ExactPosterior(posterior, plan, cost, progress, log_prior)
+        cap, enough = plan.max_leaves, most
+        if exact.leaf_count_probabilities[-max(1, *plan.costs) :].sum() < _LIKELY:
+            negligible = exact.log_normalizer + np.log(LEFT_OUT)
+            enough = tail.enough(cap, negligible, n_passes)
+            if exact.log_density < negligible:  # a tree left out could be the most probable
+                enough = max(enough, tail.enough(cap, exact.log_density, n_passes, maximize=True))
+        if enough <= cap:
+            return exact
+        plan = Plan.of(posterior, min(2 * cap, enough))
+        cost = check_fits(posterior, plan, memory_limit, work_limit, free_cost.memory_bytes)
         del exact  # before the next one takes its memory
-        exact = ExactPosterior(posterior, plan, cost, progress)
-    return exact
 
 
 class ExactPosterior:
@@ -114,16 +138,15 @@ class ExactPosterior:
         Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats.
     log_evidence : float
         That, less the same sum without data: the log probability of the data under the normalized
-        prior (on trees of at most `max_leaves` leaves), comparable across hyperparameters.
+        prior, comparable across hyperparameters.
     tree : Tree
         The most probable tree.
     log_density : float
         Its log density: no tree has more.
     is_complete : bool
-        Whether no tree of positive density has more than `max_leaves` leaves.
-    tail : float
-        If not, the probability of as many leaves as one more split could not have: unless it is
-        small, trees of more leaves would be probable, too.
+        Whether this is the posterior of all trees: none of positive density has more than
+        `max_leaves` leaves, or those that have are proved not to matter. Else, where `max_leaves`
+        was chosen, prior and posterior are those of the trees that have no more.
     """
 
     def __init__(
@@ -132,6 +155,7 @@ class ExactPosterior:
         plan: Plan,
         cost: ExactCost,
         progress: Progress | None = None,
+        log_prior: float | None = None,
     ) -> None:
         self.posterior = posterior
         self.cost = cost
@@ -144,21 +168,35 @@ class ExactPosterior:
         self._shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
         self._sums = Recursion(lattice, terms, count_all(lattice, posterior.table), self._shapes)
         self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5))
+        self._origin = self._sums.origin
         best = self._log_densities
         entry = int(np.argmax(best))
-        self.log_density = float(best[entry])
+        self.log_density = float(best[entry]) + self._log_common
         (tree,) = choose_trees(self._sums, [entry], np.random.default_rng(0))  # nothing is drawn
         self.tree = posterior.canonical(tree)
         self._sums.run(progress=_part_of(progress, 0.5, 1.0))
-        self.log_normalizer = float(logsumexp(self._log_densities))
-        without_data = self._root.log_normalizer(self._shapes.log_values(_whole(self._shapes)), 0.0)
-        self.log_evidence = self.log_normalizer - without_data
-        self._averages = RowAverages(self._sums, self._root, self._total)
+        self._origin = self._sums.origin
+        self._log_sum = float(logsumexp(self._log_densities))
+        self.log_normalizer = self._log_sum + self._log_common
+        own = (None, posterior.model.max_leaves, number_of_cells(posterior))
+        self.is_complete = log_prior is not None or self.max_leaves in own
+        if log_prior is None:
+            log_prior = self._root.log_sum(self._shapes.log_values(), 0.0)
+            log_prior += self._root.log_common(0.0)
+        self.log_evidence = self.log_normalizer - log_prior
+        self._averages = RowAverages(self._sums, self._root, self._total, self._origin)
 
     @property
     def _log_densities(self) -> Floats:
-        """Log of the sum (or maximum) over the trees of every entry of the root."""
-        return self._root.log_densities(self._sums.log_values(_whole(self._sums)), self._total)
+        """Log of the sum (or maximum) over the trees of every entry of the root, less the common.
+
+        Of huge weights the logs themselves would leave their differences too few digits.
+        """
+        return self._root.log_densities(self._sums.log_values(self._origin), self._total)
+
+    @property
+    def _log_common(self) -> float:
+        return self._origin * UNIT + self._root.log_common(self._total)
 
     @cached_property
     def _entry_probabilities(self) -> Floats:
@@ -182,28 +220,12 @@ class ExactPosterior:
             )
         return self._entry_probabilities
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether these are all trees to which the model gives a density."""
-        own = getattr(self.posterior.model, "max_leaves", None)
-        return self.max_leaves in (None, own, number_of_cells(self.posterior))
-
-    @property
-    def tail(self) -> float:
-        """Probability of leaves within a split of `max_leaves`; 0 where no tree has more.
-
-        A split by level adds several leaves at once, so that not every number of leaves occurs.
-        """
-        if self.is_complete:
-            return 0.0
-        return float(self._entry_probabilities[-max(1, *self._plan.costs) :].sum())
-
     @cached_property
     def split_probabilities(self) -> SplitProbabilities:
         """Which columns are split, and which first; the first call solves anew without each."""
         names = [self.posterior.schema.names[j] for j in self._plan.columns]
         possible = self._entry_probabilities > 0
-        worth = self._sums.first_splits()[:, possible]
+        worth = self._sums.first_splits(self._origin)[:, possible]
         shares = np.exp(worth - logsumexp(worth, axis=0)) * self._entry_probabilities[possible]
         none, *splits = shares.sum(axis=1).tolist()
         first = dict.fromkeys(self.posterior.schema.names, 0.0)
@@ -226,8 +248,8 @@ class ExactPosterior:
         shapes.run()
         unused = Recursion(lattice, self._sums.terms, self._sums.counts, shapes)
         unused.run()
-        log_sum = self._root.log_normalizer(unused.log_values(_whole(unused)), self._total)
-        return float(-np.expm1(min(0.0, log_sum - self.log_normalizer)))
+        log_sum = self._root.log_sum(unused.log_values(self._origin), self._total)
+        return float(-np.expm1(min(0.0, log_sum - self._log_sum)))
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
         """Return independent draws from the posterior.
@@ -258,10 +280,6 @@ class ExactPosterior:
         (n,) float64, nats
         """
         return self._averages.log_densities(codes)
-
-
-def _whole(recursion: Recursion) -> tuple[int, ...]:
-    return recursion.lattice.whole
 
 
 def _part_of(progress: Progress | None, low: float, high: float) -> Progress | None:

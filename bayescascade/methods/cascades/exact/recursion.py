@@ -83,10 +83,22 @@ class Recursion:
 
         _in_pieces(piece, _n_lines(lattice), progress)
 
-    def log_values(self, digits: Sequence[int]) -> NDArray[np.float64]:
-        """Return the logs of a box's entries, nats; -inf where there is no tree."""
-        at, n = self.index.locate(digits)
-        return log_of(self.values, slice(at, at + n))
+    def log_values(self, origin: int = 0) -> NDArray[np.float64]:
+        """Return the logs of all trees' entries, nats; -inf where there is none.
+
+        Those of large numbers have few digits for their differences, unless their `origin` is near.
+        """
+        return _log_of(self.values, self._whole, origin)
+
+    @property
+    def origin(self) -> int:
+        """The exponent of the largest of all trees' entries."""
+        return int(self.values.exponent[self._whole].max())
+
+    @property
+    def _whole(self) -> slice:
+        at, n = self.index.locate(self.lattice.whole)
+        return slice(at, at + n)
 
     def choose(
         self, rng: np.random.Generator, digits: Sequence[int], entries: Sequence[int]
@@ -116,8 +128,8 @@ class Recursion:
             )
         ]
 
-    def first_splits(self) -> NDArray[np.float64]:
-        """Return logs of what not splitting, and splitting each column first, comes to.
+    def first_splits(self, origin: int) -> NDArray[np.float64]:
+        """Return logs, as `log_values`, of what not splitting or splitting each column first gives.
 
         (p + 1, n_entries) float64, nats; columns in the lattice's order behind "none".
         """
@@ -129,14 +141,13 @@ class Recursion:
             self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
             self.counts, self.values, self.work, sums,
         )  # fmt: skip
-        return log_of(sums, slice(None)).reshape(-1, n)
+        return _log_of(sums, slice(None), origin).reshape(-1, n)
 
 
-def log_of(numbers: Scaled, where: slice | NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return logs, nats, of some scaled numbers."""
+def _log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):
         logs: NDArray[np.float64] = np.log(numbers.mantissa[where])
-    return logs + numbers.exponent[where] * UNIT
+    return logs + (numbers.exponent[where] - origin) * UNIT
 
 
 def new_work(lattice: Lattice) -> kernels.Work:
@@ -225,4 +236,4 @@ def _in_pieces(piece: Callable[[bool, int], bool], n_lines: int, progress: Progr
 
 
 def _no_values(n: int) -> Scaled:
-    return Scaled(np.zeros(n), np.zeros(n, np.int32))
+    return Scaled(np.zeros(n), np.zeros(n, np.int64))

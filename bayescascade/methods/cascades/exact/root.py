@@ -18,6 +18,8 @@ __all__ = ["Root"]
 
 Floats = NDArray[np.float64]
 
+_LARGE = 1e5
+
 
 @dataclass(frozen=True)
 class Root:
@@ -35,26 +37,33 @@ class Root:
     def log_densities(self, log_values: Floats, total: float) -> Floats:
         """Return, for every entry of the root, the log of what its trees' densities sum to.
 
+        Less `log_common`: so large a number would leave no digits for the differences.
+
         Parameters
         ----------
         log_values : (n_entries,) float64
-            Logs of the root's entries.
+            Logs of the root's entries, up to a constant.
         total : float >= 0
             Weight of all rows.
         """
-        alpha = self.model.concentration
-        if isinstance(self.model, BranchModel):
-            # the root is no branch, and has no share of one
-            share = gammaln(total + alpha) - gammaln(alpha)
-            weighted: Floats = log_values - share + self._log_inclusion()
-            return weighted
-        k, rate = np.arange(1, log_values.size + 1), self.model.rate
-        log_prior = -rate + k * np.log(rate) - gammaln(k + 1)
-        densities: Floats = log_values + log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
-        return densities
+        if isinstance(self.model, BranchModel):  # the root is no branch, and has no share of one
+            weighted: Floats = log_values + gammaln(self.model.concentration)
+            return weighted + self._log_inclusion()
+        return log_values + self.log_weights(np.arange(1, log_values.size + 1), total)
 
-    def log_normalizer(self, log_values: Floats, total: float) -> float:
-        """Return the log of the sum over all trees."""
+    def log_weights(self, k: NDArray[np.int64], total: float) -> Floats:
+        """Return the logs, less `log_common`, of what trees of `k` leaves count but for rows."""
+        alpha, rate = self.model.concentration, self.model.rate
+        log_prior = -rate + k * np.log(rate) - gammaln(k + 1)
+        weights: Floats = log_prior + gammaln(k * alpha) - _log_rise(total + alpha, (k - 1) * alpha)
+        return weights
+
+    def log_common(self, total: float) -> float:
+        """Return what the density of every tree has in common given the weight of all rows."""
+        return -float(gammaln(total + self.model.concentration))
+
+    def log_sum(self, log_values: Floats, total: float) -> float:
+        """Return the log of the sum over all trees, less `log_common`."""
         return float(logsumexp(self.log_densities(log_values, total)))
 
     def _log_inclusion(self) -> Floats:
@@ -64,3 +73,12 @@ class Root:
         used = np.array([u.bit_count() for u in range(1 << p)])
         inclusion: Floats = self.model.log_inclusion(p)[used]
         return inclusion
+
+
+def _log_rise(x: float, y: Floats) -> Floats:
+    """Return ``lnG(x + y) - lnG(x)``, by Stirling's series where x is too large for a difference."""
+    if x < _LARGE:
+        rise: Floats = gammaln(x + y) - gammaln(x)
+        return rise
+    series = 1 / (12 * (x + y)) - 1 / (12 * x)
+    return (x + y - 0.5) * np.log1p(y / x) + y * (np.log(x) - 1) + series

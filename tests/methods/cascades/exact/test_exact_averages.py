@@ -1,6 +1,11 @@
 """Densities of rows averaged over all trees."""
 
+import math
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from functools import cache
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -57,6 +62,63 @@ def test_a_row_has_the_density_averaged_over_all_trees(problem, model):
     widths = problem.record["widths"]
     volumes = [np.prod([w[c] for w, c in zip(widths, row, strict=True)]) for row in rows]
     assert_allclose(np.dot(volumes, np.exp(found)), 1.0, atol=1e-9)
+
+
+BERNOULLI = ((1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360_360), (1, 156))
+
+
+@cache
+def log_gamma(x):
+    """Return lnG to 30 digits, by Stirling's series."""
+    shift = Decimal(1)
+    while x < 200:
+        shift, x = shift * x, x + 1
+    half_log_2_pi = Decimal("0.91893853320467274178032973640561763986139747363778")
+    series = sum(Decimal(a) / b / x ** (2 * i + 1) for i, (a, b) in enumerate(BERNOULLI))
+    return (x - Decimal("0.5")) * log(x) - x + half_log_2_pi + series - log(shift)
+
+
+@cache
+def log(x):
+    return Decimal(x).ln()
+
+
+PRECISE = SimpleNamespace(
+    log=log, lgamma=log_gamma, comb=math.comb, factorial=math.factorial, inf=Decimal("Infinity")
+)
+
+
+def precise_log_sum(problem, model, record):
+    """Return the log of the sum over all trees, to some 30 digits."""
+    parameters = {
+        name: value if isinstance(value, str) else Decimal(value)
+        for name, value in model.parameters.items()
+    }
+    values = [model.twin(tree, record, **parameters) for tree in problem.nested]
+    highest = max(values)
+    return highest + sum((value - highest).exp() for value in values).ln()
+
+
+@pytest.mark.parametrize("weight", [1, 1_000, 1_000_000, 1_000_000_000])
+@cases((MULTIWAY, BRANCH), (ORDINAL, BOUNDED), (BINS, INDEPENDENT), (CONSTANT, INCLUSION))
+def test_averages_of_huge_weights_keep_their_digits(problem, model, weight, monkeypatch):
+    """A billion a row: log densities of 1e12 nats must not leave a nat to rounding."""
+    monkeypatch.setattr(reference, "math", PRECISE)
+    weights = [weight * each for each in problem.record["weights"]]
+    heavy = replace(problem)
+    heavy.__dict__["record"] = {**problem.record, "weights": weights}
+    exact, rows = solve(model.on(heavy)), all_rows(problem)
+    found = exact.log_predictive(coded(rows))
+    with localcontext(prec=50):
+        widths = [list(map(Decimal, each)) for each in problem.record["widths"]]
+        record = {**problem.record, "weights": list(map(Decimal, weights)), "widths": widths}
+        before = precise_log_sum(problem, model, record)
+        for i in (0, len(rows) // 2, len(rows) - 1):
+            more = {**record, "rows": [*record["rows"], rows[i]]}
+            more["weights"] = [*record["weights"], Decimal(1)]
+            average = precise_log_sum(problem, model, more) - before
+            assert found[i] == pytest.approx(float(average), abs=1e-9)
+    assert exact.log_normalizer == pytest.approx(float(before), rel=1e-14)
 
 
 def test_the_average_is_that_of_the_leaves_posterior_means():

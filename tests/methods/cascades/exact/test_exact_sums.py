@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayescascade import LeafPosterior
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.exact import solve
 from tests.methods.cascades.exact.brute_force import (
@@ -36,7 +35,6 @@ def test_sums_and_maximum_are_those_of_all_trees(problem, model):
     assert_allclose(exact.log_density, everything.log_densities.max(), **CLOSE)
     assert_allclose(exact.posterior.log_density(exact.tree), exact.log_density, **CLOSE)
     assert exact.is_complete
-    assert exact.tail == 0
 
 
 @cases((TERNARY, LEAF), (TERNARY_THREE_WAY, BRANCH))
@@ -60,8 +58,6 @@ def test_few_leaves_need_few_boxes(problem, model, max_leaves):
     leaves = np.array([tree.n_leaves for tree in everything.trees])
     counted = np.bincount(leaves, everything.probabilities, max_leaves + 1)[1:]
     assert_allclose(exact.leaf_count_probabilities, counted, **CLOSE)
-    most_added = 2 if problem is LEVELS else 1  # leaves, by one split
-    assert_allclose(exact.tail, counted[-most_added:].sum(), **CLOSE)
     whole = solve(model.on(problem))
     assert whole.cost.n_boxes >= exact.cost.n_boxes
 
@@ -78,17 +74,6 @@ def test_split_probabilities_are_those_of_all_trees(problem, model):
         assert_allclose(found.used[name], everything.probabilities[used].sum(), **CLOSE)
     leaf = np.array([tree.n_leaves == 1 for tree in everything.trees])
     assert_allclose(found.none, everything.probabilities[leaf].sum(), **CLOSE)
-
-
-def test_the_number_of_leaves_is_chosen():
-    """Without a bound, more leaves are tried until more would make no difference."""
-    posterior = LeafPosterior(TERNARY_THREE_WAY.table, expected_leaves=0.02)
-    exact = solve(posterior)
-    assert exact.max_leaves == 9
-    assert exact.is_complete
-    bounded = solve(posterior, max_leaves=2)
-    assert bounded.tail > 1e-9
-    assert not bounded.is_complete
 
 
 @pytest.mark.parametrize("model", [BRANCH, INCLUSION], ids=lambda m: m.name)

@@ -17,7 +17,7 @@ from bayescascade.methods.cascades.exact.kernels.lines import (
     first_line,
     next_line,
 )
-from bayescascade.methods.cascades.exact.kernels.scaled import ZERO, added, from_log, normalized
+from bayescascade.methods.cascades.exact.kernels.scaled import ZERO, added, normalized
 from bayescascade.methods.cascades.exact.kernels.sums import (
     add_scaled,
     all_sums,
@@ -26,7 +26,7 @@ from bayescascade.methods.cascades.exact.kernels.sums import (
     pair_sum,
     row_of,
 )
-from bayescascade.methods.cascades.exact.kernels.terms import log_leaf, write_factors
+from bayescascade.methods.cascades.exact.kernels.terms import write_factors, write_leaf
 
 __all__ = ["add_column", "can_split", "count_boxes", "count_rows", "evaluate_boxes", "is_grouped"]
 
@@ -158,10 +158,7 @@ def evaluate_boxes(
             )
         else:
             find_line(counts_index, work, work.count_base, work.count_stride)
-        log_volume = 0.0
         shape, shape_step = 0, 0
-        for j in range(last):
-            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j]]
         if has_shapes:
             shape, shape_step = find_shape(lattice, shapes_index, work)
         lowest = index.lowest[last] if work.stride[last] > 0 else stop - start - 1
@@ -184,13 +181,11 @@ def evaluate_boxes(
                     values.exponent[own + k] = shapes.exponent[source + k]
                 continue
             work.digits[last] = block
-            leaf = log_leaf(
-                lattice, terms, counts, work, count, log_volume + lattice.log_width[start + block]
-            )
+            write_leaf(lattice, terms, counts, work, count)
             if terms.shift == 0:
-                _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize)
+                _evaluate_one(lattice, terms, values, work, count, own, maximize)
             else:
-                _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximize)
+                _evaluate_many(lattice, terms, values, work, count, own, limit, maximize)
         if not next_line(lattice, index, is_open, work):
             return False
     return True
@@ -204,16 +199,16 @@ def is_grouped(lattice, terms, j):
 
 
 @inner_kernel
-def _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize):
-    """Write the one entry of the box of `work.digits` to values[own]."""
+def _evaluate_one(lattice, terms, values, work, count, own, maximize):
+    """Write the one entry of the box of `work.digits`, a leaf so far, to values[own]."""
     last = work.digits.shape[0] - 1
     digit = work.digits[last]
     widest = 0
     for j in range(last + 1):
         if lattice.splits[j]:
             widest = max(widest, lattice.sizes[lattice.starts[j] + work.digits[j]])
-    work.total[0], work.total_exponent[0] = from_log(leaf)
-    write_factors(terms, work, count, widest)
+    if terms.is_branch:
+        write_factors(terms, work, count, widest)
     mantissa, exponent = 0.0, ZERO
     for j in range(last + 1):
         block = lattice.starts[j] + work.digits[j]
@@ -239,14 +234,13 @@ def _evaluate_one(lattice, terms, values, work, count, leaf, own, maximize):
 
 
 @inner_kernel
-def _evaluate_many(lattice, terms, values, work, count, leaf, own, limit, maximize):
-    """Write the entries of the box of `work.digits` to values[own : own + limit]."""
+def _evaluate_many(lattice, terms, values, work, count, own, limit, maximize):
+    """Write the entries of the box of `work.digits`, a leaf so far, from values[own] on."""
     last = work.digits.shape[0] - 1
     digit = work.digits[last]
-    for k in range(limit):
+    for k in range(1, limit):
         work.total[k] = 0.0
         work.total_exponent[k] = ZERO
-    work.total[0], work.total_exponent[0] = from_log(leaf)
     if terms.is_branch:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
     for j in range(last + 1):

@@ -18,9 +18,9 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Work,
 )
 from bayescascade.methods.cascades.exact.kernels.lines import enter_box, find_children
-from bayescascade.methods.cascades.exact.kernels.scaled import ZERO, from_log, share
+from bayescascade.methods.cascades.exact.kernels.scaled import ZERO, share
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
-from bayescascade.methods.cascades.exact.kernels.terms import log_leaf, write_factors
+from bayescascade.methods.cascades.exact.kernels.terms import write_factors, write_leaf
 
 __all__ = ["choose_splits", "sum_columns"]
 
@@ -151,14 +151,7 @@ def _prepare(lattice, index, terms, counts_index, counts, work):
     find_children(lattice, index, work, work.base, work.stride, work.step)
     find_children(lattice, counts_index, work, work.count_base, work.count_stride, work.count_step)
     count = counts[work.count_base[last] + work.digits[last] * work.count_stride[last]]
-    log_volume = 0.0
-    for j in range(last + 1):
-        log_volume += lattice.log_width[lattice.starts[j] + work.digits[j]]
-    work.total[0], work.total_exponent[0] = from_log(
-        log_leaf(lattice, terms, counts, work, count, log_volume)
-    )
-    for b in range(work.factor.shape[0]):
-        work.factor[b], work.factor_exponent[b] = 1.0, 0
+    write_leaf(lattice, terms, counts, work, count)
     if terms.is_branch:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
 

@@ -32,11 +32,11 @@ class LatticeArrays(NamedTuple):
 
     starts (p + 1,) int64: where a column's blocks start; costs (p,) int64: cost of narrowing a
     column; splits (p,) bool: whether it may be split at all; by_levels: whether a split separates
-    all levels; sizes (N,) int64: levels of a block; log_width (N,) float64; shape (N,) int64: its
-    block in the lattice of shapes; pair_start (N + 1,) int64, first, rest (M,) int32: partitions of
+    all levels; sizes (N,) int64: levels of a block; log_width (N, 2) float64: a sum, see `twofold`;
+    shape (N,) int64: its block in the lattice of shapes; pair_start (N + 1,) int64, first, rest (M,) int32: partitions of
     a block in two, `first` with the lowest level, ascending by `rest`; times (M,) float64: how many
     partitions stand behind one; code_start (N + 1,), codes: the levels of a block; level_start
-    (p + 1,), single (L,) int64: the block of one level alone; log_level_width (L,) float64.
+    (p + 1,), single (L,) int64: the block of one level alone.
     """
 
     starts: Array
@@ -54,7 +54,6 @@ class LatticeArrays(NamedTuple):
     codes: Array
     level_start: Array
     single: Array
-    log_level_width: Array
 
 
 class IndexArrays(NamedTuple):
@@ -75,16 +74,16 @@ class TermArrays(NamedTuple):
 
     shift: how entries of two parts join: 1: numbers of leaves less one add up, plus one; 0: the one
     entry there is; UNION: sets of columns used unite. is_branch: Poisson and Dirichlet at every
-    split; rate: Poisson mean; alpha: concentration; independent, leaf_alpha: the leaves' density;
-    most: most branches of a split; branches: the numbers of branches there can be, ascending int64;
-    log_split (B + 1,) float64: what b branches are worth without rows;
-    log_gamma (B + 1, G) float64: lnG(b alpha + n) of whole weights n, and leaf_log_gamma (Q + 1, H)
-    float64: lnG(m leaf_alpha + n); G = H = 0 where weights are not whole.
+    split; per_leaf: log of what every leaf counts, whatever its rows; alpha: concentration;
+    independent, leaf_alpha: the leaves' density; most: most branches of a split; branches: the
+    numbers of branches there can be, ascending int64; log_split (B + 1,) float64: what b branches
+    are worth without rows; log_gamma (B + 1, G) float64: lnG(b alpha + n) of whole weights n, and
+    leaf_log_gamma (Q + 1, H) float64: lnG(m leaf_alpha + n); G = H = 0 where weights are not whole.
     """
 
     shift: int
     is_branch: bool
-    rate: float
+    per_leaf: float
     alpha: float
     independent: bool
     leaf_alpha: float
@@ -96,7 +95,7 @@ class TermArrays(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """Numbers ``mantissa * 2**(512 * exponent)``: float64 and int32 arrays of one length."""
+    """Numbers ``mantissa * 2**(512 * exponent)``: float64 and int64 arrays of one length."""
 
     mantissa: Array
     exponent: Array
@@ -113,11 +112,11 @@ class Work(NamedTuple):
     count_base: Array  # the same in the index of counts
     count_stride: Array
     count_step: Array
-    factor: Array  # (B + 1,) float64, int32: what a split into b branches is worth
+    factor: Array  # (B + 1,) float64, int64: what a split into b branches is worth
     factor_exponent: Array
-    total: Array  # (E,) float64, int32: a box's entries being summed
+    total: Array  # (E,) float64, int64: a box's entries being summed
     total_exponent: Array
-    sums: Array  # (R E,) float64, int32: sums over partitions, see `sums.row_of`
+    sums: Array  # (R E,) float64, int64: sums over partitions, see `sums.row_of`
     sums_exponent: Array
     side: Array  # (1,) int64: first row of the sums that are not of the line
 
@@ -139,11 +138,11 @@ def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int
         count_base=zeros(),
         count_stride=zeros(),
         count_step=zeros(),
-        factor=np.empty(most + 1),
-        factor_exponent=np.empty(most + 1, np.int32),
+        factor=np.ones(most + 1),
+        factor_exponent=np.zeros(most + 1, np.int64),
         total=np.empty(n_entries),
-        total_exponent=np.empty(n_entries, np.int32),
+        total_exponent=np.empty(n_entries, np.int64),
         sums=np.empty(n_sums),
-        sums_exponent=np.empty(n_sums, np.int32),
+        sums_exponent=np.empty(n_sums, np.int64),
         side=np.array([n_line * row]),
     )

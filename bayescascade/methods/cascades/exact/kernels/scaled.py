@@ -7,20 +7,23 @@ term more than three exponents below a sum is at most 2**-512 of it and dropped.
 from math import exp, floor
 
 from bayescascade.base.jit import inner_kernel
+from bayescascade.methods.cascades.exact.kernels.twofold import LN_2, LN_2_LOW, plus, times
 
 __all__ = ["UNIT", "ZERO", "added", "from_log", "normalized", "share"]
 
-UNIT = 354.89135644669199  # 512 ln 2
-ZERO = -(1 << 30)  # exponent of 0, far below any other
+UNIT, _UNIT_LOW = 512 * LN_2, 512 * LN_2_LOW
+ZERO = -(1 << 60)  # exponent of 0, far below any other
 _LOW, _HIGH = 2.0**-256, 2.0**256
 _DOWN, _UP = 2.0**-512, 2.0**512
 
 
 @inner_kernel
-def from_log(value):
-    """Return exp(value)."""
+def from_log(value, low):
+    """Return exp(value + low)."""
     exponent = floor(value / UNIT + 0.5)
-    return exp(value - exponent * UNIT), int(exponent)
+    whole, whole_low = times(float(exponent), 0.0, UNIT, _UNIT_LOW)
+    value, low = plus(value, low, -whole, -whole_low)
+    return exp(value + low), int(exponent)
 
 
 @inner_kernel

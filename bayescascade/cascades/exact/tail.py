@@ -1,0 +1,183 @@
+"""What trees of more leaves than were summed over come to, at most: a proved bound.
+
+Under the leaf model all trees of K leaves come to ``w_K S_K``: `Root.log_weights`, and the sum over
+these trees of products over their leaves. A pass over the boxes with one entry each, in which every
+leaf counts ``z`` times, needs no bound on leaves and gives ``G(z) = sum_K S_K z**K``. No term is
+negative, so ``S_K <= G(z) / z**K`` for every ``z > 0``, and the trees of more than k leaves come to
+at most ``sum_(K > k) w_K min_z G(z) / z**K``, whichever few z are tried. With maxima for sums, the
+same bounds the most probable of them.
+
+K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
+rate / (K + 1)`` bounds the rest by a geometric series: ``lnG(x + alpha) - lnG(x)`` increases with
+x, so that the Dirichlet's part of the ratio is at most 1.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact.kernels import TermArrays
+from bayescascade.methods.cascades.exact.lattice import Lattice
+from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.root import Root
+
+__all__ = ["LEFT_OUT", "Tail", "log_prior_mass"]
+
+Floats = NDArray[np.float64]
+
+LEFT_OUT = 1e-9
+"""Share of the sum over all trees that those of more leaves may have, to be left out."""
+
+_ROUNDING = 1e-14  # of a log density: more than all that rounding does to it
+_MOST_LISTED = 1 << 16  # numbers of leaves
+_PRIOR_PASSES = 32  # over shapes, which are few
+
+
+class Tail:
+    """Bounds on what trees of many leaves come to, better with every z that is tried.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        Of a plan with one entry a box.
+    terms : TermArrays
+        Of the same plan, for the leaf model.
+    counts : float64 array or None
+        As of `Recursion`; None for trees without data.
+    root : Root
+    total : float
+        Weight of all rows.
+    most : int
+        Leaves that no tree has more of.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        terms: TermArrays,
+        counts: Floats | None,
+        root: Root,
+        total: float,
+        most: int,
+    ) -> None:
+        self._lattice = lattice
+        self._terms = terms
+        self._counts = counts
+        self._root = root
+        self._total = total
+        self._most = most
+        self._tried: dict[bool, dict[float, float]] = {False: {}, True: {}}
+
+    def enough(self, fewest: int, target: float, n_passes: int, maximize: bool = False) -> int:
+        """Return a number of leaves such that trees of more come to at most `target`, proved.
+
+        Parameters
+        ----------
+        fewest : int
+            Returned as soon as it is proved to do.
+        target : float
+            Nats; of these trees together or, by maxima, of each by itself.
+        n_passes : int >= 1
+            How many new z may be tried.
+        maximize : bool
+        """
+        if fewest >= self._most:
+            return fewest
+        tried = self._tried[maximize]
+        target -= _ROUNDING * abs(target)
+        k = np.arange(fewest, min(self._most, fewest + _MOST_LISTED) + 1)
+        log_weights = self._root.log_weights(k, self._total) + self._root.log_common(self._total)
+        log_z = None if tried else float(log_weights[1] - log_weights[0])
+        while True:
+            if log_z is not None:
+                tried[log_z] = self._log_worth(log_z, maximize)
+                n_passes -= 1
+            log_zs = np.array(sorted(tried))
+            worths = np.array([tried[z] for z in log_zs])
+            bounds = worths[:, None] - log_zs[:, None] * k[1:]
+            if k[-1] < self._most:
+                bounds[:, -1] += _log_series(np.log(self._root.model.rate / k[-1]) - log_zs)
+            least = log_weights[1:] + bounds.min(axis=0)
+            behind = np.logaddexp.accumulate(least[::-1])[::-1]
+            above = np.flatnonzero(behind > target)
+            if above.size == 0:
+                return fewest
+            at = int(np.argmax(least))
+            log_z = _next_log_z(log_zs, bounds[:, at], target - log_weights[1 + at])
+            if n_passes == 0 or log_z is None:
+                found = int(k[1 + above[-1]])
+                return self._most if found == k[-1] else found
+
+    def _log_worth(self, log_z: float, maximize: bool) -> float:
+        """Return the log of G, nats, or of its largest term."""
+        terms = self._terms._replace(per_leaf=log_z)
+        values = Recursion(self._lattice.shapes(), terms, np.zeros(1), None)
+        values.run(maximize)
+        if self._counts is not None:
+            values = Recursion(self._lattice, terms, self._counts, values)
+            values.run(maximize)
+        return float(values.log_values()[0])
+
+
+def _log_series(log_ratios: Floats) -> Floats:
+    """Return the logs of geometric series that begin with 1, infinity where they diverge."""
+    ratios = np.exp(np.minimum(log_ratios, 0.0))
+    with np.errstate(divide="ignore"):
+        series: Floats = -np.log1p(-ratios)
+    return series
+
+
+def _next_log_z(log_zs: Floats, bounds: Floats, target: float) -> float | None:
+    """Return where a convex function, known at some ascending places, could come down to `target`.
+
+    None if nowhere: it lies above the lines through the least of them and either neighbor.
+    """
+    i = len(log_zs) - 1 - int(np.argmin(bounds[::-1]))  # the largest of equals
+    gaps = np.diff(log_zs)
+    if i == len(gaps):
+        return float(log_zs[i] + (2 * gaps[-1] if i else 1.0))
+    if i == 0:
+        return float(log_zs[0] - 2 * gaps[0])
+    left, right = gaps[i - 1 : i + 1]
+    rises = bounds[[i - 1, i + 1]] - bounds[i]
+    if bounds[i] - max(rises[0] * right / left, rises[1] * left / right) > target:
+        return None
+    return float(log_zs[i] - left / 2 if left > right else log_zs[i] + right / 2)
+
+
+def log_prior_mass(
+    lattice: Lattice, terms: TermArrays, root: Root, cap: int, most: int, memory_limit: float
+) -> float:
+    """Return the log of the sum over all trees without data, however many leaves they have.
+
+    Parameters
+    ----------
+    lattice, terms, root, most
+        As of `Tail`.
+    cap : int
+        Leaves from which on it is asked whether more are needed.
+    memory_limit : float, bytes
+
+    Raises
+    ------
+    TooLargeError
+        If it takes more memory.
+    """
+
+    def log_mass(cap: int) -> float:
+        plan = replace(lattice.plan, shift=1, max_leaves=cap)
+        shapes = replace(lattice, plan=plan).shapes()
+        n_bytes = 16 * plan.shape_index().n_entries
+        if n_bytes > memory_limit:
+            needed = f"{n_bytes / 1e9:.3g} GB for the prior of trees of up to {cap:,} leaves"
+            raise TooLargeError(f"memory_limit must be at least {needed}", needed)
+        values = Recursion(shapes, terms._replace(shift=1), np.zeros(1), None)
+        values.run()
+        return root.log_sum(values.log_values(), 0.0) + root.log_common(0.0)
+
+    found = log_mass(cap)
+    tail = Tail(lattice, terms, None, root, 0.0, most)
+    enough = tail.enough(cap, found + np.log(LEFT_OUT), _PRIOR_PASSES)
+    return found if enough == cap else log_mass(enough)

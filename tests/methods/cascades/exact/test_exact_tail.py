@@ -1,0 +1,142 @@
+"""When trees of more leaves may be left out: proved bounds, against a list of all trees."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pytest
+from bayescascade.methods.cascades.exact.tail import Tail
+from scipy.special import logsumexp
+
+from bayescascade import LeafCascade, LeafPosterior
+from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact import solve
+from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import count_all
+from bayescascade.methods.cascades.exact.root import Root
+from tests.methods.cascades.exact.brute_force import BruteForce
+from tests.methods.cascades.exact.test_exact_cost import random_table
+from tests.methods.cascades.problems import INDEPENDENT, LEAF, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Copied(Problem):
+    """Columns that copy the first, but for one row if `noise` has a weight."""
+
+    weight: float = 1.0
+    noise: float = 0.0
+
+    @cached_property
+    def record(self):
+        n_columns, n_levels = len(self.n_levels), self.n_levels[0]
+        rows = [(code,) * n_columns for code in range(n_levels)]
+        weights = [self.weight] * n_levels
+        if self.noise:
+            rows.append((0, *(1,) * (n_columns - 1)))
+            weights.append(self.noise)
+        widths = [column.widths.tolist() for column in self.columns]
+        return {
+            "n_levels": self.n_levels,
+            "nominal": self.nominal,
+            "widths": widths,
+            "rows": rows,
+            "weights": weights,
+        }
+
+
+LEVELS = Copied("by-levels", (4, 4), (True, True), 2, partitions="levels", weight=40.0)
+SUBSETS = Copied("by-subsets", (2, 2, 2), (True,) * 3, 2, weight=30.0)
+COPIES = [
+    pytest.param(problem, replace(model, parameters={**model.parameters, **prior}), id=name)
+    for name, problem, model, prior in (
+        ("copied", LEVELS, LEAF, {"expected_leaves": 0.1}),
+        ("near", replace(LEVELS, noise=3.0), LEAF, {"expected_leaves": 1.0}),
+        ("huge", replace(LEVELS, weight=1e6, noise=2.0), LEAF, {"expected_leaves": 0.1}),
+        ("many-leaves", replace(LEVELS, weight=2.0), LEAF, {"expected_leaves": 50.0}),
+        ("subsets", SUBSETS, LEAF, {"expected_leaves": 0.1}),
+        ("near-subsets", replace(SUBSETS, noise=1.0), INDEPENDENT, {"expected_leaves": 2.0}),
+        ("huge-subsets", replace(SUBSETS, weight=1e6, noise=1e3), LEAF, {"expected_leaves": 0.1}),
+        ("noise", replace(LEVELS, weight=0.5, noise=0.5), LEAF, {"expected_leaves": 0.1}),
+    )
+]  # fmt: skip
+copies = pytest.mark.parametrize(("problem", "model"), COPIES)
+
+
+def differs(problem, model):
+    """Whether the posterior is another than that of all trees, or says that it is not of all."""
+    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    n_leaves = [tree.n_leaves for tree in everything.trees]
+    counted = np.bincount(n_leaves, everything.probabilities)[1 : exact.max_leaves + 1]
+    size = 1e-12 * abs(everything.log_normalizer)
+    found = (
+        (exact.log_normalizer, everything.log_normalizer, 2e-9 + size),
+        (exact.log_density, everything.log_densities.max(), 1e-9 + size),
+        (exact.log_normalizer - exact.log_evidence, everything.log_prior_normalizer, 2e-9 + size),
+        (exact.leaf_count_probabilities, counted, 2e-9 + size),
+    )
+    return not exact.is_complete or any(
+        not np.allclose(one, other, rtol=0, atol=tolerance) for one, other, tolerance in found
+    )
+
+
+@copies
+def test_copied_columns_do_not_hide_large_trees(problem, model, monkeypatch):
+    """Trees that gain only where every copy is split must be found behind those that lose."""
+    monkeypatch.setattr("bayescascade.methods.cascades.exact.cost._FEWEST_LEAVES", 2)
+    assert not differs(problem, model)
+
+
+def test_stopping_where_one_more_split_gains_nothing_is_found_out(monkeypatch):
+    """The broken twin: as many leaves as allowed are improbable, so no more are tried."""
+    monkeypatch.setattr("bayescascade.methods.cascades.exact.cost._FEWEST_LEAVES", 4)
+    monkeypatch.setattr(Tail, "enough", lambda _self, fewest, *_, **__: fewest)
+    assert differs(*COPIES[0].values)
+
+
+@copies
+def test_bounds_are_bounds(problem, model, monkeypatch):
+    """What is left out must come to no more than was said, whatever that is."""
+    everything, posterior = BruteForce(problem, model), model.on(problem)
+    n_leaves = np.array([tree.n_leaves for tree in everything.trees])
+    plan, total = Plan.of(posterior, None), posterior.table.weights.sum()
+    lattice = Lattice.of(plan, posterior)
+    most, root = int(n_leaves.max()), Root(plan, posterior.model)
+    counts, terms = count_all(lattice, posterior.table), term_arrays(plan, posterior.model)
+    found = []
+    for listed in (most, 3):  # numbers of leaves that are looked at one by one
+        monkeypatch.setattr("bayescascade.methods.cascades.exact.tail._MOST_LISTED", listed)
+        tail = Tail(lattice, terms, counts, root, total, most)
+        for fewest, below, maximize in np.ndindex(most, 12, 2):
+            target = everything.log_normalizer + 5.0 - 5.0 * below
+            enough = tail.enough(fewest + 1, target, 6, maximize=bool(maximize))
+            left_out = everything.log_densities[n_leaves > enough]
+            if left_out.size:
+                came_to = left_out.max() if maximize else logsumexp(left_out)
+                assert came_to <= target
+            assert fewest + 1 <= enough <= most
+            found.append(enough)
+    assert len(set(found)) > 2  # and not always all
+
+
+def test_a_column_of_nine_levels_and_its_copy():
+    """Up to 64 leaves nothing gains; all 81 cells gain 21,132 nats, as annealing would find."""
+    nine = np.repeat(np.arange(9), 1111).astype(str)
+    frame = pd.DataFrame({"column": nine, "copy": nine})
+    model = LeafCascade(partitions="levels", random_state=0).fit(frame)
+    assert model.summary_.method == "exact"
+    assert model.tree_.n_leaves == 81
+    assert model.log_posterior_ == pytest.approx(-22_813.83, abs=0.01)
+    assert model.summary_.shares["leaves"] == {"81": pytest.approx(1.0)}
+
+
+def test_without_a_proof_there_is_no_exact_posterior():
+    """Ten columns of nine levels have too many boxes to bound what lies beyond a few leaves."""
+    table = random_table((9,) * 10)
+    posterior = LeafPosterior(table, partitions="levels")
+    with pytest.raises(TooLargeError, match=r"got 10,000,000,000 boxes.*what fits: max_leaves="):
+        solve(posterior)
+    assert not solve(posterior, max_leaves=17).is_complete
+    bounded = LeafPosterior(table, partitions="levels", max_leaves=17)
+    assert solve(bounded).is_complete
