@@ -33,11 +33,15 @@ class Certificate:
         What was gone through, such as "405 boxes".
     log_evidence : float or None
         Log probability of the data under the normalized prior, nats; None if not computed.
+    scope : str
+        Which states that is about, where a file of version 0.1 says it, such as "of up to 24
+        leaves"; empty if all.
     """
 
     gap: float
     extent: str
     log_evidence: float | None
+    scope: str = ""
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Certificate":
@@ -47,7 +51,7 @@ class Certificate:
         log_evidence = None if evidence is None else float(evidence)
         if not gap >= 0 or not math.isfinite(gap) or not math.isfinite(log_evidence or 0.0):
             raise ValueError(f"a certificate's numbers must be finite and gap >= 0, got {record}")
-        return cls(gap, str(record["extent"]), log_evidence)
+        return cls(gap, str(record["extent"]), log_evidence, str(record.get("scope", "")))
 
 
 @dataclass(frozen=True, eq=False)

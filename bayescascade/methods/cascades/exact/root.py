@@ -1,7 +1,7 @@
 """From the values of the root's entries to the sum over all trees."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,10 +75,11 @@ class Root:
         return inclusion
 
 
-def _log_rise(x: float, y: Floats) -> Floats:
-    """Return ``lnG(x + y) - lnG(x)``, by Stirling's series where x is too large for a difference."""
+def _log_rise(x: float, y: NDArray[np.floating[Any]]) -> Floats:
+    """Return ``lnG(x + y) - lnG(x)``, by Stirling's series for an x too large for a difference."""
     if x < _LARGE:
         rise: Floats = gammaln(x + y) - gammaln(x)
         return rise
     series = 1 / (12 * (x + y)) - 1 / (12 * x)
-    return (x + y - 0.5) * np.log1p(y / x) + y * (np.log(x) - 1) + series
+    by_series: Floats = (x + y - 0.5) * np.log1p(y / x) + y * (np.log(x) - 1) + series
+    return by_series

@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import pytest
-from bayescascade.methods.cascades.exact.tail import Tail
 from scipy.special import logsumexp
 
 from bayescascade import LeafCascade, LeafPosterior
@@ -16,6 +15,7 @@ from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import count_all
 from bayescascade.methods.cascades.exact.root import Root
+from bayescascade.methods.cascades.exact.tail import Tail
 from tests.methods.cascades.exact.brute_force import BruteForce
 from tests.methods.cascades.exact.test_exact_cost import random_table
 from tests.methods.cascades.problems import INDEPENDENT, LEAF, Problem

@@ -94,9 +94,9 @@ class Tail:
             if log_z is not None:
                 tried[log_z] = self._log_worth(log_z, maximize)
                 n_passes -= 1
-            log_zs = np.array(sorted(tried))
+            log_zs: Floats = np.array(sorted(tried), np.float64)
             worths = np.array([tried[z] for z in log_zs])
-            bounds = worths[:, None] - log_zs[:, None] * k[1:]
+            bounds: Floats = worths[:, None] - log_zs[:, None] * k[1:]
             if k[-1] < self._most:
                 bounds[:, -1] += _log_series(np.log(self._root.model.rate / k[-1]) - log_zs)
             least = log_weights[1:] + bounds.min(axis=0)
