@@ -158,7 +158,7 @@ def load(model: TreeModel, work: TreeWork, tree: Array) -> bool:
     for row in range(work.order.shape[0]):
         work.order[row] = row
     set_rows(model, work, 0, 0, work.order.shape[0])
-    return weight_of(work, 0) >= model.min_weight and divide(model, work, 0)
+    return bool(weight_of(work, 0) >= model.min_weight and divide(model, work, 0))
 
 
 @kernel
@@ -308,7 +308,7 @@ def split_gain(model, work, node, candidate, left, right):
 @kernel
 def density(model: TreeModel, work: TreeWork) -> float:
     """Return the log density of the tree in the work space, log(1 - s) of one leaf aside."""
-    return subtree_value(model, work, 0)
+    return float(subtree_value(model, work, 0))
 
 
 @inner_kernel
