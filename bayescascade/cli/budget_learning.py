@@ -23,6 +23,7 @@ __all__ = ["METHODS", "DealtRows", "read_dealt"]
 _ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
 _COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
 _TREE_NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of reading everything, for every row
+_TREE_STEPS = 10_000
 _SEED_BITS = 32  # as many as scikit-learn takes
 
 
@@ -189,11 +190,12 @@ def _trees(
             tradeoff=nats / everything,
             n_jobs=options["n_jobs"],
             random_state=parts.seed,
-        ).fit(parts.X[0], parts.y[0])
+            n_steps=_TREE_STEPS,
+        ).fit(parts.X[0], parts.y[0], X_val=X)
         if model.run_.interrupted:
             raise KeyboardInterrupt
         error = float(np.mean(model.predict(X) != y))
-        tried.append((error, float(model.acquisition_cost(X).mean()), model))
+        tried.append((error, model.validation_cost_, model))
     for amount in budgets:
         within = [one for one in tried if one[1] <= amount]
         if within:

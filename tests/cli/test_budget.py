@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
+from bayescascade.cli import budget_learning
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
@@ -267,6 +268,17 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
     found = run("budget", CLINIC, *QUICK, "--budgets", "4,8")
     assert (found.exit_code, found.stdout) == (130, "")
     assert found.stderr == "interrupted: 0 of 2 fits were finished\n"
+
+
+def test_single_trees_are_sampled_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several tradeoffs, the one that errs least within the budget."""
+    monkeypatch.setattr(budget_learning, "_TREE_NATS", (20.0, 1e5))
+    monkeypatch.setattr(budget_learning, "_TREE_STEPS", 500)
+    found = run("budget", CLINIC, *QUICK, "--method", "tree", "--budgets", "0,25", "--json")
+    assert (found.exit_code, found.stderr) == (0, "")
+    none, some = json.loads(found.stdout)["points"]
+    assert none["n_splits"] == none["cost"] == 0.0 < some["validation_cost"] <= 25.0
+    assert some["error"] < none["error"]
 
 
 PRUNE = (*QUICK, "--method", "prune")

@@ -98,7 +98,14 @@ ESTIMATORS = {
     "prune": Case(BudgetPrune, {**_PRUNED, "budget": 5.0}, True),
     "greedy": Case(GreedyPrune, {**_PRUNED, "budget": 5.0}, True),
     "complexity": Case(CostComplexityPrune, {**_PRUNED, "budget": 5.0}, True),
-    "tree": Case(BudgetTreeClassifier, {"costs": COSTS, **CHAINS, "search": "tempering"}, True),
+    "tree": Case(
+        BudgetTreeClassifier,
+        {
+            "costs": COSTS,
+            **CHAINS,
+        },
+        True,
+    ),
     "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),
 }
 

@@ -22,9 +22,9 @@ from bayescascade.model.summary import FitSummary
 
 __all__ = ["BudgetTreeClassifier"]
 
-_STEPS = 20_000  # by default, per chain, of each of the replicas
-_REPLICAS = 8
 _AVERAGED = 100  # draws at most that predict together
+_PRIOR = ("tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight",
+          "n_thresholds")  # fmt: skip
 
 
 class BudgetTreeClassifier(BudgetedClassifier):
@@ -38,13 +38,8 @@ class BudgetTreeClassifier(BudgetedClassifier):
         Of the posterior; see `BudgetTreePosterior`. A tree that costs a row one unit more on
         average is exp(tradeoff) times less probable a priori.
     predictive : {"map", "average"}
-        Whether the most probable tree predicts, or 100 trees drawn from the posterior, a mean for
-        which a row pays whatever any of them reads.
-    search : {"tempering", "metropolis", "anneal+metropolis", "anneal"}
-        See `explore`.
-    n_steps : int >= 1, optional
-        Per chain and replica; 20,000 by default.
-    n_chains, n_jobs, random_state, checkpoint, resume, progress
+        The most probable tree, or the mean of 100 draws: a row pays whatever any of them reads.
+    search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress
         See `explore`.
 
     Attributes
@@ -59,7 +54,7 @@ class BudgetTreeClassifier(BudgetedClassifier):
         Convergence, acceptance, shares of the draws.
     classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
     feature_names_in_
-        As of every `BudgetedClassifier`; costs are measured on the training rows.
+        As of every `BudgetedClassifier`.
 
     Examples
     --------
@@ -90,7 +85,7 @@ class BudgetTreeClassifier(BudgetedClassifier):
         min_leaf_weight: float = 1.0,
         n_thresholds: int = 32,
         predictive: str = "map",
-        search: str = "tempering",
+        search: str = "anneal+metropolis",
         n_steps: int | None = None,
         n_chains: int = 4,
         n_jobs: int | None = None,
@@ -101,7 +96,9 @@ class BudgetTreeClassifier(BudgetedClassifier):
     ) -> None:
         store_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, X_val: Any = None
+    ) -> Self:
         """Find and sample trees.
 
         Parameters
@@ -112,42 +109,40 @@ class BudgetTreeClassifier(BudgetedClassifier):
             Labels, of at least two classes.
         sample_weight : (n_rows,) array of float >= 0, optional
             Weights of the rows, 1 each by default.
+        X_val : as X, optional
+            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range.
         DataError
-            If the rows, labels or weights cannot be used, or all rows of a class have weight 0.
+            If rows, labels or weights cannot be used, or all of a class have weight 0.
         """
         given = self.get_params(deep=False)
         check_choice("predictive", self.predictive, ("map", "average"))
         check_choice("search", self.search, SAMPLED)
-        search = Search(
-            **{name: given[name] for name in Search.__dataclass_fields__ if name in given}
-        )
-        training = self._read_training(X, y)
-        of_prior = {name: given[name] for name in _PRIOR}
-        posterior = BudgetTreePosterior(
-            training.rows, training.labels, sample_weight, costs=self._matrix_items, **of_prior
-        )
+        names = [name for name in Search.__dataclass_fields__ if name in given]
+        search = Search(**{name: given[name] for name in names})
+        training = self._read_training(X, y, X_val)
+        prior = {name: given[name] for name in _PRIOR} | {"costs": self._matrix_items}
+        posterior = BudgetTreePosterior(training.rows, training.labels, sample_weight, **prior)
         if posterior.classes.size < training.n_classes:
             raise DataError("sample_weight must be > 0 for a row of each class")
-        found: Found[BudgetTree] = explore_by(
-            search, posterior, default_steps=_STEPS, n_replicas=_REPLICAS
-        )
-        self.posterior_, self.run_, self.summary_ = posterior, found.run_, found.summary_
-        self.tree_ = found.state
+        found: Found[BudgetTree] = explore_by(search, posterior)
+        self.posterior_, self.run_ = posterior, found.run_
+        self.summary_, self.tree_ = found.summary_, found.state
         drawn = [tree for chain in found.run_.draws for tree in chain]
         if self.predictive == "map" or not drawn:  # ended before there were any
             drawn = [found.state]
         places = np.linspace(0, len(drawn) - 1, min(len(drawn), _AVERAGED)).astype(int)
-        self._become(posterior.forest([drawn[place] for place in places]), training.rows)
+        forest = posterior.forest([drawn[place] for place in places])
+        self._become(forest, training.validation_rows)
         return self
 
     @property
     def certificate_texts(self) -> list[str]:
-        """How well the chains agree."""
+        """What the diagnostics of the chains object to."""
         return self.summary_.warnings
 
     def _own_record(self) -> dict[str, Any]:
@@ -155,7 +150,3 @@ class BudgetTreeClassifier(BudgetedClassifier):
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.summary_ = FitSummary.from_dict(record["summary"])
-
-
-_PRIOR = ("tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight",
-          "n_thresholds")  # fmt: skip

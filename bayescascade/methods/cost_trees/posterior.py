@@ -152,8 +152,13 @@ class BudgetTreePosterior:
         return float(per_leaf.sum() + (gammaln(alpha + counts) - gammaln(alpha)).sum())
 
     def log_density(self, state: BudgetTree) -> float:
-        """Return log prior plus log likelihood, nats."""
-        return self.log_prior(state) + self.log_likelihood(state)
+        """Return log prior plus log likelihood, nats; compiled, as chains ask for it often."""
+        if state.n_leaves > self.max_leaves:
+            return -math.inf
+        work = tree_sweep.new_work(self._model, self.classes.size)
+        if not tree_sweep.load(self._model, work, np.array(state.nodes, np.int64)):
+            return -math.inf
+        return tree_sweep.density(self._model, work) + math.log1p(-self.split_probability)
 
     def initial_state(self, rng: np.random.Generator) -> BudgetTree:
         """Return a random tree of up to five splits, grown without looking at the labels."""

@@ -143,7 +143,10 @@ class Regrow:
         candidates = range(self._posterior.candidates.n_candidates)
         choices = {LEAF: tree, **{c: tree.grown(leaf, c) for c in candidates}}
         logs = np.array([self._posterior.log_density(choice) for choice in choices.values()])
-        chances = np.exp(self._beta * (logs - logs.max()))
+        possible = np.isfinite(logs)
+        chances = np.where(
+            possible, np.exp(self._beta * np.where(possible, logs - logs.max(), 0)), 0
+        )
         for (candidate, split), chance in zip(
             choices.items(), chances / chances.sum(), strict=True
         ):

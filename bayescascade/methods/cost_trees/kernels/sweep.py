@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from bayescascade.base.chain_kernels import accept, draw, enlist, strike
 from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = ["MOVES", "TreeModel", "TreeWork", "export", "load", "new_work", "sweep"]
+__all__ = ["MOVES", "TreeModel", "TreeWork", "density", "export", "load", "new_work", "sweep"]
 
 MOVES = ("grow", "prune", "change", "regrow")
 GROW, PRUNE, CHANGE, REGROW = range(4)
@@ -122,8 +122,11 @@ def new_work(model: TreeModel, n_classes: int) -> TreeWork:
 
 
 @kernel
-def load(model: TreeModel, work: TreeWork, tree: Array) -> None:
-    """Put a tree, (n_nodes,) int64 candidates in preorder, into the work space."""
+def load(model: TreeModel, work: TreeWork, tree: Array) -> bool:
+    """Put a tree, (n_nodes,) int64 candidates in preorder, into the work space.
+
+    Returns whether each leaf has enough rows; if not, the work space is of no use.
+    """
     nodes = work.nodes
     n_nodes, capacity = tree.shape[0], nodes.shape[0]
     nodes[:, :] = -1
@@ -155,7 +158,7 @@ def load(model: TreeModel, work: TreeWork, tree: Array) -> None:
     for row in range(work.order.shape[0]):
         work.order[row] = row
     set_rows(model, work, 0, 0, work.order.shape[0])
-    divide(model, work, 0)
+    return bool(weight_of(work, 0) >= model.min_weight and divide(model, work, 0))
 
 
 @kernel
@@ -300,6 +303,12 @@ def split_gain(model, work, node, candidate, left, right):
     gain = leaf_value(model, work, left) + leaf_value(model, work, right)
     gain += model.log_split[candidate] - leaf_value(model, work, node)
     return gain - split_price(model, work, node, candidate)
+
+
+@kernel
+def density(model: TreeModel, work: TreeWork) -> float:
+    """Return the log density of the tree in the work space, log(1 - s) of one leaf aside."""
+    return float(subtree_value(model, work, 0))
 
 
 @inner_kernel
