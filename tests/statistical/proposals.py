@@ -1,6 +1,6 @@
-"""Whether a move draws what it lists: the exact tests see the listing, chains see the draws."""
+"""What moves written in Python list: held to their draws, and made to single steps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -19,17 +19,56 @@ class ListedMove(Protocol[State]):
     def proposals(self, state: State) -> Sequence[tuple[Proposal[State], float]]: ...
 
 
+class _WithoutHastings:
+    def __init__(self, move) -> None:
+        self.move = move
+
+    def proposals(self, state):
+        return [
+            (Proposal(p.state, 0.0 if p.log_q_ratio > -np.inf else -np.inf), probability)
+            for p, probability in self.move.proposals(state)
+        ]
+
+
+def without_hastings(moves: Mapping[str, ListedMove[State]]) -> dict[str, _WithoutHastings]:
+    """Return the broken twins of moves: every valid proposal claims to be symmetric."""
+    return {name: _WithoutHastings(move) for name, move in moves.items()}
+
+
 def draws_as_listed(
     move: ListedMove[State], state: State, rng: np.random.Generator, n_draws: int = 400
 ) -> bool:
     """Whether drawn proposals have the probabilities and the Hastings ratios that are listed."""
-    chances: dict[State, float] = {}
-    log_ratios: dict[State, float] = {}
+    chances: dict[tuple[State, float], float] = {}
     for proposal, probability in move.proposals(state):
-        chances[proposal.state] = chances.get(proposal.state, 0.0) + probability
-        log_ratios[proposal.state] = proposal.log_q_ratio
-    drawn = [move.propose(rng, state) for _ in range(n_draws)]
-    if any(log_ratios.get(one.state) != one.log_q_ratio for one in drawn):
-        return False
-    place = {one: number for number, one in enumerate(chances)}
-    return fits([place[one.state] for one in drawn], np.array(list(chances.values())))
+        chances[_key(proposal)] = chances.get(_key(proposal), 0.0) + probability
+    place = {key: number for number, key in enumerate(chances)}
+    drawn = [place.get(_key(move.propose(rng, state)), -1) for _ in range(n_draws)]
+    return min(drawn) >= 0 and fits(drawn, np.array(list(chances.values())))
+
+
+def _key(proposal: Proposal[State]) -> tuple[State, float]:
+    return proposal.state, round(float(proposal.log_q_ratio), 9)
+
+
+def one_step(
+    moves: Mapping[str, ListedMove[State]],
+    weights: Mapping[str, float],
+    log_density: Callable[[State], float],
+    state: State,
+    inverse_temperature: float = 1.0,
+) -> tuple[list[State], np.ndarray]:
+    """Return the states that one plain step leads to, and their exact probabilities."""
+    here, total = log_density(state), sum(weights[name] for name in moves)
+    probabilities = {state: 0.0}
+    for name, move in moves.items():
+        for proposal, probability in move.proposals(state):
+            there = -np.inf if proposal.log_q_ratio == -np.inf else log_density(proposal.state)
+            if there == -np.inf:
+                continue  # also at inverse temperature 0
+            log_ratio = inverse_temperature * (there - here) + proposal.log_q_ratio
+            moved = probability * np.exp(min(0.0, log_ratio))
+            before = probabilities.get(proposal.state, 0.0)
+            probabilities[proposal.state] = before + weights[name] / total * moved
+    probabilities[state] += 1.0 - sum(probabilities.values())
+    return list(probabilities), np.array(list(probabilities.values()))

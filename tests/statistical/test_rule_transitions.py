@@ -21,10 +21,10 @@ from tests.methods.rules.problems import (
     groups,
     slowly,
     unseen,
-    without_hastings,
 )
 from tests.methods.rules.slow_moves import moves as slow_moves
 from tests.statistical.chi_square import fits
+from tests.statistical.proposals import one_step, without_hastings
 
 N_DRAWS = 1500
 
@@ -37,21 +37,7 @@ def plain_step(problem, state, names, inverse_temperature, broken=False, rates=(
     if broken:
         moves = without_hastings(moves)
     weights = posterior.move_weights()
-    total = sum(weights[name] for name in names)
-    log_density = posterior.log_density(state)
-    probabilities = {state: 0.0}
-    for name, move in moves.items():
-        for proposal, probability in move.proposals(state):
-            if proposal.log_q_ratio == -np.inf:
-                continue
-            ratio = inverse_temperature * (posterior.log_density(proposal.state) - log_density)
-            if np.isneginf(posterior.log_density(proposal.state)):
-                ratio = -np.inf  # also at inverse temperature 0
-            moved = probability * np.exp(min(0.0, ratio + proposal.log_q_ratio))
-            before = probabilities.get(proposal.state, 0.0)
-            probabilities[proposal.state] = before + weights[name] / total * moved
-    probabilities[state] += 1.0 - sum(probabilities.values())
-    return list(probabilities), np.array(list(probabilities.values()))
+    return one_step(moves, weights, posterior.log_density, state, inverse_temperature)
 
 
 def compiled_steps(posterior, state, rng, inverse_temperature, n=N_DRAWS):

@@ -25,9 +25,9 @@ from tests.methods.cascades.problems import (
     pairs,
     slowly,
     weights_of,
-    without_hastings,
 )
 from tests.statistical.chi_square import fits
+from tests.statistical.proposals import one_step, without_hastings
 
 N_DRAWS = 1500
 
@@ -40,19 +40,7 @@ def plain_step(posterior, tree, names, inverse_temperature, broken=False):
     if broken:
         moves = without_hastings(moves)
     weights = weights_of(posterior, names)
-    total = sum(weights.values())
-    log_density = posterior.log_density(tree)
-    probabilities = {tree: 0.0}
-    for name, move in moves.items():
-        for proposal, probability in move.proposals(tree):
-            if proposal.log_q_ratio == -np.inf:
-                continue
-            ratio = inverse_temperature * (posterior.log_density(proposal.state) - log_density)
-            moved = probability * np.exp(min(0.0, ratio + proposal.log_q_ratio))
-            before = probabilities.get(proposal.state, 0.0)
-            probabilities[proposal.state] = before + weights[name] / total * moved
-    probabilities[tree] += 1.0 - sum(probabilities.values())
-    return list(probabilities), np.array(list(probabilities.values()))
+    return one_step(moves, weights, posterior.log_density, tree, inverse_temperature)
 
 
 def compiled_steps(posterior, tree, rng, inverse_temperature, n):

@@ -12,7 +12,6 @@ from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
-from samplers import Proposal
 from tests import reference
 from tests.methods.cascades.slow_moves import moves
 from tests.methods.cascades.slow_splits import SplitProposals
@@ -289,20 +288,3 @@ def step_matrix(
         w * _move_matrix(problem, model, n, inverse_temperature) for n, w in weights.items()
     ]
     return sum(matrices) / sum(weights.values())
-
-
-class WithoutHastings:
-    """The broken twin of a move: every valid proposal claims to be symmetric."""
-
-    def __init__(self, move) -> None:
-        self.move = move
-
-    def proposals(self, state):
-        return [
-            (Proposal(p.state, 0.0 if p.log_q_ratio > -np.inf else -np.inf), probability)
-            for p, probability in self.move.proposals(state)
-        ]
-
-
-def without_hastings(sound):
-    return {name: WithoutHastings(move) for name, move in sound.items()}

@@ -27,9 +27,9 @@ from tests.methods.cascades.problems import (
     pairs,
     slowly,
     step_matrix,
-    without_hastings,
 )
 from tests.statistical.chi_square import fits
+from tests.statistical.proposals import draws_as_listed, without_hastings
 
 
 def imbalance(problem, model, names, inverse_temperature=1.0):
@@ -168,22 +168,8 @@ def test_proposals_are_what_propose_draws(problem, model, rng):
     posterior = model.on(problem)
     for name, move in listed_moves(posterior).items():
         for tree in rng.choice(np.array(problem.trees, object), size=2, replace=False):
-            listed = [(p, q) for p, q in move.proposals(tree) if q > 0]
-            probabilities = np.array([q for _, q in listed])
-            assert probabilities.sum() == pytest.approx(1.0, abs=1e-9), name
-            index = {}
-            merged = []
-            for proposal, q in listed:
-                key = (proposal.state, round(proposal.log_q_ratio, 9))
-                if key not in index:
-                    index[key] = len(merged)
-                    merged.append(0.0)
-                merged[index[key]] += q
-            drawn = []
-            for _ in range(300):
-                proposal = move.propose(rng, tree)
-                drawn.append(index[proposal.state, round(proposal.log_q_ratio, 9)])
-            assert fits(drawn, np.array(merged)), name
+            assert sum(q for _, q in move.proposals(tree)) == pytest.approx(1.0, abs=1e-9), name
+            assert draws_as_listed(move, tree, rng, 300), name
 
 
 @each(MULTIWAY, models=[LEAF])

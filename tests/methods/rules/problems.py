@@ -1,6 +1,6 @@
 """Tiny problems whose rule lists can all be listed, in the words of the package and its twins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
@@ -14,9 +14,9 @@ from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
-from samplers import Proposal
 from tests import rules_reference as reference
 from tests.methods.rules.slow_moves import moves
+from tests.statistical.proposals import without_hastings as without_hastings
 
 REVERSES = {"add": "remove", "remove": "add"}
 """Moves that are each other's reverse; all others are their own."""
@@ -249,20 +249,3 @@ def step_matrix(
     weights = problem.posterior().move_weights()
     matrices = [weights[n] * _move_matrix(problem, n, inverse_temperature) for n in names]
     return sum(matrices) / sum(weights[name] for name in names)
-
-
-class WithoutHastings:
-    """The broken twin of a move: every valid proposal claims to be symmetric."""
-
-    def __init__(self, move) -> None:
-        self.move = move
-
-    def proposals(self, state):
-        return [
-            (Proposal(p.state, 0.0 if p.log_q_ratio > -np.inf else -np.inf), probability)
-            for p, probability in self.move.proposals(state)
-        ]
-
-
-def without_hastings(sound: Mapping[str, object]) -> dict[str, WithoutHastings]:
-    return {name: WithoutHastings(move) for name, move in sound.items()}

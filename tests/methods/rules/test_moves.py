@@ -20,10 +20,10 @@ from tests.methods.rules.problems import (
     groups,
     slowly,
     step_matrix,
-    without_hastings,
 )
 from tests.methods.rules.slow_moves import moves as slow_moves
 from tests.statistical.chi_square import fits
+from tests.statistical.proposals import draws_as_listed, without_hastings
 
 MOVES = ("add", "remove", "replace", "edit", "swap", "relocate")
 
@@ -162,18 +162,7 @@ def test_proposals_are_what_propose_draws(problem, rng):
     posterior = problem.posterior()
     for name, move in slow_moves(posterior).items():
         for state in [RuleList(), RuleList((0,)), *some_lists(posterior, rng, 2)]:
-            index, merged = {}, []
-            for proposal, q in move.proposals(state):
-                key = (proposal.state, round(proposal.log_q_ratio, 9))
-                if key not in index:
-                    index[key] = len(merged)
-                    merged.append(0.0)
-                merged[index[key]] += q
-            drawn = []
-            for _ in range(400):
-                proposal = move.propose(rng, state)
-                drawn.append(index[proposal.state, round(proposal.log_q_ratio, 9)])
-            assert fits(drawn, np.array(merged)), (name, state)
+            assert draws_as_listed(move, state, rng), (name, state)
 
 
 def test_other_proposals_are_told_apart(rng):
