@@ -23,8 +23,10 @@ from bayescascade.model.summary import FitSummary
 __all__ = ["BudgetTreeClassifier"]
 
 _AVERAGED = 100  # draws at most that predict together
-_PRIOR = ("tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight",
-          "n_thresholds")  # fmt: skip
+_PRIOR = (
+    "tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight",
+    "n_thresholds",
+)  # fmt: skip
 
 
 class BudgetTreeClassifier(BudgetedClassifier):
@@ -122,8 +124,7 @@ class BudgetTreeClassifier(BudgetedClassifier):
         given = self.get_params(deep=False)
         check_choice("predictive", self.predictive, ("map", "average"))
         check_choice("search", self.search, SAMPLED)
-        names = [name for name in Search.__dataclass_fields__ if name in given]
-        search = Search(**{name: given[name] for name in names})
+        search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
         training = self._read_training(X, y, X_val)
         prior = {name: given[name] for name in _PRIOR} | {"costs": self._matrix_items}
         posterior = BudgetTreePosterior(training.rows, training.labels, sample_weight, **prior)
