@@ -1,6 +1,7 @@
 """A Bayesian classification tree whose features cost something; `posterior` has the formulas."""
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,10 +24,6 @@ from bayescascade.model.summary import FitSummary
 __all__ = ["BudgetTreeClassifier"]
 
 _AVERAGED = 100  # draws at most that predict together
-_PRIOR = (
-    "tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight",
-    "n_thresholds",
-)  # fmt: skip
 
 
 class BudgetTreeClassifier(BudgetedClassifier):
@@ -126,7 +123,8 @@ class BudgetTreeClassifier(BudgetedClassifier):
         check_choice("search", self.search, SAMPLED)
         search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
         training = self._read_training(X, y, X_val)
-        prior = {name: given[name] for name in _PRIOR} | {"costs": self._matrix_items}
+        taken = signature(BudgetTreePosterior).parameters
+        prior = {k: given[k] for k in taken if k in given} | {"costs": self._matrix_items}
         posterior = BudgetTreePosterior(training.rows, training.labels, sample_weight, **prior)
         if posterior.classes.size < training.n_classes:
             raise DataError("sample_weight must be > 0 for a row of each class")
