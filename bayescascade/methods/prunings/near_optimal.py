@@ -28,7 +28,7 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Tabl
 
 __all__ = ["NearOptimalPrunings", "near_optimal"]
 
-_STEPS, _STEPS_PER_SPLIT, _MOST_STEPS = 200_000, 250, 2_000_000
+_STEPS, _STEPS_PER_SPLIT, _MOST_STEPS = 300_000, 200, 2_000_000
 _LEAST_STEPS = 20_000
 _HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried
 _N_BISECTIONS = 3
@@ -155,7 +155,7 @@ def near_optimal(
         By default, the highest at which half of the draws use at most half of the tolerance; see
         `PruningPosterior`.
     n_steps : int >= 1, optional
-        Per chain; by default 200,000, and 250 for each split, up to 2,000,000: seconds, but for
+        Per chain; by default 300,000, and 200 for each split, up to 2,000,000: seconds, but for
         forests of many thousand splits perhaps too few, which the text then says. The cost needs
         the longest: to stop paying for a feature, splits of many trees must go together.
     n_draws, n_chains : int >= 1

@@ -8,7 +8,7 @@ import pytest
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import ParameterError
-from bayescascade.methods.rules import list_posterior
+from bayescascade.methods.rules import posterior as rule_posteriors
 from bayescascade.methods.rules.exact import best_list
 from tests.people import draw_people
 
@@ -60,13 +60,13 @@ def test_the_limit_is_of_the_whole_fit(fit, monkeypatch):
     assert time.perf_counter() - started < 10.0  # 20 and more are a whole annealing's
     annealing = [report for report in heard if report.phase == "annealing"]
     assert 0 < annealing[-1].done < annealing[-1].total
-    mine, n_heard = list_posterior.mine_antecedents, len(heard)
+    mine, n_heard = rule_posteriors.mine_antecedents, len(heard)
 
     def mine_slowly(*given, **named):
         time.sleep(0.1)
         return mine(*given, **named)
 
-    monkeypatch.setattr(list_posterior, "mine_antecedents", mine_slowly)
+    monkeypatch.setattr(rule_posteriors, "mine_antecedents", mine_slowly)
     model = fit(time_limit=0.1, **many)
     assert len(heard) == n_heard
     assert model.exact_.n_visited == 1
