@@ -10,10 +10,14 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 __all__ = ["inner_kernel", "kernel"]
 
@@ -22,7 +26,9 @@ _SHARED = Path(__file__).with_name("chain_kernels.py")
 Function = TypeVar("Function", bound=Callable[..., object])
 
 # Any: numba's stubs do not know all of its options
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_OPTIONS: dict[str, Any] = {
+    "nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True
+}  # fmt: skip
 
 
 def kernel(function: Function) -> Function:
@@ -43,12 +49,60 @@ def inner_kernel(function: Function) -> Function:
 
     Like every kernel it must allocate nothing and works without numba's reference counting, which
     was most of the time of small helpers that take many arrays: an atomic operation per array and
-    call, 6 us a Metropolis step against 2 us without. It has no entry from Python, which halves
-    the time to compile it, and no cache of its own: it is part of the kernels that call it.
+    call, 6 us a Metropolis step against 2 us without. It has no entry from Python, no machine code
+    and no cache of its own: it is part of the kernels that call it, and compiled with them.
     """
-    options = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    compiled: Function = njit(**options)(function)
-    return compiled
+    options = {**_OPTIONS, "no_cpython_wrapper": True, "pipeline_class": _LinkedCompiler}
+    compiled: Any = njit(**options)(function)
+    if hasattr(compiled, "py_func"):
+        template = compiled.get_call_template
+        compiled.get_call_template = lambda args, kws: template(
+            [_general(kind) for kind in args], {name: _general(kws[name]) for name in kws}
+        )
+    result: Function = compiled
+    return result
+
+
+def _general(kind: types.Type) -> types.Type:
+    """Return the type as which a helper takes an argument, lest it is compiled for each constant.
+
+    Numba would compile ``f(0)``, ``f(1)`` and ``f(k)`` one by one, and again for shorter integers.
+    """
+    kind = types.unliteral(kind)
+    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
+
+class _LinkedCompiler(Compiler):
+    """Numba's compiler, into a `_LinkedLibrary`."""
+
+    def define_pipelines(self) -> Any:
+        codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
+        self.state.library = _LinkedLibrary(codegen, name)
+        return super().define_pipelines()
+
+
+class _LinkedLibrary(JITCodeLibrary):
+    """Code of an inner kernel, to be optimized and turned into machine code with its callers only.
+
+    Numba would do both with every helper, and optimize it again in each that it is linked into.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is no machine code."""
+        del name
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """What is told where a function's environment is: nobody, as it needs none."""
+        return SimpleNamespace(set_env=lambda *_: None)
 
 
 class _FolderCache(FunctionCache):
@@ -66,7 +120,7 @@ class _FolderCache(FunctionCache):
 
 @cache
 def _digest(folder: Path) -> str:
-    """Digest of the sources in a folder, of the shared helpers, and of how this compiles them."""
+    """Digest of the sources in a folder, and of how this module compiles them."""
     contents = hashlib.sha256(Path(__file__).read_bytes())
     for path in (_SHARED, *sorted(folder.glob("*.py"))):
         contents.update(path.name.encode() + path.read_bytes())
