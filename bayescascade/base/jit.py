@@ -68,8 +68,9 @@ def _general(kind: types.Type) -> types.Type:
 
     Numba would compile ``f(0)``, ``f(1)`` and ``f(k)`` one by one, and again for shorter integers.
     """
-    kind = types.unliteral(kind)
-    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+    kind = types.unliteral(kind)  # type: ignore[no-untyped-call]
+    is_signed = isinstance(kind, types.Integer) and kind.signed  # type: ignore[attr-defined]
+    return types.int64 if is_signed else kind
 
 
 class _LinkedCompiler(Compiler):
@@ -77,8 +78,8 @@ class _LinkedCompiler(Compiler):
 
     def define_pipelines(self) -> Any:
         codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
-        self.state.library = _LinkedLibrary(codegen, name)
-        return super().define_pipelines()
+        self.state.library = _LinkedLibrary(codegen, name)  # type: ignore[no-untyped-call]
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
 class _LinkedLibrary(JITCodeLibrary):
@@ -91,7 +92,7 @@ class _LinkedLibrary(JITCodeLibrary):
         pass
 
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
