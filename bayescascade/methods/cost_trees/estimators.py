@@ -51,9 +51,8 @@ class BudgetTreeClassifier(BudgetedClassifier):
         Like `tree_`, not in saved models.
     summary_ : FitSummary
         Convergence, acceptance, shares of the draws.
-    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
-    feature_names_in_
-        As of every `BudgetedClassifier`.
+
+    The others are those of every `BudgetedClassifier`.
 
     Examples
     --------
@@ -141,8 +140,9 @@ class BudgetTreeClassifier(BudgetedClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """What the diagnostics of the chains object to."""
-        return self.summary_.warnings
+        """Whether the search was ended early, and what the diagnostics of the chains object to."""
+        stopped = ["interrupted: best found so far"] * self.summary_.interrupted
+        return [*stopped, *self.summary_.warnings]
 
     def _own_record(self) -> dict[str, Any]:
         return {"summary": self.summary_.to_dict()}
