@@ -23,6 +23,7 @@ class Exchange:
     """Give up one site for another; the way back is as probable."""
 
     def propose(self, rng, state):
+        """Return another selection, and 0: the log ratio of the ways there and back."""
         given_up = int(rng.integers(N_CHOSEN))
         taken = int(rng.integers(len(SITES)))
         if taken in state:
