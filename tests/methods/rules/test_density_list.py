@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.schema import Column, Schema
-from bayescascade.methods.rules import draws
+from bayescascade.methods.rules import parts as draws
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.density_list import DensityList
 from bayescascade.methods.rules.parts import parts_of_codes
