@@ -70,7 +70,7 @@ def answers(model: Any, rows: Any) -> np.ndarray:
 
 
 def learned_columns(model: Any) -> list[Any]:
-    columns = model.schema_.columns if hasattr(model, "schema_") else model._encoding.levels
+    columns = model.schema_.columns if hasattr(model, "schema_") else model._encoder.levels
     return [column and (column.name, column.kind, column.levels) for column in columns]
 
 

@@ -17,7 +17,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PACKAGES = [Path(package.__file__).parent for package in (bayescascade, samplers)]
 OURS = {"bayescascade", "samplers"}
 # What a package is imported as, where that is not its name.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "arviz_stats": "arviz-stats"}
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "arviz_stats": "arviz-stats",
+    "lazy_loader": "lazy-loader",
+}
 
 
 def imported(folder: Path) -> set[str]:
