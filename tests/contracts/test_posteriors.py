@@ -113,11 +113,10 @@ def test_generic_engines_run_on_the_moves(name):
 def test_compiled_posteriors_offer_every_hook(name):
     """Compiled steps, checkpoints of their states, and a fingerprint against other data."""
     posterior = POSTERIORS[name]()
-    for hook in (ProvidesAdvance, ProvidesStateCodec, ProvidesFingerprint):
+    for hook in (ProvidesAdvance, ProvidesMoveWeights, ProvidesStateCodec, ProvidesFingerprint):
         assert isinstance(posterior, hook)
     run = samplers.metropolis(posterior, n_steps=10, n_chains=1, seed=0)
-    if isinstance(posterior, ProvidesMoveWeights):
-        assert set(posterior.move_weights()) == set(run.proposed)
+    assert set(posterior.move_weights()) == set(run.proposed)
     assert sum(counts.sum() for counts in run.proposed.values()) > 0
     for state in some_states(posterior):
         assert posterior.decode_state(posterior.encode_state(state)) == state

@@ -18,23 +18,22 @@ priori. The likelihood grows with the rows, and this prior, like any other, is o
 for a fixed price of p nats per row and unit of cost, let tradeoff be p W.
 """
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real, check_weights
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.methods.cost_trees.kernels import sweep as tree_sweep
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
@@ -49,7 +48,7 @@ _START_SPLITS = 6  # a random start has fewer
 _START_TRIES = 50
 
 
-class BudgetTreePosterior:
+class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     """Trees that predict labels from columns that cost something; the module has the formulas.
 
     Parameters
@@ -94,6 +93,9 @@ class BudgetTreePosterior:
     >>> forest.predict_proba([[0, 0, 2, 0]]).argmax()
     np.int64(1)
     """
+
+    moves_compiled: ClassVar[tuple[str, ...]] = tree_sweep.MOVES
+    state_name: ClassVar[str] = "tree"
 
     def __init__(
         self,
@@ -193,36 +195,31 @@ class BudgetTreePosterior:
         """
         work = tree_sweep.new_work(self._model, self.classes.size)
         tree_sweep.load(self._model, work, np.array(state.nodes, np.int64))
-        proposed = np.zeros(len(tree_sweep.MOVES), np.int64)
-        accepted = np.zeros(len(tree_sweep.MOVES), np.int64)
+        counts = self.new_counts()
         nodes = np.empty(2 * self.max_leaves - 1, np.int64)
         n_best = tree_sweep.sweep(
-            rng, self._model, work, n_steps, float(inverse_temperature), self._move_cdf, proposed,
-            accepted, nodes,
+            rng, self._model, work, n_steps, float(inverse_temperature), self.move_cdf, counts[0],
+            counts[1], nodes,
         )  # fmt: skip
         best = BudgetTree(tuple(nodes[:n_best].tolist()))
         state = BudgetTree(tuple(nodes[: tree_sweep.export(work, nodes)].tolist()))
-        return state, StepCounts(
-            proposed=dict(zip(tree_sweep.MOVES, proposed.tolist(), strict=True)),
-            accepted=dict(zip(tree_sweep.MOVES, accepted.tolist(), strict=True)),
-            log_density=self.log_density(state),
-            best_state=best,
-            best_log_density=self.log_density(best),
+        return state, self.step_counts(
+            counts, self.log_density(state), best, self.log_density(best)
         )
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return MOVE_WEIGHTS
 
     def encode_state(self, state: BudgetTree) -> object:
         """Return a tree as a JSON-ready list."""
         return list(state.nodes)
 
-    def decode_state(self, encoded: Any) -> BudgetTree:
-        """Return the tree that `encode_state` encoded; checked, as a file may be forged."""
-        try:
-            state = BudgetTree.from_list(encoded, self.candidates.n_candidates)
-        except (TypeError, ValueError) as error:
-            raise ModelFileError(f"a stored tree cannot be read: {error}") from error
-        if self.log_prior(state) == -math.inf:
-            raise ModelFileError("a stored tree is not valid: its prior is zero")
-        return state
+    def _read_state(self, encoded: Any) -> BudgetTree:
+        return BudgetTree.from_list(encoded, self.candidates.n_candidates)
+
+    def _problem(self, state: BudgetTree) -> str | None:
+        return "its prior is zero" if self.log_prior(state) == -math.inf else None
 
     def legend(self) -> TraceLegend:
         """Return what the traces mean."""
@@ -248,12 +245,8 @@ class BudgetTreePosterior:
         columns: list[int] = np.unique(self.candidates.columns[candidates]).tolist()
         return columns
 
-    def fingerprint(self) -> str:
-        """Return a digest of parameters and data."""
-        told = hashlib.sha256(json.dumps([type(self).__name__, self.classes.tolist()]).encode())
-        for array in self._model:
-            told.update(np.asarray(array).tobytes())
-        return told.hexdigest()
+    def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
+        return [self.classes.tolist()], self._model
 
     # -- what trees say of rows --------------------------------------------------------------------
 
@@ -338,12 +331,6 @@ class BudgetTreePosterior:
             of_label=gammaln(self.concentration + weights),
             of_all=gammaln(self.concentration * self.classes.size + weights),
         )
-
-    @cached_property
-    def _move_cdf(self) -> NDArray[np.float64]:
-        cdf = np.cumsum([MOVE_WEIGHTS[name] for name in tree_sweep.MOVES])
-        cdf[-1] = np.inf  # whatever rounding left of the sum
-        return cdf
 
 
 def _checked_rows(

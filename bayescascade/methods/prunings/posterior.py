@@ -3,21 +3,20 @@
 `PruningProgram` has the objective, error + tradeoff x cost. Here it meets the samplers.
 """
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.kernels import cutting
+from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
@@ -35,7 +34,7 @@ _HOTTEST_START, _START_BLOCKS, _START_STEPS_PER_SPLIT = 4.0, 8, 4  # times the t
 _ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
 
 
-class PruningPosterior:
+class PruningPosterior(CompiledPosterior[KeptSplits]):
     """``exp(-objective / temperature)`` over the prunings of a forest.
 
     This is a Gibbs posterior: the objective is an error rate plus a price, not the likelihood of a
@@ -61,6 +60,9 @@ class PruningPosterior:
     items : CostItems, optional
         What the program's uses are of; draws then tell which of them they pay for.
     """
+
+    moves_compiled: ClassVar[tuple[str, ...]] = cutting.MOVES
+    state_name: ClassVar[str] = "pruning"
 
     def __init__(
         self,
@@ -98,10 +100,6 @@ class PruningPosterior:
         """Return ``-objective / temperature``, nats."""
         return -self._objective(state) / self.temperature
 
-    def log_density(self, state: KeptSplits) -> float:
-        """Return ``-objective / temperature``, nats; -inf for what is no pruning."""
-        return self.log_prior(state) + self.log_likelihood(state)
-
     def initial_state(self, rng: np.random.Generator) -> KeptSplits:
         """Return a random pruning: each split kept with one and the same random probability.
 
@@ -128,6 +126,10 @@ class PruningPosterior:
         while not self.program.is_closed(kept):  # at most as often as the trees are deep
             kept[inner] &= kept[self.program.parent[inner]]
         return KeptSplits(kept)
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return MOVE_WEIGHTS
 
     def legend(self) -> TraceLegend:
         """Return what the traces mean."""
@@ -172,49 +174,33 @@ class PruningPosterior:
         """
         work = cutting.new_work(self.program.n_splits, self.program.n_uses)
         cutting.load(self._arrays, work, state.kept)
-        proposed = np.zeros(len(cutting.MOVES), np.int64)
-        accepted = np.zeros(len(cutting.MOVES), np.int64)
+        counts = self.new_counts()
         best_kept = np.empty(self.program.n_splits, np.bool_)
         cutting.sweep(
             rng, self._arrays, work, n_steps, inverse_temperature / self.temperature,
             self.max_objective - self._objective(state), self._margin, MOVE_WEIGHTS["switch"],
-            proposed, accepted, best_kept,
+            counts[0], counts[1], best_kept,
         )  # fmt: skip
         state, best = KeptSplits(work.kept), KeptSplits(best_kept)
-        return state, StepCounts(
-            proposed=dict(zip(cutting.MOVES, proposed.tolist(), strict=True)),
-            accepted=dict(zip(cutting.MOVES, accepted.tolist(), strict=True)),
-            log_density=self.log_density(state),
-            best_state=best,
-            best_log_density=self.log_density(best),
+        return state, self.step_counts(
+            counts, self.log_density(state), best, self.log_density(best)
         )
 
     def encode_state(self, state: KeptSplits) -> object:
         """Return a pruning as JSON-ready data."""
         return state.to_dict()
 
-    def decode_state(self, encoded: Any) -> KeptSplits:
-        """Return the pruning that `encode_state` encoded; checked, as a file may be forged."""
-        try:
-            state = KeptSplits.from_dict(encoded)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"a stored pruning cannot be read: {error}") from error
-        if state.kept.size != self.program.n_splits:
-            raise ModelFileError(
-                f"a stored pruning must be of {self.program.n_splits} splits, got {state.kept.size}"
-            )
-        if not self.program.is_closed(state.kept):
-            raise ModelFileError("a stored pruning is not valid: it keeps a split below a cut")
-        return state
+    def _read_state(self, encoded: Any) -> KeptSplits:
+        return KeptSplits.from_dict(encoded)
 
-    def fingerprint(self) -> str:
-        """Return a digest of program, tradeoff and temperature."""
-        settings = [type(self).__name__, self.tradeoff, self.temperature, self.max_objective]
-        told = hashlib.sha256(json.dumps(settings).encode())
-        told.update(np.float64(self.program.base_error).tobytes())
-        for array in self._arrays:
-            told.update(array.tobytes())
-        return told.hexdigest()
+    def _problem(self, state: KeptSplits) -> str | None:
+        if state.kept.size != self.program.n_splits:
+            return f"it must be of {self.program.n_splits} splits, got {state.kept.size}"
+        return None if self.program.is_closed(state.kept) else "it keeps a split below a cut"
+
+    def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
+        told = [self.tradeoff, self.temperature, self.max_objective]
+        return told, (np.float64(self.program.base_error), *self._arrays)
 
     def _objective(self, state: KeptSplits) -> float:
         return self.program.objective(state.kept, self.tradeoff)
