@@ -5,8 +5,16 @@ import zlib
 import numpy as np
 import pytest
 
+from bayescascade.base import jit
+
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Return a generator seeded by the test's own id: independent tests, repeatable failures."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled():
+    """Test what is compiled, however small the problem; `test_jit` holds the rest to that."""
+    jit.MOST_INTERPRETED = 0

@@ -1,13 +1,17 @@
 """Compiled functions are cached on disk, and never stale."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base import jit as _jit
+from tests.people import DECLARED, draw_people
 
 HELPER = """
 from bayescascade.base.jit import inner_kernel
@@ -93,3 +97,50 @@ def test_the_digest_covers_every_module(tmp_path):
     _jit._digest.cache_clear()
     assert len({first, second, _jit._digest(Path(tmp_path))}) == 3
     _jit._digest.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LeafCascade(leaf="independent", **DECLARED),
+        LeafCascade(3.0, 0.7, max_branches=None, **DECLARED),
+        BranchCascade(partitions="levels", predictive="average", **DECLARED),
+        BranchCascade(feature_inclusion=0.3, max_branches=2, **DECLARED),
+    ],
+    ids=["independent", "multiway", "levels", "inclusion"],
+)
+@pytest.mark.parametrize("most", [3, 2.9], ids=["whole", "fractions"])
+def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypatch):
+    """Whether kernels were compiled already must change nothing that anybody sees."""
+    rows = draw_people(60, 1)[["sex", "crew", "age"]]
+    columns = {k: model.get_params()[k] for k in ("nominal", "ordinal", "continuous")}
+    kept = {k: v and {c: v[c] for c in v if c in rows} for k, v in columns.items()}
+    model.set_params(**kept, search="exact", random_state=0)
+    weights = most * np.arange(60) % 4
+
+    def learned():
+        model.fit(rows, sample_weight=weights)
+        return json.dumps(model.to_record()), model.score_samples(rows).tolist()
+
+    compiled, calls = learned(), []
+    monkeypatch.setattr(_jit, "MOST_INTERPRETED", float("inf"))
+    monkeypatch.setattr(_jit._Kernel, "_is_compiled", lambda kernel: calls.append(kernel))
+    assert learned() == compiled
+    names = {kernel.__name__ for kernel in calls}
+    assert {"count_rows", "load"} <= names
+    assert ({"evaluate_boxes", "choose_splits"} <= names) == (most == 3)
+
+
+def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch):
+    """What is interpreted costs time, too: it adds up."""
+    monkeypatch.setattr(_jit, "MOST_INTERPRETED", 250)
+
+    @_jit.kernel
+    def twice(x):
+        return 2 * x
+
+    for _ in range(4):
+        with _jit.sparing(100):
+            assert twice(2) == 4
+    assert twice.n_interpreted == 200
+    assert len(twice.signatures) == 1

@@ -1,25 +1,39 @@
-"""The one place that says how kernels are compiled and cached.
+"""The one place that says how kernels are compiled and cached, and when compiling does not pay.
 
 A kernel may call helpers from other modules of its folder. Numba's disk cache watches only the file
 of the function called, and would go on returning the old code after a helper elsewhere was edited;
 `kernel` therefore stamps a cache entry with the contents of every module in the folder, and of
 `chain_kernels`, which all folders share.
+
+Compiling takes seconds, and a table of a few rows hardly any steps: what is `sparing` runs kernels
+as the Python that they are until they have taken as long. The result is the same to the last bit,
+as there is no fastmath, and functions and random numbers are those of the same libraries.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 
-__all__ = ["inner_kernel", "kernel"]
+__all__ = ["inner_kernel", "kernel", "sparing"]
+
+MOST_INTERPRETED = 200_000
+"""Steps that a kernel is interpreted for, in all, before it is compiled: about two seconds."""
+
+_steps: ContextVar[float] = ContextVar("steps", default=np.inf)
+_is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)
 
 _SHARED = Path(__file__).with_name("chain_kernels.py")
 
@@ -40,8 +54,27 @@ def kernel(function: Function) -> Function:
     compiled: Any = njit(**_OPTIONS)(function)  # a numba Dispatcher
     if hasattr(compiled, "py_func"):  # not when the JIT is disabled
         compiled._cache = _FolderCache(compiled.py_func)
+        compiled.__class__ = _Kernel
     result: Function = compiled
     return result
+
+
+@contextmanager
+def sparing(steps: float) -> Iterator[None]:
+    """Let kernels called inside be interpreted where that takes less time than compiling them.
+
+    That is, if they are not compiled yet, in memory or on disk.
+
+    Parameters
+    ----------
+    steps : float >= 0
+        About how many times the innermost loops of the kernel run, once for each call.
+    """
+    token = _steps.set(steps)
+    try:
+        yield
+    finally:
+        _steps.reset(token)
 
 
 def inner_kernel(function: Function) -> Function:
@@ -59,6 +92,7 @@ def inner_kernel(function: Function) -> Function:
         compiled.get_call_template = lambda args, kws: template(
             [_general(kind) for kind in args], {name: _general(kws[name]) for name in kws}
         )
+        compiled.__class__ = _Kernel
     result: Function = compiled
     return result
 
@@ -71,6 +105,31 @@ def _general(kind: types.Type) -> types.Type:
     kind = types.unliteral(kind)  # type: ignore[no-untyped-call]
     is_signed = isinstance(kind, types.Integer) and kind.signed  # type: ignore[attr-defined]
     return types.int64 if is_signed else kind
+
+
+class _Kernel(CPUDispatcher):
+    """A kernel that is interpreted while compiling does not pay."""
+
+    n_interpreted = 0.0  # steps
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the kernel."""
+        if _is_interpreting.get():  # part of a kernel that is
+            return self.py_func(*args)
+        steps = _steps.get()
+        if self.n_interpreted + steps > MOST_INTERPRETED or self._is_compiled():
+            return super().__call__(*args)
+        self.n_interpreted += steps
+        token = _is_interpreting.set(True)
+        try:
+            with np.errstate(all="ignore"):
+                return self.py_func(*args)
+        finally:
+            _is_interpreting.reset(token)
+
+    def _is_compiled(self) -> bool:
+        cache: Any = self._cache  # type: ignore[attr-defined] # untyped
+        return bool(self.overloads or cache._cache_file._load_index())
 
 
 class _LinkedCompiler(Compiler):

@@ -40,6 +40,10 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     size_name: ClassVar[str] = "n_leaves"
     size_words: ClassVar[tuple[str, str]] = ("leaf", "leaves")
 
+    _later_parameters: ClassVar[frozenset[str]] = frozenset(
+        ("leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start")
+    )
+
     max_branches: int | None
     partitions: str
     leaf: str

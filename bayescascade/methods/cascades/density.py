@@ -11,7 +11,8 @@ its own probabilities ``q`` of the levels that are left, of widths ``w``; the de
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,10 +27,13 @@ from bayescascade.data.evidence import (
 )
 from bayescascade.methods.cascades.conditioning import restricted
 from bayescascade.methods.cascades.standouts import Standout, frequent_levels, rare_levels
-from bayescascade.methods.cascades.tree import block_codes
 from bayescascade.methods.cascades.tree_parts import TreeParts
+from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Guided, Numbers, Page, Pieces
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["DensityTree"]
 
@@ -45,13 +49,6 @@ class DensityTree(TreeParts):
     """
 
     # -- words -------------------------------------------------------------------------------------
-
-    def branch_words(self, node: int) -> str:
-        """Return what leads to a node from its parent, "class is crew, 3rd"; else "everyone"."""
-        if node == 0:
-            return "everyone"
-        column = int(self.tree.feature[self.tree.parent[node]])
-        return self.schema.columns[column].condition_words(self._branch_codes(node))
 
     def rule_words(self, node: int) -> str:
         """Return all conditions on a node, such as "sex is male and class is crew, 3rd"."""
@@ -79,7 +76,15 @@ class DensityTree(TreeParts):
 
         Nothing for a uniform leaf; see `bayescascade.methods.cascades.standouts` for the rule.
         """
-        return [] if self.level_probabilities is None else frequent_levels(self, leaf)
+        return frequent_levels(self, leaf)
+
+    def draw(self, target: "str | PathLike[str] | Axes") -> None:
+        """Draw the tree; see `bayescascade.methods.cascades.tree_picture.draw_tree`."""
+        draw_tree(self, target)
+
+    def dot(self) -> str:
+        """Return the tree as Graphviz source."""
+        return tree_dot(self)
 
     @property
     def legend(self) -> tuple[str, ...]:
@@ -156,6 +161,7 @@ class DensityTree(TreeParts):
         log_level_probabilities : (n_leaves, L) float64 or None
             As `level_probabilities`, None exactly if those are.
         """
+        from bayescascade.base.jit import sparing
         from bayescascade.methods.cascades import kernels
 
         first, following = self._links
@@ -166,21 +172,22 @@ class DensityTree(TreeParts):
             log_weights = log_probabilities
             log_levels = log_level_probabilities - self._log_level_widths
         out = np.empty(codes.shape[1])
-        kernels.score_rows(
-            np.ascontiguousarray(codes, np.int32),
-            np.array(self.is_nominal, np.bool_),
-            self.tree.feature.astype(np.int64),
-            first,
-            following,
-            self.tree.block.copy(),
-            self.box_widths,
-            log_weights,
-            self.leaf_rows,
-            self._level_starts,
-            log_levels,
-            np.empty(self.tree.n_nodes + 1, np.int64),
-            out,
-        )
+        with sparing(codes.size * self.tree.n_nodes):
+            kernels.score_rows(
+                np.ascontiguousarray(codes, np.int32),
+                np.array(self.is_nominal, np.bool_),
+                self.tree.feature.astype(np.int64),
+                first,
+                following,
+                self.tree.block.copy(),
+                self.box_widths,
+                log_weights,
+                self.leaf_rows,
+                self._level_starts,
+                log_levels,
+                np.empty(self.tree.n_nodes + 1, np.int64),
+                out,
+            )
         out[~agrees(self.evidence, codes)] = -np.inf
         return out
 
@@ -279,10 +286,6 @@ class DensityTree(TreeParts):
 
     def _own_record(self) -> dict[str, Any]:
         return {"n_leaves": self.n_leaves, "tree": self.to_dict()}
-
-    def _branch_codes(self, node: int) -> tuple[int, ...]:
-        column = int(self.tree.feature[self.tree.parent[node]])
-        return block_codes(self.is_nominal[column], int(self.tree.block[node]))
 
     def _branch_dict(self, node: int) -> dict[str, Any]:
         column = self.schema.columns[self.tree.feature[self.tree.parent[node]]]

@@ -12,9 +12,9 @@ from bayescascade.methods.cascades.exact import ExactPosterior, solve
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Tree
-from bayescascade.model.draws import COLUMNS_USED
 from bayescascade.model.search import Search, most_blocks
 from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.trace import COLUMNS_USED
 
 __all__ = ["solve_cascade"]
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades import kernels
@@ -255,12 +256,15 @@ class CascadePosterior(CompiledPosterior[Tree]):
         L levels in all, those of one column after those of the one before.
         """
         work = self._load(state, state.n_nodes)
-        kernels.count_levels(self.arrays, work, state.n_nodes)
+        with sparing(self.table.n_distinct * state.n_nodes):
+            kernels.count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
 
     def _load(self, state: Tree, capacity: int) -> kernels.Work:
         work = kernels.new_work(self.arrays, self.model_arrays, capacity)
-        kernels.load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
+        tree = state.feature, state.parent, state.block
+        with sparing(self.table.n_distinct * state.n_nodes):
+            kernels.load(self.arrays, self.model_arrays, work, *tree)
         return work
 
     def canonical(self, state: Tree) -> Tree:

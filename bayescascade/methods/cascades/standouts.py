@@ -51,7 +51,12 @@ class Standout(NamedTuple):
 
 
 def frequent_levels(density: TreeParts, leaf: int) -> list[Standout]:
-    """Return the sets of levels that most rows of a leaf have, the most telling first."""
+    """Return the sets of levels that most rows of a leaf have, the most telling first.
+
+    Nothing for a uniform leaf.
+    """
+    if density.level_probabilities is None:
+        return []
     least = _LEAST_TOTAL / density.counts[leaf] if density.counts[leaf] > 0 else np.inf
     found = []
     for column, codes in enumerate(density.boxes[leaf]):

@@ -51,6 +51,13 @@ class TreeParts(DensityParts):
         """Whether each column is nominal."""
         return tuple(column.kind == "nominal" for column in self.schema.columns)
 
+    def branch_words(self, node: int) -> str:
+        """Return what leads to a node from its parent, "class is crew, 3rd"; else "everyone"."""
+        if node == 0:
+            return "everyone"
+        column = int(self.tree.feature[self.tree.parent[node]])
+        return self.schema.columns[column].condition_words(self._branch_codes(node))
+
     @cached_property
     def boxes(self) -> list[list[tuple[int, ...]]]:
         """The codes of every column that are left at every node."""
@@ -122,3 +129,7 @@ class TreeParts(DensityParts):
     @cached_property
     def _level_starts(self) -> NDArray[np.int64]:
         return level_starts(self.schema)
+
+    def _branch_codes(self, node: int) -> tuple[int, ...]:
+        column = int(self.tree.feature[self.tree.parent[node]])
+        return block_codes(self.is_nominal[column], int(self.tree.block[node]))

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.files import replaced_file
+from bayescascade.methods.cascades.standouts import frequent_levels
+from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.report.layout import wrap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from bayescascade.methods.cascades.density import DensityTree
 
 __all__ = ["draw_tree", "tree_dot"]
 
@@ -38,12 +38,13 @@ _STRONGEST = math.log(20.0)  # densities beyond 20 times, or a 20th of, uniform 
 _DENSER, _RARER = (67, 137, 205), (240, 150, 50)  # red, green, blue
 
 
-def draw_tree(density: "DensityTree", target: "str | PathLike[str] | Axes") -> None:
+def draw_tree(density: TreeParts, target: "str | PathLike[str] | Axes") -> None:
     """Draw a density tree, root on the left.
 
     Parameters
     ----------
     density : DensityTree
+        Or whatever else has the parts of one.
     target : path or matplotlib Axes
         A PNG file to write, as large as the tree needs and replaced only when it is complete; or
         axes to draw in, which the tree is scaled to.
@@ -71,7 +72,7 @@ def draw_tree(density: "DensityTree", target: "str | PathLike[str] | Axes") -> N
             figure.savefig(temporary, format="png", dpi=dpi)
 
 
-def tree_dot(density: "DensityTree") -> str:
+def tree_dot(density: TreeParts) -> str:
     """Return a density tree as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
     lines = [
         "digraph cascade {",
@@ -103,7 +104,7 @@ class _Drawing:
     heights: NDArray[np.float64]
 
     @classmethod
-    def of(cls, density: "DensityTree") -> "_Drawing":
+    def of(cls, density: TreeParts) -> "_Drawing":
         """Lay out a tree."""
         texts = _box_texts(density)
         widths = np.array([max(map(_text_width, lines)) for lines in texts]) + 2 * _PADDING
@@ -167,7 +168,7 @@ class _Drawing:
                 )  # fmt: skip
 
 
-def _box_texts(density: "DensityTree") -> list[list[str]]:
+def _box_texts(density: TreeParts) -> list[list[str]]:
     """Return the lines in every node's box."""
     rows, shares, _, _, ratios = (column.texts for column in density.number_columns())
     noun = "expected rows" if density.evidence else "rows"
@@ -179,7 +180,7 @@ def _box_texts(density: "DensityTree") -> list[list[str]]:
         ]
         if density.tree.feature[node] < 0:
             lines.append(f"{ratios[node]} x uniform")
-            for standout in density.standouts(node)[:_MOST_STANDOUTS]:
+            for standout in frequent_levels(density, node)[:_MOST_STANDOUTS]:
                 lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
         boxes.append(lines)
     if density.evidence:
@@ -187,7 +188,7 @@ def _box_texts(density: "DensityTree") -> list[list[str]]:
     return boxes
 
 
-def _fill(density: "DensityTree", node: int) -> str:
+def _fill(density: TreeParts, node: int) -> str:
     """Return a leaf's color, as in "#4389cd"; empty for inner nodes."""
     if density.tree.feature[node] >= 0:
         return ""
@@ -219,7 +220,7 @@ def _left_edges(parent: NDArray[np.int32], widths: NDArray[np.float64]) -> NDArr
     return edges
 
 
-def _centers(density: "DensityTree", heights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _centers(density: TreeParts, heights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the boxes' vertical centers: a node is beside its children, subtrees are apart."""
     tree = density.tree
     children = [tree.children(node) for node in range(tree.n_nodes)]

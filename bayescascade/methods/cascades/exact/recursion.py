@@ -1,6 +1,7 @@
 """Running the recursion: allocates what the plan announced, in pieces that can be interrupted."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain, islice
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact import kernels
 from bayescascade.methods.cascades.exact.kernels import UNIT, Scaled
 from bayescascade.methods.cascades.exact.lattice import Lattice
@@ -81,7 +83,8 @@ class Recursion:
                 shapes_index, shapes, self.work, maximize, is_first, n_lines,
             )  # fmt: skip
 
-        _in_pieces(piece, _n_lines(lattice), progress)
+        with self._sparing(lattice.plan.n_terms):
+            _in_pieces(piece, _n_lines(lattice), progress)
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries, nats; -inf where there is none.
@@ -94,6 +97,14 @@ class Recursion:
     def origin(self) -> int:
         """The exponent of the largest of all trees' entries."""
         return int(self.values.exponent[self._whole].max())
+
+    def _sparing(self, terms: float) -> AbstractContextManager[None]:
+        """Return a context for so many terms; without tables of lnG, Python's own differs."""
+        return sparing(terms if self.terms.log_gamma.size else np.inf)
+
+    @property
+    def _terms_a_box(self) -> float:
+        return self.lattice.plan.n_terms / max(1, self.index.n_entries)
 
     @property
     def _whole(self) -> slice:
@@ -116,11 +127,12 @@ class Recursion:
         columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
         parts = np.empty((n, 2, most), np.int64)
         self.work.digits[:] = digits
-        kernels.choose_splits(
-            rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
-            self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
-            columns, n_branches, parts,
-        )  # fmt: skip
+        with self._sparing(n * self._terms_a_box):
+            kernels.choose_splits(
+                rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
+                self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
+                columns, n_branches, parts,
+            )  # fmt: skip
         return [
             (j, blocks[:b], below[:b])
             for j, b, (blocks, below) in zip(
@@ -137,10 +149,11 @@ class Recursion:
         _, n = self.index.locate(whole)
         sums = _no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
-        kernels.sum_columns(
-            self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
-            self.counts, self.values, self.work, sums,
-        )  # fmt: skip
+        with self._sparing(n * self._terms_a_box):
+            kernels.sum_columns(
+                self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
+                self.counts, self.values, self.work, sums,
+            )  # fmt: skip
         return _log_of(sums, slice(None), origin).reshape(-1, n)
 
 
@@ -166,9 +179,10 @@ def count_all(lattice: Lattice, table: "Table") -> NDArray[np.float64]:
     row_codes = np.ascontiguousarray(table.codes[list(plan.columns)].T)
     subsets = _narrowest(plan.costs, plan.n_levels, len(index.sizes) - 2)
     while subset := list(islice(subsets, _SUBSETS)):
-        kernels.count_rows(
-            lattice.arrays, index.arrays, row_codes, table.weights, np.array(subset), counts
-        )
+        with sparing(len(subset) * row_codes.size):
+            kernels.count_rows(
+                lattice.arrays, index.arrays, row_codes, table.weights, np.array(subset), counts
+            )
     flags, work = _open_blocks(lattice, None), new_work(lattice)
 
     def piece(is_first: bool, n_lines: int) -> bool:
@@ -176,7 +190,8 @@ def count_all(lattice: Lattice, table: "Table") -> NDArray[np.float64]:
             lattice.arrays, index.arrays, flags, counts, work, is_first, n_lines
         )
 
-    _in_pieces(piece, _n_lines(lattice), None)
+    with sparing(plan.n_terms):
+        _in_pieces(piece, _n_lines(lattice), None)
     return counts
 
 
