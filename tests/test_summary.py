@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayescascade.model.draws import Diagnostic
+from bayescascade.model.diagnostics import Diagnostic
 from bayescascade.model.summary import FitSummary
 from tests.methods.cascades.fits import ESTIMATORS, fitted
 

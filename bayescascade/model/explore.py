@@ -68,8 +68,9 @@ class Found(Printed, Generic[S]):
 
     def page(self) -> Page:
         """Return the state, and how well the posterior was explored."""
-        found = f"best found: log density {self.log_density:,.2f}: {self.state!r}"
-        return (Pieces([" ".join(found.split())]), BLANK, *self.run_.trace.page())
+        found = self.summary_.found_words("state")
+        state = " ".join(f"log density {self.log_density:,.2f}: {self.state!r}".split())
+        return (Pieces([found, state]), BLANK, *self.run_.trace.page())
 
 
 def explore(

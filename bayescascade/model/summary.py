@@ -6,8 +6,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayescascade.model.draws import Diagnostic, PosteriorRun, convergence_advice, trace_words
+from bayescascade.model.diagnostics import Diagnostic, convergence_advice
+from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.trace import trace_words
 from bayescascade.report.numbers import diagnostic_text, nats_text
 from bayescascade.report.page import counted
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
-from bayescascade.model.draws import Trace, diagnose_array
+from bayescascade.model.diagnostics import diagnose_array
+from bayescascade.model.trace import Trace
 from bayescascade.report.numbers import diagnostic_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from bayescascade import RuleListClassifier
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
-from bayescascade.model.draws import diagnose_array
+from bayescascade.model.diagnostics import diagnose_array
 from tests.benchmarks.figures import ROOT, Figure
 from tests.benchmarks.rule_workloads import binary_posterior, tic_tac_toe_posterior
 

@@ -14,7 +14,7 @@ import samplers
 from bayescascade import GibbsPosterior, ParameterError, Posterior, explore
 from bayescascade.cli.application import application
 from bayescascade.methods.rules.posterior import RuleListPosterior
-from bayescascade.model.draws import read_trace
+from bayescascade.model.trace import read_trace
 from samplers.types import (
     ProvidesAdvance,
     ProvidesDescription,

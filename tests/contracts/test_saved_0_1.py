@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import bayescascade
-from bayescascade.model.draws import read_trace
+from bayescascade.model.trace import read_trace
 
 FILES = sorted((Path(__file__).parent / "saved_0_1").glob("*.json"))
 

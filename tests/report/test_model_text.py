@@ -13,7 +13,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.model.draws import Diagnostic
+from bayescascade.model.diagnostics import Diagnostic
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import render
 from tests.report.trees import random_density, titanic_tree

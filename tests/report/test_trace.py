@@ -11,7 +11,9 @@ import pytest
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.files import json_ready
-from bayescascade.model.draws import PosteriorRun, Trace, diagnose_array, read_trace
+from bayescascade.model.diagnostics import diagnose_array
+from bayescascade.model.draws import PosteriorRun
+from bayescascade.model.trace import Trace, read_trace
 from bayescascade.report.page import render
 from tests.report.runs import toy_list_run, toy_run
 

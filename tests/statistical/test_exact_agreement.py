@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import norm
 
 from bayescascade import BranchCascade, LeafCascade
-from bayescascade.model.draws import diagnose_array
+from bayescascade.model.diagnostics import diagnose_array
 
 DATA = Path(__file__).parents[2] / "data"
 FALSE_ALARMS = 1e-3

@@ -20,7 +20,7 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.model.draws import ESS_FLOOR, RHAT_CEILING
+from bayescascade.model.diagnostics import ESS_FLOOR, RHAT_CEILING
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.search import Search, Seed
 from bayescascade.report.numbers import diagnostic_text, probability_text, share_text

@@ -15,7 +15,7 @@ from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.near_optimal import near_optimal
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.model.draws import read_trace
+from bayescascade.model.trace import read_trace
 from tests.methods.budget.pruning_problems import DEEP, THREE, PruningProblem
 
 N_STEPS = 20_000

@@ -9,7 +9,7 @@ import pytest
 import bayescascade
 from bayescascade import LeafCascade
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.model.draws import Trace, read_trace
+from bayescascade.model.trace import Trace, read_trace
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)

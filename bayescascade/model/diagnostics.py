@@ -1,0 +1,65 @@
+"""How well one quantity was explored: R-hat, effective sample size, and what to do about it.
+
+They come from ``arviz_stats``, ArviZ's own and light to import.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ESS_FLOOR", "RHAT_CEILING", "Diagnostic", "convergence_advice", "diagnose_array"]
+
+RHAT_CEILING = 1.01
+ESS_FLOOR = 400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """Convergence of one traced quantity.
+
+    Parameters
+    ----------
+    mean, sd : float
+        Over all draws of all chains.
+    r_hat : float
+        Rank-normalized split R-hat; 1 when the quantity never varies, NaN with fewer than 4 draws.
+    ess : float
+        Bulk effective sample size; the number of draws when the quantity never varies.
+    """
+
+    mean: float
+    sd: float
+    r_hat: float
+    ess: float
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether R-hat is at most 1.01 and the effective sample size at least 400."""
+        return self.r_hat <= RHAT_CEILING and self.ess >= ESS_FLOOR
+
+
+def convergence_advice(search: object) -> str:
+    """Return what to do where a diagnostic is not fine, given the search that was run."""
+    longer = "run longer chains (n_steps, --steps)"
+    if search == "tempering":
+        return longer
+    return f'{longer} or search="tempering" (--search tempering)'
+
+
+def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:
+    """Return the diagnostics of (n_chains, n_draws) draws of one quantity."""
+    from arviz_stats import base
+
+    array_stats: Any = base.array_stats  # type: ignore[attr-defined] # untyped
+    mean, sd = float(np.mean(draws)), float(np.std(draws))
+    if draws.shape[1] < 4:
+        return Diagnostic(mean, sd, float("nan"), float("nan"))
+    if np.ptp(draws) == 0.0:
+        return Diagnostic(mean, sd, 1.0, float(draws.size))
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # chains that each stand still: inf
+        r_hat, ess = float(array_stats.rhat(draws)), float(array_stats.ess(draws))
+    return Diagnostic(mean, sd, r_hat, ess)

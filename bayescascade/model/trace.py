@@ -1,0 +1,426 @@
+"""What was traced of the draws of a search: as a page, in ArviZ's form, and in files.
+
+ArviZ itself is imported only to make an ``InferenceData`` (ArviZ 0.x) or ``DataTree`` (1.x).
+"""
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+from bayescascade.model.diagnostics import Diagnostic, convergence_advice, diagnose_array
+from bayescascade.model.page import shares_page
+from bayescascade.report.numbers import diagnostic_text, nats_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, warning
+from bayescascade.report.printed import Printed
+
+__all__ = ["COLUMNS_USED", "Trace", "read_trace", "trace_words"]
+
+COLUMNS_USED = "columns used"
+
+_STATS = ("log_prior", "acceptance_rate")
+
+_NO_PARAMETERS = ("model", "search", "source", "engine", "interrupted")
+"""Settings that say how a model was fitted."""
+
+_SIZES_OF_0_1 = ("n_leaves", "n_rules")
+_WORDS_OF_0_1 = {"first_feature": "first split"}
+_LEGEND = ("size", "quantities", "words", "title", "told")  # attributes of a file, no settings
+
+
+def trace_words(name: str) -> str:
+    """Return what a traced quantity is called unless its posterior says otherwise.
+
+    Such as "log posterior" for "log_posterior" and "leaves" for "n_leaves".
+    """
+    return COLUMNS_USED if name == "n_features" else name.removeprefix("n_").replace("_", " ")
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(Printed):
+    """What was traced of each draw.
+
+    Parameters
+    ----------
+    quantities : mapping of str to (n_chains, n_draws) float64
+        "log_posterior", nats, "log_likelihood" where the posterior tells its prior apart, and the
+        numbers that describe a state.
+    size : str or None
+        The quantity that says how large a state is, such as "n_leaves".
+    codes : mapping of str to (n_chains, n_draws) int64
+        Traces of codes, such as "first_feature", the column that the root splits.
+    labels : mapping of str to mapping of int to str
+        For each of them, what the codes >= 0 that occur stand for; others stand for none.
+    feature_used : (n_chains, n_draws, n_columns) bool
+        Which columns each draw uses; no draws if none were kept.
+    columns : tuple of str
+        Names of the columns, as far as known.
+    stats : mapping of str to (n_chains, n_draws) float64
+        How chains fare: "acceptance_rate" since the draw before, and "log_prior", nats, if known.
+    proposed, accepted : mapping of str to (n_chains, n_draws) int64
+        How often each move was tried and accepted since the draw before; empty of independent
+        draws.
+    settings : mapping of str to str or number
+        What the fit was: model, parameters, search, source, engine.
+    words : mapping of str to str
+        What quantities are called where `trace_words` does not say it.
+    title, told : str
+        What the model is called, and its parameters in words; empty if the file does not say.
+    """
+
+    quantities: Mapping[str, NDArray[np.float64]]
+    size: str | None
+    codes: Mapping[str, NDArray[np.int64]]
+    labels: Mapping[str, Mapping[int, str]]
+    feature_used: NDArray[np.bool_]
+    columns: tuple[str, ...]
+    stats: Mapping[str, NDArray[np.float64]]
+    proposed: Mapping[str, NDArray[np.int64]]
+    accepted: Mapping[str, NDArray[np.int64]]
+    settings: Mapping[str, Any]
+    words: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    told: str = ""
+
+    @classmethod
+    def of(cls, data: Any) -> "Trace":
+        """Return the trace of a `PosteriorRun`, or of what its `to_inference_data` makes.
+
+        Parameters
+        ----------
+        data : PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree
+
+        Raises
+        ------
+        DataError
+            If groups or variables are missing.
+        """
+        trace = getattr(data, "trace", data)
+        if isinstance(trace, Trace):
+            return trace
+        try:
+            attributes = {
+                str(name): value.item() if isinstance(value, np.generic) else value
+                for name, value in data.attrs.items()
+            }
+            return _trace_of_groups(data["posterior"], data["sample_stats"], attributes)
+        except KeyError as error:
+            raise DataError(f"not the trace of a fit: it has no {error}") from None
+        except (AttributeError, TypeError, ValueError, IndexError) as error:
+            raise DataError(f"not the trace of a fit: {error}") from None
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return int(self.quantities["log_posterior"].shape[0])
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of each chain."""
+        return int(self.quantities["log_posterior"].shape[1])
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether these are draws from the posterior, not the path of an annealing."""
+        return self.settings.get("engine") != "anneal" and self.n_draws > 0
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of each move's proposals that were accepted; NaN if it was never tried."""
+        tried = {name: int(counts.sum()) for name, counts in self.proposed.items()}
+        return {
+            name: int(self.accepted[name].sum()) / n if n else math.nan for name, n in tried.items()
+        }
+
+    def page(self) -> Page:
+        """Return how well the posterior was explored: convergence, moves, sizes and columns."""
+        settings = self.settings
+        heading = [
+            self.title or str(settings.get("model", "unknown model")),
+            f"search {settings.get('search', 'unknown')}",
+            f"{self.n_chains} x {self.n_draws:,} {'draws' if self.is_sample else 'temperatures'}",
+        ]
+        if settings.get("source"):
+            heading.insert(0, str(settings["source"]))
+        own = (f"{k} {v}" for k, v in settings.items() if k not in _NO_PARAMETERS and v != "none")
+        told = self.told or ", ".join(own)  # files of version 0.1 have settings only
+        page: Page = (Heading(heading), *((Pieces([told]),) if told else ()))
+        if settings.get("interrupted"):
+            page += (warning("interrupted: the search was ended early"),)
+        if self.is_sample:
+            page += (BLANK, *self._diagnostics_page())
+        else:
+            path = "no draws from the posterior: this is the path of an annealing"
+            page += (BLANK, Pieces([path]))
+        rates = [
+            f"{move} {'never tried' if math.isnan(rate) else f'{rate:.3f}'}"
+            for move, rate in self.acceptance.items()
+        ]
+        page += (BLANK, *((Pieces(rates, indent=12, first="accepted".ljust(12)),) if rates else ()))
+        if not self.is_sample:
+            return page
+        shares = self.shares()
+        if COLUMNS_USED in shares:
+            by_name = sorted(shares[COLUMNS_USED].items())
+            shares[COLUMNS_USED] = dict(sorted(by_name, key=lambda item: -item[1]))
+        return (*page, *shares_page(shares))
+
+    def _diagnostics_page(self) -> Page:
+        """Return a table of the traced quantities, and what is wrong with them."""
+        diagnostics = self.diagnostics()
+        found = list(diagnostics.values())
+        table = Table(
+            [self.words_of(name) for name in diagnostics],
+            [
+                Numbers("mean", [nats_text(d.mean) for d in found]),
+                Numbers("sd", [f"{d.sd:,.2f}" for d in found]),
+                Numbers("R-hat", [diagnostic_text(d.r_hat, 3) for d in found]),
+                Numbers("ESS", [diagnostic_text(d.ess, 0) for d in found]),
+            ],
+            styles=["" if d.is_fine else "warning" for d in found],
+        )
+        advice = (
+            "warning: R-hat should be at most 1.01 and ESS at least 400: "
+            f"{convergence_advice(self.settings.get('search'))}, and compare the chains' traces "
+            "(--plots)"
+        )
+        return (table,) if all(d.is_fine for d in found) else (table, warning(advice))
+
+    def record(self) -> dict[str, Any]:
+        """Return what the trace says, at full precision as plain data."""
+        record: dict[str, Any] = {
+            "settings": dict(self.settings),
+            "n_chains": self.n_chains,
+            "n_draws": self.n_draws,
+            "acceptance": dict(self.acceptance),
+        }
+        if self.is_sample:
+            diagnostics = {name: asdict(d) for name, d in self.diagnostics().items()}
+            record |= {"diagnostics": diagnostics, "shares": self.shares()}
+        return record
+
+    def words_of(self, name: str) -> str:
+        """Return what a quantity is called."""
+        return self.words.get(name, trace_words(name))
+
+    @property
+    def main(self) -> list[str]:
+        """The quantities that say most: log posterior and size, or all where there is no size."""
+        return ["log_posterior", self.size] if self.size else list(self.quantities)
+
+    def diagnostics(self) -> dict[str, Diagnostic]:
+        """Return mean, standard deviation, R-hat and effective sample size of each quantity."""
+        return {name: diagnose_array(draws) for name, draws in self.quantities.items()}
+
+    def shares(self) -> dict[str, dict[str, float]]:
+        """Return shares of the draws by title and label, largest first.
+
+        The titles are what the size counts ("leaves", "rules"), what the traces of codes are called
+        ("first split", "first rule"), and "columns used", equal ones of these in the table's order.
+        """
+        shares = {}
+        if self.size is not None:
+            sizes = self.quantities[self.size].astype(np.int64)
+            shares[self.words_of(self.size)] = _shares(sizes)
+        for name, codes in self.codes.items():
+            labels = self.labels[name]
+            words = [labels[code] if code >= 0 else "none" for code in codes.ravel().tolist()]
+            shares[self.words_of(name)] = _shares(np.array(words, np.str_))
+        if self.feature_used.shape[1]:
+            used = zip(self.columns, self.feature_used.mean(axis=(0, 1)).tolist(), strict=True)
+            shares[COLUMNS_USED] = dict(sorted(used, key=lambda item: -item[1]))
+        return shares
+
+    def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
+        """Return the trace for ArviZ.
+
+        Group ``posterior`` has what the posterior's `describe` says of a state (without its log
+        prior) and ``feature_used`` per column. A trace of codes, such as ``first_feature`` (the
+        column split first, -1 for none), is told by the coordinates ``first_feature_code`` and
+        ``first_feature_label``. Group ``sample_stats`` has ``lp`` (log posterior, nats),
+        ``log_likelihood`` and ``log_prior`` where these are known, ``acceptance_rate`` and, per
+        move, ``proposed`` and ``accepted`` since the draw before.
+        """
+        named = dict(self.quantities)
+        stats: dict[str, NDArray[Any]] = {"lp": named.pop("log_posterior")}
+        if "log_likelihood" in named:
+            stats["log_likelihood"] = named.pop("log_likelihood")
+        stats |= {
+            name: self.stats[name]
+            for name in ("log_prior", "acceptance_rate")
+            if name in self.stats
+        }
+        posterior: dict[str, NDArray[Any]] = {
+            **named,
+            **{name: codes.astype(np.float64) for name, codes in self.codes.items()},
+        }
+        if not posterior:  # ArviZ knows no posterior of nothing
+            posterior["log_density"] = stats["lp"]
+        dims: dict[str, list[str]] = {}
+        coords: dict[str, Sequence[str]] = {}
+        if self.feature_used.shape[1]:
+            posterior["feature_used"] = self.feature_used.astype(np.int8)
+            dims["feature_used"] = ["feature"]
+            coords["feature"] = list(self.columns)
+        if self.proposed:
+            dims |= {"proposed": ["move"], "accepted": ["move"]}
+            coords["move"] = list(self.proposed)
+            for name, counts in (("proposed", self.proposed), ("accepted", self.accepted)):
+                stats[name] = np.stack(list(counts.values()), axis=-1)
+        legend = {
+            "size": self.size or "",
+            "quantities": " ".join(named),
+            "words": json.dumps(dict(self.words)),
+            "title": self.title,
+            "told": self.told,
+        }
+        data = _to_arviz(posterior, stats, coords, dims, {**self.settings, **legend})
+        for name, labels in self.labels.items():
+            data["posterior"].coords.update(
+                {
+                    f"{name}_code": np.array(list(labels), np.int64),
+                    f"{name}_label": (f"{name}_code", np.array(list(labels.values()), np.str_)),
+                }
+            )
+        return data
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read a trace file that `PosteriorRun.save_trace` wrote.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is not the trace of a fit.
+    """
+    if not Path(path).is_file():
+        raise DataError(f"no such file: {path}")
+    arviz = import_arviz()
+    try:
+        data = arviz.from_netcdf(str(path))
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise DataError(f"{path} is not a trace file, or is cut short: not netCDF") from error
+    try:
+        return Trace.of(data)
+    except DataError as error:
+        raise DataError(f"{path} is {error}") from None
+    finally:
+        data.close()
+
+
+def import_arviz() -> Any:
+    """Import ArviZ without its announcement of a successor."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
+        import arviz
+    return arviz
+
+
+def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) -> Trace:
+    """Return the trace in two groups of ArviZ; files of version 0.1 have no legend."""
+    coded = [str(n) for n in posterior if f"{n}_code" in posterior.coords]
+    found = [str(n) for n in posterior if n not in (*coded, "feature_used", "log_density")]
+    known = str(attributes.get("quantities", " ".join(sorted(found)))).split()
+    if sorted(known) != sorted(found):
+        raise ValueError(f"its quantities must be {', '.join(known)}, got {', '.join(found)}")
+    quantities = {"log_posterior": _draws(stats["lp"])}
+    if "log_likelihood" in stats:
+        quantities["log_likelihood"] = _draws(stats["log_likelihood"])
+    quantities |= {name: _draws(posterior[name]) for name in known}
+    codes = {name: _draws(posterior[name]).astype(np.int64) for name in coded}
+    kept = {name: _draws(stats[name]) for name in _STATS if name in stats}
+    shape = quantities["log_posterior"].shape
+    traces = [*quantities.values(), *codes.values(), *kept.values()]
+    if any(len(d.shape) != 2 or d.shape != shape for d in traces):
+        raise ValueError("traces must be of one shape, (n_chains, n_draws)")
+    size = attributes.get("size", next((n for n in _SIZES_OF_0_1 if n in quantities), None))
+    if size is None or (size and size not in quantities):
+        raise KeyError(size or " or ".join(_SIZES_OF_0_1))
+    columns: tuple[str, ...] = ()
+    used = np.zeros((shape[0], 0, 0), np.bool_)
+    if "feature_used" in posterior:
+        columns = tuple(str(name) for name in posterior["feature"].values)
+        used = np.asarray(posterior["feature_used"].values, np.bool_)
+    counts: list[dict[str, NDArray[np.int64]]] = [{}, {}]
+    if "proposed" in stats:  # not of independent draws
+        moves = [str(name) for name in stats["move"].values]
+        for told, name in zip(counts, ("proposed", "accepted"), strict=True):
+            values = np.asarray(stats[name].values, np.int64)
+            told.update({move: values[:, :, i] for i, move in enumerate(moves)})
+    return Trace(
+        quantities=quantities,
+        size=size or None,
+        codes=codes,
+        labels={name: _labels(posterior, name) for name in coded},
+        feature_used=used,
+        columns=columns,
+        stats=kept,
+        proposed=counts[0],
+        accepted=counts[1],
+        settings={name: value for name, value in attributes.items() if name not in _LEGEND},
+        words={str(k): str(v) for k, v in _words(attributes).items()},
+        title=str(attributes.get("title", "")),
+        told=str(attributes.get("told", "")),
+    )
+
+
+def _words(attributes: Mapping[str, Any]) -> Mapping[str, object]:
+    words = json.loads(attributes["words"]) if "words" in attributes else _WORDS_OF_0_1
+    if not isinstance(words, dict):
+        raise TypeError("its words must be an object")
+    return words
+
+
+def _draws(variable: Any) -> NDArray[np.float64]:
+    return np.asarray(variable.values, np.float64)
+
+
+def _labels(posterior: Any, name: str) -> dict[int, str]:
+    codes = np.asarray(posterior[f"{name}_code"].values, np.int64).tolist()
+    return dict(zip(codes, map(str, posterior[f"{name}_label"].values), strict=True))
+
+
+def _shares(values: NDArray[Any]) -> dict[str, float]:
+    """Return the share of each value, largest first, equal ones ascending."""
+    found, times = np.unique(values, return_counts=True)
+    counted = zip(found.tolist(), (times / times.sum()).tolist(), strict=True)
+    return {str(value): share for value, share in sorted(counted, key=lambda item: -item[1])}
+
+
+def _to_arviz(
+    posterior: Mapping[str, NDArray[Any]],
+    sample_stats: Mapping[str, NDArray[Any]],
+    coords: Mapping[str, Sequence[str]],
+    dims: Mapping[str, list[str]],
+    attributes: Mapping[str, Any],
+) -> Any:
+    """Build what this version of ArviZ calls inference data, without its time stamps."""
+    arviz = import_arviz()
+    common = {"coords": dict(coords), "dims": dict(dims)}
+    with warnings.catch_warnings():
+        # ArviZ 0.x would have pointwise log likelihoods in a group of their own; this is their sum
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        # a run that was ended early may have fewer draws than chains
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        warnings.filterwarnings("ignore", "Found chain dimension to be longer", UserWarning)  # 1.x
+        if arviz.__version__.startswith("0."):
+            data = arviz.from_dict(
+                posterior=dict(posterior), sample_stats=dict(sample_stats), **common
+            )
+            groups = [data[name] for name in data.groups()]
+        else:
+            data = arviz.from_dict(
+                {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}, **common
+            )
+            groups = [data, *data.children.values()]
+    for group in groups:
+        group.attrs.clear()  # creation times, so that equal runs give equal files
+    data.attrs.update(attributes)
+    return data
