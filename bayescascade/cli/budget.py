@@ -1,29 +1,38 @@
 """``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
 
-import sys
-from contextlib import nullcontext
+import secrets
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.budget_learning import METHODS, DealtRows, read_dealt
-from bayescascade.cli.compare import PICTURES
-from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
+from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
 from bayescascade.cli.options import JOBS, Integer, Real, split_commas
-from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
+from bayescascade.cli.output import (
+    INTERRUPTED,
+    check_outputs,
+    check_picture,
+    echo_json,
+    echo_page,
+    note,
+    save_figure,
+    shown_count,
+)
+from bayescascade.cli.rows import open_rows, read_labeled
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from bayescascade.costs.curve import CostAccuracyCurve
+    from bayescascade.costs.items import FeatureCosts
     from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.base import BudgetedClassifier
+    from bayescascade.methods.within_budgets import DealtRows
 
 __all__ = ["budget"]
 
+METHODS = ("forest", "prune", "tree")
 _TREES = 40
+_SEED_BITS = 32  # as many as scikit-learn takes
 
 
 @click.command(short_help="Classify within budgets for what features cost.")
@@ -42,7 +51,7 @@ _TREES = 40
 )
 @click.option(
     "--method",
-    type=click.Choice(list(METHODS)),
+    type=click.Choice(METHODS),
     default="forest",
     show_default=True,
     help="Grow a forest of cheap trees, prune a random forest, or sample single trees.",
@@ -85,19 +94,21 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     """
     budgets = _budgets(options["budgets"])
     plot, out = options["plot"], options["out"]
-    if plot is not None and Path(plot).suffix.lower() not in PICTURES:
-        raise click.UsageError(f"--plot must end in {', '.join(PICTURES)}, got {plot}")
+    check_picture("--plot", plot)
     if out is not None and len(budgets) > 1:
         raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
     check_outputs({"--out": out, "--plot": plot}, {"DATA": data, "--costs": options["costs"]})
-    parts, costs = read_dealt(data, options)
+    parts, costs = _read_dealt(data, options)
+    from bayescascade.methods.within_budgets import METHODS as LEARNERS
+
     finished: list[tuple[float, BudgetedClassifier]] = []
     too_low: list[BudgetError] = []
     interrupted = False
     try:
-        with _shown(len(budgets)) as show:
-            learned = METHODS[options["method"]]
-            for amount, found in learned(parts, costs, budgets, options):
+        with shown_count("budgets", len(budgets)) as show:
+            learner = LEARNERS[options["method"]]
+            learned = learner(parts, costs, budgets, options["n_trees"], options["n_jobs"])
+            for amount, found in learned:
                 if isinstance(found, Exception):
                     too_low.append(found)
                 else:
@@ -131,17 +142,66 @@ def _budgets(text: str) -> list[float]:
     return sorted(set(amounts))
 
 
-def _shown(n_fits: int) -> "AbstractContextManager[Any]":
-    """Return what shows on a terminal how many fits are done."""
-    if not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
-    from bayescascade.cli.progress import count_bar
+def _read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]":
+    """Read rows and costs, and deal the rows."""
+    import numpy as np
 
-    return count_bar("budgets", n_fits)
+    from bayescascade.data.dealing import deal_by_class
+    from bayescascade.data.labels import check_labels, find_classes
+    from bayescascade.methods.within_budgets import DealtRows
+
+    source = open_rows(data)
+    target = options["target"]
+    X, y, _ = read_labeled(
+        source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
+    )
+    costs = _read_costs(options["costs"], source.names, list(X.columns))
+    labels = check_labels(y, f'column "{target}"', owner="budget")
+    find_classes(labels, f'column "{target}"')  # refuses a single one
+    seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
+    share = options["test_share"]
+    part_of = deal_by_class(labels, [1 - 2 * share, share, share], np.random.default_rng(seed))
+    chosen = [part_of == part for part in range(3)]
+    if not all(rows.any() for rows in chosen):
+        raise click.UsageError(
+            f"--test-share must leave rows for each part, got {share:g} of {len(X):,} rows"
+        )
+    return (
+        DealtRows(
+            source.label,
+            tuple(X[rows].reset_index(drop=True) for rows in chosen),
+            tuple(labels[rows] for rows in chosen),
+            seed,
+        ),
+        costs,
+    )
+
+
+def _read_costs(
+    path: str | None, columns: Sequence[str], features: Sequence[str]
+) -> "FeatureCosts":
+    """Return what features cost, by a file of costs for any columns of the data.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or is about other columns; names it.
+    """
+    from bayescascade.base.errors import DataError, ParameterError
+    from bayescascade.costs.items import FeatureCosts
+
+    if path is None:
+        return FeatureCosts()
+    costs = FeatureCosts.read_csv(path)
+    try:
+        costs.resolve(columns)
+    except ParameterError as error:
+        raise DataError(f"{path}: {error}") from None
+    return costs.among(features)
 
 
 def _tell(
-    finished: "list[tuple[float, BudgetedClassifier]]", parts: DealtRows, options: dict[str, Any]
+    finished: "list[tuple[float, BudgetedClassifier]]", parts: "DealtRows", options: dict[str, Any]
 ) -> None:
     """Print, draw and save."""
     from bayescascade.costs.curve import cost_accuracy_curve
@@ -159,7 +219,7 @@ def _tell(
         _draw(curve, models[0], options["plot"])
 
 
-def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: DealtRows) -> None:
+def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "DealtRows") -> None:
     """Print a line for each budget."""
     from bayescascade.report.page import BLANK, Heading, Pieces
 
@@ -183,7 +243,7 @@ def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: Dealt
 def _print_json(
     curve: "CostAccuracyCurve",
     finished: "list[tuple[float, BudgetedClassifier]]",
-    parts: DealtRows,
+    parts: "DealtRows",
     options: dict[str, Any],
 ) -> None:
     points = [
@@ -209,11 +269,9 @@ def _print_json(
 
 def _draw(curve: "CostAccuracyCurve", model: "BudgetedClassifier", path: str) -> None:
     """Draw the points as one line."""
-    from bayescascade.base.files import replaced_file
     from bayescascade.costs.curve import CostAccuracyCurve
 
     points = tuple(replace(point, label=model.title) for point in curve.points)
     figure = CostAccuracyCurve(points, curve.n_rows).plot().get_figure(root=True)
     assert figure is not None
-    with replaced_file(path) as temporary:
-        figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=150)
+    save_figure(figure, path)

@@ -8,13 +8,11 @@ import click
 from bayescascade.cli.learning import (
     COLUMN_OPTIONS,
     POSITIVE,
-    PREDICTIVES,
+    RULE_OPTIONS,
     RUN_OPTIONS,
-    declarations,
-    given,
     learn,
     search_option,
-    take_outputs,
+    set_up,
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
@@ -26,16 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["classify"]
 
 _KINDS = ("nominal", "ordinal", "continuous", "missing")
-_NOT_PARAMETERS = ("target", "columns", "drop", "weights", *_KINDS)
 
 
 @click.command(short_help="Find the most probable rule list for a table's labels.")
 @click.argument("data")
 @click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
-@click.option("--expected-rules", type=POSITIVE, help="Rules expected (3).")
-@click.option("--expected-size", type=POSITIVE, help="Conditions expected of a rule (1).")
 @click.option("--concentration", type=POSITIVE, help="Dirichlet parameter of a class (1).")
-@click.option("--max-size", type=Integer(1), help="Most conditions of a rule (2).")
 @click.option(
     "--min-support",
     type=Real(minimum=0.0, below=1.0),
@@ -52,18 +46,7 @@ _NOT_PARAMETERS = ("target", "columns", "drop", "weights", *_KINDS)
     type=click.Choice(["error", "none"]),
     help="A level first seen when predicting is an error (the default), or meets no condition.",
 )
-@click.option(
-    "--memory-limit", type=POSITIVE, help="Gigabytes that all possible rules may take (2)."
-)
-@click.option(
-    "--time-limit", type=POSITIVE, help="Seconds after which an exact search stops (no limit)."
-)
-@click.option(
-    "--predictive",
-    type=click.Choice(PREDICTIVES),
-    help="Predict by the best list found, or by the average over posterior draws.",
-)
-@with_options(*COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
+@with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
 @click.pass_context
 def classify(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable list of rules for the labels of the table DATA.
@@ -71,16 +54,11 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target; rules use all
     others. Ctrl-C ends the search early: what was found is printed and saved.
     """
-    outputs = take_outputs(options, data)
-    declared = declarations(options)
-    _check_target(options["target"], declared)
-    parameters = {k: v for k, v in given(options).items() if k not in _NOT_PARAMETERS}
-    from bayescascade.methods.rules.classifier import RuleListClassifier
-
-    model = RuleListClassifier(**{"n_jobs": -1, **_kinds(declared), **parameters})
-    model.check_parameters()  # before any data are read
-    rows = _read_rows(data, options["target"], declared, model.n_bins)
-    learn(context, model, lambda: model.fit(rows), rows.table.notes, outputs)
+    target = options.pop("target")
+    task = set_up("rule_classifier", data, options, taken=_KINDS)
+    _check_target(target, task.declared)
+    rows = _read_rows(data, target, task.declared, task.model.n_bins)
+    learn(context, task, rows, rows.table.notes)
 
 
 def _check_target(target: str, declared: Mapping[str, Any]) -> None:
@@ -92,10 +70,6 @@ def _check_target(target: str, declared: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--{name} must not name the column of the labels, got {target}")
 
 
-def _kinds(declared: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: declared[name] for name in _KINDS if name in declared}
-
-
 def _read_rows(data: str, target: str, declared: Mapping[str, Any], n_bins: int) -> "LabeledRows":
     """Read a data file with labels; the columns are those of `declared` but for the target."""
     from bayescascade.data.labeled_rows import LabeledRows
@@ -103,7 +77,7 @@ def _read_rows(data: str, target: str, declared: Mapping[str, Any], n_bins: int)
     kinds: dict[str, Any] = {
         "missing": "error",
         **dict.fromkeys(("nominal", "ordinal", "continuous")),
-        **_kinds(declared),
+        **{name: declared[name] for name in _KINDS if name in declared},
     }
     source = open_rows(data)
     frame, labels, row_weights = read_labeled(

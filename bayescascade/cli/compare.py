@@ -1,10 +1,7 @@
 """``bayescascade compare``: densities beside each other on halves of the rows they did not see."""
 
 import secrets
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,23 +11,22 @@ from bayescascade.cli.options import JOBS, Integer, split_commas
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
+    check_picture,
     echo_json,
     echo_page,
     note,
+    save_figure,
+    shown_count,
 )
 from bayescascade.cli.rows import open_rows, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from bayescascade.data.table import Table
     from bayescascade.model.comparison import Comparison
 
 __all__ = ["compare"]
 
 MODELS = ("leaf", "branch", "rules", "histogram", "det")
-PICTURES = (".png", ".svg", ".pdf")
 
 
 @click.command(short_help="Compare densities by the rows that they have not seen.")
@@ -66,8 +62,7 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
     """
     models = _models(options["models"])
     plot = options["plot"]
-    if plot is not None and Path(plot).suffix.lower() not in PICTURES:
-        raise click.UsageError(f"--plot must end in {', '.join(PICTURES)}, got {plot}")
+    check_picture("--plot", plot)
     check_outputs({"--plot": plot}, {f"DATA {path}": path for path in data})
     tables = _read_tables(data, declarations(options))
     seed = secrets.randbits(64) if options["seed"] is None else options["seed"]
@@ -87,7 +82,9 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
     if options["as_json"]:
         echo_json({"seed": seed, "tables": [comparison.record() for comparison in finished]})
     if plot is not None:
-        _draw(finished, plot)
+        from bayescascade.model.comparison_picture import plot_comparisons
+
+        save_figure(plot_comparisons(finished), plot)
     if interrupted:
         n_done = sum(len(comparison.outcomes) for comparison in finished)
         n_all = len(tables) * options["repeats"] * len(models)
@@ -146,28 +143,10 @@ def _compared(table: "Table", models: tuple[str, ...], **options: Any) -> "tuple
     outcomes = []
     interrupted = False
     try:
-        with _shown(table.source, len(models) * options["repeats"]) as show:
+        with shown_count(f"{table.source}, fits", len(models) * options["repeats"]) as show:
             for outcome in outcomes_of(table, contenders, **options):
                 outcomes.append(outcome)
                 show(len(outcomes))
     except KeyboardInterrupt:
         interrupted = True
     return Comparison(table, models, tuple(outcomes), TITLES), interrupted
-
-
-def _shown(source: str, n_fits: int) -> "AbstractContextManager[Callable[[int], object]]":
-    """Return what shows on a terminal how many fits are done."""
-    if not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
-    from bayescascade.cli.progress import count_bar
-
-    return count_bar(f"{source}, fits", n_fits)
-
-
-def _draw(comparisons: "Sequence[Comparison]", path: str) -> None:
-    from bayescascade.base.files import replaced_file
-    from bayescascade.model.comparison_picture import plot_comparisons
-
-    figure = plot_comparisons(comparisons)
-    with replaced_file(path) as temporary:
-        figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=150)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayescascade.cli.output import echo_json, echo_page
+from bayescascade.cli.output import echo_json, echo_page, save_figure
 
 if TYPE_CHECKING:
-    from bayescascade.model.draws import Trace
+    from bayescascade.model.trace import Trace
 
 __all__ = ["diagnose"]
 
@@ -21,7 +21,7 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
     """Say how well the posterior in TRACE.nc, written by --trace, was explored."""
     if plots is not None:
         Path(plots).mkdir(parents=True, exist_ok=True)
-    from bayescascade.model.draws import read_trace
+    from bayescascade.model.trace import read_trace
 
     found = read_trace(trace)
     if plots is not None:
@@ -33,12 +33,10 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
 
 
 def _write_plots(trace: "Trace", folder: Path) -> None:
-    from bayescascade.base.files import replaced_file
     from bayescascade.model.trace_pictures import plot_ranks, plot_sizes, plot_traces
 
     plots = {"traces": plot_traces, "ranks": plot_ranks}
     if trace.size is not None:
         plots["sizes"] = plot_sizes
     for name, plot in plots.items():
-        with replaced_file(folder / f"{name}.png") as temporary:
-            plot(trace).savefig(temporary, format="png", dpi=150)
+        save_figure(plot(trace), folder / f"{name}.png")

@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 
@@ -33,20 +32,18 @@ __all__ = [
     "CHOICE_OPTIONS",
     "COLUMN_OPTIONS",
     "POSITIVE",
-    "PREDICTIVES",
+    "RULE_OPTIONS",
     "RUN_OPTIONS",
-    "Outputs",
+    "Task",
     "declarations",
-    "given",
     "learn",
     "listed",
     "search_option",
-    "take_outputs",
+    "set_up",
     "with_options",
 ]
 
 SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
-PREDICTIVES = ("map", "average")
 POSITIVE = Real(above=0.0)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -94,7 +91,29 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
 )  # fmt: skip
 """Which columns to use, and how to read them."""
 
+RULE_OPTIONS: tuple[Option, ...] = (
+    click.option("--expected-rules", type=POSITIVE, help="Rules expected of a list (3)."),
+    click.option("--expected-size", type=POSITIVE, help="Conditions expected of a rule (1)."),
+    click.option("--max-size", type=Integer(1), help="Most conditions of a rule (2)."),
+    click.option(
+        "--time-limit",
+        type=POSITIVE,
+        help="Seconds after which an exact search of lists stops (no limit).",
+    ),
+)
+"""What lists of rules are like."""
+
 RUN_OPTIONS: tuple[Option, ...] = (
+    click.option(
+        "--memory-limit",
+        type=POSITIVE,
+        help="Gigabytes that an exact search, or all possible rules, may take (2).",
+    ),
+    click.option(
+        "--predictive",
+        type=click.Choice(["map", "average"]),
+        help="Use the best found, or the average over posterior draws.",
+    ),
     click.option(
         "--steps",
         "n_steps",
@@ -133,22 +152,24 @@ def search_option(*exact: str) -> Option:
     return click.option("--search", type=choices, help=f"How to search: {told}")
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Where what was learned goes.
+_DECLARED = ("columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing")
 
-    Parameters
-    ----------
-    model, trace : str or None
-        Files to write; None for none.
-    as_json, quiet : bool
-        Whether to print JSON; whether to print nothing else.
-    """
+
+class _Outputs(NamedTuple):
+    """Where what was learned goes: files, None for none; whether as JSON; whether silently."""
 
     model: str | None
     trace: str | None
     as_json: bool
     quiet: bool
+
+
+class Task(NamedTuple):
+    """An estimator to fit, what is declared of the columns, and where what is learned goes."""
+
+    model: Any  # an estimator that searches a posterior
+    declared: dict[str, Any]
+    outputs: _Outputs
 
 
 def with_options(*options: Option) -> Callable[[Command], Command]:
@@ -162,29 +183,9 @@ def with_options(*options: Option) -> Callable[[Command], Command]:
     return decorate
 
 
-def take_outputs(options: dict[str, Any], data: str) -> Outputs:
-    """Take the options of where to write out of `options`; check them before anything is computed.
-
-    Raises
-    ------
-    click.UsageError
-        If a file cannot be written or is the data's, or there is nothing to resume.
-    """
-    outputs = Outputs(
-        options.pop("out"), options.pop("trace"), options.pop("as_json"), options.pop("quiet")
-    )
-    check_outputs(
-        {"--out": outputs.model, "--trace": outputs.trace, "--checkpoint": options["checkpoint"]},
-        {"DATA": data},
-    )
-    if options["resume"] and options["checkpoint"] is None:
-        raise click.UsageError("--resume needs --checkpoint FILE")
-    return outputs
-
-
 def declarations(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `Table.from_csv` takes of the `COLUMN_OPTIONS`, without what was not given."""
-    return given(
+    return _given(
         {
             "columns": listed(options["columns"]),
             "drop": listed(options["drop"]),
@@ -197,43 +198,67 @@ def declarations(options: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def given(options: Mapping[str, Any]) -> dict[str, Any]:
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options without what was not given."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def learn(
-    context: click.Context,
-    model: "AnyEstimator",
-    fit: Callable[[], object],
-    notes: Sequence[str],
-    outputs: Outputs,
-) -> None:
-    """Fit a model, save it and print it; exit with 130 if Ctrl-C ended the search early.
+def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] = ()) -> Task:
+    """Return what a command has to learn; whatever is wrong with its options is told here.
 
     Parameters
     ----------
-    context : click.Context
-    model : estimator
-        Its parameters are checked.
-    fit : callable
-        Fits the model.
-    notes : sequence of str
-        What a user should know of the rows.
-    outputs : Outputs
+    name : str
+        What saved files call the estimator.
+    data : str
+        The data file, which is not read yet.
+    options : dict
+        Of the command, by the estimator's parameters; "all" stands for no limit.
+    taken : sequence of str
+        Of what says how to read columns, the parameters of the estimator.
+
+    Raises
+    ------
+    click.UsageError
+        If a file cannot be written or is the data's, or there is nothing to resume.
+    ParameterError
+        If a parameter is out of its range.
     """
-    if outputs.trace is not None and (model.learned_name, model.search) == ("rules", "exact"):
-        raise click.UsageError("--trace needs a --search that draws lists, got exact")
+    from bayescascade.model.registry import model_class
+
+    outputs = _Outputs(*(options.pop(name) for name in ("out", "trace", "as_json", "quiet")))
+    check_outputs(
+        {"--out": outputs.model, "--trace": outputs.trace, "--checkpoint": options["checkpoint"]},
+        {"DATA": data},
+    )
+    if options["resume"] and options["checkpoint"] is None:
+        raise click.UsageError("--resume needs --checkpoint FILE")
+    declared = declarations(options)
+    parameters = {k: v for k, v in _given(options).items() if k not in _DECLARED}
+    parameters = {k: None if v == "all" else v for k, v in parameters.items()}
+    of_columns = {k: declared[k] for k in taken if k in declared}
+    model = model_class(name)(**{"n_jobs": -1, **of_columns, **parameters})
+    model.check_parameters()
+    return Task(model, declared, outputs)
+
+
+def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -> None:
+    """Fit the model to rows, save it and print it; exit with 130 if Ctrl-C ended it early."""
+    model, outputs = task.model, task.outputs
+    if outputs.trace is not None and not model.draws_states:
+        raise click.UsageError(
+            f"--trace needs a --search that draws {model.learned_word}s, got {model.search}"
+        )
     for text in notes:
         note(text)
     if outputs.quiet or not sys.stderr.isatty():
-        fit()
+        model.fit(rows)
     else:
         from bayescascade.cli.progress import progress_bar
 
         with progress_bar(model.size_name, model.size_words[1]) as show:
             model.set_params(progress=show)
-            fit()
+            model.fit(rows)
     with ExitStack() as stack:  # from the last to the first, each whatever becomes of the others
         stack.callback(_print, model, outputs)
         if outputs.trace is not None:
@@ -254,7 +279,7 @@ def listed(texts: Sequence[str]) -> list[str] | None:
     return [name for text in texts for name in split_commas(text)] or None
 
 
-def _print(model: "AnyEstimator", outputs: Outputs) -> None:
+def _print(model: "AnyEstimator", outputs: _Outputs) -> None:
     if outputs.as_json:
         echo_json(model.record())
     elif not outputs.quiet:

@@ -1,44 +1,40 @@
-"""Saved models as commands need them: a density, or a classifier; the other kind is an error."""
+"""Saved models as commands need them: in a role, or an error of one line."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from bayescascade.methods.forests.base import BudgetedClassifier
-    from bayescascade.model.estimator import AnyEstimator, DensityEstimator
-
-__all__ = ["load_classifier", "load_density", "wrong_model"]
+__all__ = ["in_role", "load_model"]
 
 
-def load_density(path: str, what: str) -> "DensityEstimator[Any, Any, Any]":
-    """Load a model that is a density.
+def load_model(path: str) -> Any:  # Any: whatever was saved
+    """Load a model; raises ModelFileError as `bayescascade.load` does."""
+    from bayescascade.model.registry import load
+
+    return load(path)
+
+
+def in_role(role: Any, thing: Any, what: str, path: str) -> Any:
+    """Return what was loaded if it has a role of `bayescascade.model.roles`.
+
+    Parameters
+    ----------
+    role : protocol
+    thing : object
+        A model, or what it learned.
+    what : str
+        A command or an option; the message begins with it.
+    path : str
+        The file of the model.
 
     Raises
     ------
     click.ClickException
-        If it is a classifier; the message begins with `what`, a command or an option.
+        If it has not.
     """
-    from bayescascade.model.registry import load
+    if isinstance(thing, role):
+        return thing
+    from bayescascade.model.roles import role_words
 
-    model: DensityEstimator[Any, Any, Any] = load(path)
-    if model.is_classifier:
-        raise wrong_model(f"{what} needs a density", path, model)
-    return model
-
-
-def load_classifier(path: str, what: str) -> Any:  # Any: a rule list or a budgeted forest
-    """Load a model that is a classifier; see `load_density`."""
-    from bayescascade.model.registry import load
-
-    model = load(path)
-    if not model.is_classifier:
-        raise wrong_model(f"{what} needs a classifier", path, model, ": score tells log densities")
-    return model
-
-
-def wrong_model(
-    rule: str, path: str, model: "AnyEstimator | BudgetedClassifier", hint: str = ""
-) -> click.ClickException:
-    """Return the error that a model is of another kind than `rule` says."""
-    return click.ClickException(f"{rule}, got {path}, a {model.title}{hint}")
+    title = load_model(path).title
+    raise click.ClickException(f"{what} needs {role_words(role)}, got {path}, a {title}")

@@ -1,34 +1,45 @@
 """What commands print: text or JSON on stdout, notes on stderr; and checks of output files."""
 
+import csv
+import io
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bayescascade.report.page import Page
 
 __all__ = [
     "INTERRUPTED",
     "check_outputs",
+    "check_picture",
+    "csv_text",
     "echo_json",
     "echo_page",
     "is_terminal",
     "layout_options",
     "note",
+    "save_figure",
+    "shown_count",
     "warn",
+    "write_texts",
 ]
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
 _WIDTH = 80
 _WIDEST = 120
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def layout_options() -> dict[str, Any]:
@@ -69,6 +80,51 @@ def note(text: str) -> None:
 def warn(text: str) -> None:
     """Print on stderr what a user should worry about."""
     click.echo(f"warning: {text}", err=True)
+
+
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Return lines of cells as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def write_texts(path: str | None, texts: Iterable[str]) -> None:
+    """Write texts one by one into a file, which is there once it is complete, or to stdout."""
+    if path is None:
+        for text in texts:
+            click.echo(text, nl=False)
+        return
+    from bayescascade.base.files import replaced_file
+
+    with (
+        replaced_file(path) as temporary,
+        Path(temporary).open("w", encoding="utf-8", newline="") as file,
+    ):
+        file.writelines(texts)
+
+
+def save_figure(figure: "Figure", path: str | Path) -> None:
+    """Write a picture in the format that the file's name ends with."""
+    from bayescascade.base.files import replaced_file
+
+    with replaced_file(path) as temporary:
+        figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=150)
+
+
+def check_picture(option: str, path: str | None) -> None:
+    """Raise click.UsageError if a picture's file is none that can be drawn into."""
+    if path is not None and Path(path).suffix.lower() not in _PICTURES:
+        raise click.UsageError(f"{option} must end in {', '.join(_PICTURES)}, got {path}")
+
+
+def shown_count(description: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
+    """Return what shows on a terminal how many of `total` are done."""
+    if not sys.stderr.isatty():
+        return nullcontext(lambda _: None)
+    from bayescascade.cli.progress import count_bar
+
+    return count_bar(description, total)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:

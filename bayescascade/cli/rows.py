@@ -13,10 +13,18 @@ if TYPE_CHECKING:
     from bayescascade.data.levels import Cells
     from bayescascade.data.sources import Source
     from bayescascade.data.table import Table
+    from bayescascade.model.roles import Predictor
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["open_rows", "read_blocks", "read_frame", "read_labeled", "read_table"]
+__all__ = [
+    "open_rows",
+    "read_blocks",
+    "read_for",
+    "read_frame",
+    "read_labeled",
+    "read_table",
+]
 
 _CHUNK_ROWS = 100_000
 _PARQUET = (".parquet", ".pq")
@@ -92,6 +100,17 @@ def read_frame(
     if not row_weights.any():
         raise DataError("weights must not be all zero, got only zeros")
     return frame, row_weights
+
+
+def read_for(
+    model: "Predictor", source: "Source", also: Sequence[str], weights: str | None
+) -> "Iterator[tuple[int, pd.DataFrame, Floats | None]]":
+    """Yield the rows that a model predicts, with the columns `also`; see `read_blocks`."""
+    needed = list(dict.fromkeys([*model.feature_texts, *also]))
+    if model.takes_texts:
+        yield from read_blocks(source, needed, weights)
+    else:
+        yield 1, *read_frame(source, needed, weights)
 
 
 def read_labeled(

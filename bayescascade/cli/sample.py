@@ -1,13 +1,12 @@
 """``bayescascade sample``: draw rows from a saved model."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
-from bayescascade.cli.loading import load_density
+from bayescascade.cli.loading import in_role, load_model
 from bayescascade.cli.options import Integer
-from bayescascade.cli.output import check_outputs
+from bayescascade.cli.output import check_outputs, write_texts
 
 __all__ = ["sample"]
 
@@ -22,21 +21,16 @@ _BLOCK_ROWS = 100_000
 def sample(model: str, n_rows: int, seed: int | None, out: str | None) -> None:
     """Draw rows from the density saved in MODEL.json, as CSV with a header."""
     check_outputs({"--out": out}, {"MODEL.json": model})
-    blocks = _csv_blocks(model, n_rows, seed)
-    if out is None:
-        for text in blocks:
-            click.echo(text, nl=False)
-        return
-    from bayescascade.base.files import replaced_file
-
-    with replaced_file(out) as temporary, Path(temporary).open("w", encoding="utf-8") as file:
-        file.writelines(blocks)
+    write_texts(out, _csv_blocks(model, n_rows, seed))
 
 
 def _csv_blocks(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
     import numpy as np
 
-    model, rng = load_density(path, "sample"), np.random.default_rng(seed)
+    from bayescascade.model.roles import Density
+
+    density: Density = in_role(Density, load_model(path), "sample", path)
+    rng = np.random.default_rng(seed)
     for start in range(0, n_rows, _BLOCK_ROWS):
-        rows = model.sample(min(_BLOCK_ROWS, n_rows - start), random_state=rng)
+        rows = density.sample(min(_BLOCK_ROWS, n_rows - start), random_state=rng)
         yield rows.to_csv(index=False, header=start == 0, lineterminator="\n")

@@ -5,15 +5,14 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.loading import wrong_model
+from bayescascade.cli.loading import in_role, load_model
 from bayescascade.cli.options import Integer
-from bayescascade.cli.output import check_outputs, echo_json, echo_page
+from bayescascade.cli.output import check_outputs, echo_json, echo_page, write_texts
 from bayescascade.cli.rows import open_rows, read_blocks
 from bayescascade.cli.score_labels import score_labels
 
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bayescascade.data.sources import Source
-    from bayescascade.model.estimator import DensityEstimator
     from bayescascade.model.rarest import RarestRows
+    from bayescascade.model.roles import Density
 
     Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,47 +63,30 @@ def score(
     forest, --target must name them, and what its features cost is told.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
-    from bayescascade.model.registry import load
+    fitted = load_model(model)
+    from bayescascade.model.roles import Classifier, Density
 
-    fitted = load(model)
-    if fitted.is_classifier:
+    if isinstance(fitted, Classifier):
         if top is not None:
-            raise wrong_model("--top needs a density", model, fitted)
+            in_role(Density, fitted, "--top", model)
         score_labels(fitted, data, target=target, out=out, weights=weights, as_json=as_json)
         return
     if target is not None:
-        raise wrong_model("--target needs a classifier", model, fitted)
+        in_role(Classifier, fitted, "--target", model)
     if top is None:
         top = _DEFAULT_TOP if out is None else 0
-    _score_densities(fitted, data, top=top, out=out, weights=weights, as_json=as_json)
+    density: Density = in_role(Density, fitted, "score", model)
+    _score_densities(density, data, top=top, out=out, weights=weights, as_json=as_json)
 
 
 def _score_densities(
-    fitted: "DensityEstimator[Any, Any, Any]",
-    data: str,
-    *,
-    top: int,
-    out: str | None,
-    weights: str | None,
-    as_json: bool,
+    model: "Density", data: str, *, top: int, out: str | None, weights: str | None, as_json: bool
 ) -> None:
-    from bayescascade.base.files import replaced_file
     from bayescascade.model.rarest import RarestRows
 
     source = open_rows(data)
-    rarest = RarestRows(fitted.learned_, top)
-    totals = _Totals()
-    with ExitStack() as stack:
-        file = None
-        if out is not None:
-            temporary = stack.enter_context(replaced_file(out))
-            file = stack.enter_context(temporary.open("w", encoding="utf-8"))
-            file.write("row,log_density\n")
-        for first_row, scores, row_weights in _scored(fitted, source, weights, rarest):
-            totals.add(scores, row_weights)
-            if file is not None:
-                values = scores.tolist()
-                file.writelines(f"{n},{value!r}\n" for n, value in enumerate(values, first_row))
+    rarest, totals = RarestRows(model.learned_, top), _Totals()
+    write_texts(out, _scored(model, source, weights, rarest, totals, is_told=out is not None))
     if as_json:
         echo_json(_record(source.label, totals, rarest))
     else:
@@ -137,18 +119,26 @@ class _Totals:
 
 
 def _scored(
-    model: "DensityEstimator[Any, Any, Any]",
+    model: "Density",
     source: "Source",
     weights: str | None,
     rarest: "RarestRows",
-) -> "Iterator[tuple[int, Floats, Floats | None]]":
-    """Yield each block's first row, log densities and weights, and show it to `rarest`."""
+    totals: _Totals,
+    *,
+    is_told: bool,
+) -> Iterator[str]:
+    """Add each block to `rarest` and `totals`, and yield its lines of CSV if these are told."""
+    if is_told:
+        yield "row,log_density\n"
     schema = model.schema_
     for first_row, cells, row_weights in read_blocks(source, schema.names, weights):
         codes = schema.encode(cells, first_row=first_row)
         scores = model.score_codes(codes)
         rarest.add(cells, codes, scores, first_row, row_weights)
-        yield first_row, scores, row_weights
+        totals.add(scores, row_weights)
+        if is_told:
+            numbered = enumerate(scores.tolist(), first_row)
+            yield "".join(f"{row},{value!r}\n" for row, value in numbered)
 
 
 def _record(label: str, totals: _Totals, rarest: "RarestRows") -> Any:

@@ -1,17 +1,15 @@
 """``bayescascade score`` of a classifier: how well it predicts the labels of a file.
 
-Of a budgeted forest, also what its features cost.
+Where finding out costs something, also what that is.
 """
 
-import csv
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.output import echo_json, echo_page
-from bayescascade.cli.rows import open_rows, read_blocks, read_frame
+from bayescascade.cli.output import csv_text, echo_json, echo_page, write_texts
+from bayescascade.cli.rows import open_rows, read_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,15 +17,11 @@ if TYPE_CHECKING:
 
     from bayescascade.data.levels import Cells
     from bayescascade.data.sources import Source
-    from bayescascade.methods.forests.base import BudgetedClassifier
-    from bayescascade.methods.rules.classifier import RuleListClassifier
     from bayescascade.model.label_scores import LabelScores
+    from bayescascade.model.roles import Classifier, Predicted, Predictor
     from bayescascade.model.weighted_mean import WeightedMean
 
-    Floats: TypeAlias = NDArray[np.float64]
-    Classifier: TypeAlias = RuleListClassifier | BudgetedClassifier
-
-__all__ = ["cost_cells", "probability_headers", "score_labels"]
+__all__ = ["score_labels", "told_columns"]
 
 
 def score_labels(
@@ -40,87 +34,78 @@ def score_labels(
     as_json: bool,
 ) -> None:
     """Print how well a classifier predicts the labels of a data file; see `score`."""
-    from bayescascade.base.files import replaced_file
-    from bayescascade.data.levels import level_text
-    from bayescascade.methods.forests.base import BudgetedClassifier
     from bayescascade.model.label_scores import LabelScores
     from bayescascade.model.weighted_mean import WeightedMean
 
     source = open_rows(data)
-    cost = None
-    if isinstance(model, BudgetedClassifier):
-        if target is None:
-            raise click.UsageError("--target must name the labels' column for a forest, got none")
-        blocks, cost = _forest_blocks(model, source, target, weights), WeightedMean()
-    else:
-        target = model.target_ if target is None else target
-        blocks = _rule_blocks(model, source, target, weights)
-    names = [level_text(label) for label in model.classes_.tolist()]
-    scores = LabelScores(len(names))
-    with ExitStack() as stack:
-        writer = None
-        if out is not None:
-            temporary = stack.enter_context(replaced_file(out))
-            file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
-            writer = csv.writer(file, lineterminator="\n")
-            header = ["row", "label", "predicted", *probability_headers(names)]
-            writer.writerow(header if cost is None else [*header, "cost"])
-        for block in blocks:
-            scores.add(block.labels, block.probabilities, block.weights)
-            if cost is not None and block.costs is not None:
-                cost.add(block.costs, block.weights)
-            if writer is not None:
-                writer.writerows(_lines(block, names))
+    target = getattr(model, "target_", None) if target is None else target
+    if target is None:
+        raise click.UsageError("--target must name the labels' column for a forest, got none")
+    names = _class_texts(model)
+    scores, cost = LabelScores(len(names)), WeightedMean()
+    texts = _scored(model, source, target, weights, scores, cost, is_told=out is not None)
+    write_texts(out, texts)
     if as_json:
         echo_json(_record(source.label, target, model, scores, cost))
     else:
         _print(source.label, target, names, scores, cost)
 
 
-def probability_headers(class_texts: Sequence[str]) -> list[str]:
-    """Return the names of the columns of class probabilities in a CSV file."""
-    return [f"P({text})" for text in class_texts]
+def told_columns(model: "Predictor", predicted: "Predicted") -> dict[str, Sequence[object]]:
+    """Return what is predicted of rows as columns of a CSV file, by their headings."""
+    columns: dict[str, Sequence[object]] = {}
+    if predicted.probabilities is not None:
+        names = _class_texts(model)
+        columns["predicted"] = [names[c] for c in predicted.probabilities.argmax(axis=1).tolist()]
+        probabilities = zip(names, predicted.probabilities.T.tolist(), strict=True)
+        columns.update({f"P({name})": column for name, column in probabilities})
+    elif predicted.values is not None:
+        columns["predicted"] = predicted.values.tolist()
+    if predicted.costs is not None:  # without the rounding of sums
+        columns["cost"] = [f"{cost:.12g}" for cost in predicted.costs.tolist()]
+    return columns
 
 
-def cost_cells(costs: "Floats") -> list[str]:
-    """Return what rows cost as cells of a CSV file, without the rounding of sums."""
-    return [f"{cost:.12g}" for cost in costs.tolist()]
+def _class_texts(model: Any) -> list[str]:
+    from bayescascade.data.levels import level_text
+
+    return [level_text(label) for label in model.classes_.tolist()]
 
 
-class _Block(NamedTuple):
-    """Rows, their labels' positions, what is predicted of them, and what that costs."""
-
-    first_row: int
-    labels: "NDArray[np.int32]"
-    probabilities: "Floats"
-    weights: "Floats | None"
-    costs: "Floats | None" = None
-
-
-def _rule_blocks(
-    model: "RuleListClassifier", source: "Source", target: str, weights: str | None
-) -> Iterator[_Block]:
-    """Yield the rows in blocks; raises DataError if a label is missing or unknown."""
-    needed = list(dict.fromkeys([*model.schema_.names, target]))
-    for first_row, cells, row_weights in read_blocks(source, needed, weights):
+def _scored(
+    model: "Classifier",
+    source: "Source",
+    target: str,
+    weights: str | None,
+    scores: "LabelScores",
+    cost: "WeightedMean",
+    *,
+    is_told: bool,
+) -> Iterator[str]:
+    """Add each block to `scores` and `cost`, and yield its lines of CSV if these are told."""
+    names = _class_texts(model)
+    for first_row, cells, row_weights in read_for(model, source, [target], weights):
         labels = _label_codes(model, target, cells[target], first_row)
-        codes = model.encode(cells, first_row=first_row)
-        yield _Block(first_row, labels, model.predict_proba_codes(codes), row_weights)
-
-
-def _forest_blocks(
-    model: "BudgetedClassifier", source: "Source", target: str, weights: str | None
-) -> Iterator[_Block]:
-    """Yield all rows as one block; raises DataError as `_rule_blocks`."""
-    needed = list(dict.fromkeys([*model.feature_texts, target]))
-    frame, row_weights = read_frame(source, needed, weights)
-    labels = _label_codes(model, target, frame[target], 1)
-    yield _Block(1, labels, model.predict_proba(frame), row_weights, model.acquisition_cost(frame))
+        predicted = model.predict_block(cells, first_row)
+        assert predicted.probabilities is not None
+        scores.add(labels, predicted.probabilities, row_weights)
+        if predicted.costs is not None:
+            cost.add(predicted.costs, row_weights)
+        if not is_told:
+            continue
+        columns = {
+            "row": range(first_row, first_row + len(cells)),
+            "label": [names[label] for label in labels.tolist()],
+            **told_columns(model, predicted),
+        }
+        header = [list(columns)] if first_row == 1 else []
+        yield csv_text([*header, *zip(*columns.values(), strict=True)])
 
 
 def _label_codes(
     model: "Classifier", target: str, cells: "Cells", first_row: int
 ) -> "NDArray[np.int32]":
+    """Return the positions of labels; raises DataError if one is missing or unknown."""
     from bayescascade.base.errors import DataError
     from bayescascade.data.column import MISSING, Column
 
@@ -134,25 +119,10 @@ def _label_codes(
     return labels
 
 
-def _lines(block: _Block, names: Sequence[str]) -> Iterator[list[object]]:
-    predicted = block.probabilities.argmax(axis=1).tolist()
-    costs = [[]] * len(predicted) if block.costs is None else [[c] for c in cost_cells(block.costs)]
-    numbered = enumerate(
-        zip(block.labels.tolist(), predicted, block.probabilities.tolist(), costs, strict=True),
-        block.first_row,
-    )
-    for row, (label, best, probabilities, cost) in numbered:
-        yield [row, names[label], names[best], *probabilities, *cost]
-
-
 def _record(
-    label: str,
-    target: str,
-    model: "Classifier",
-    scores: "LabelScores",
-    cost: "WeightedMean | None",
+    label: str, target: str, model: "Classifier", scores: "LabelScores", cost: "WeightedMean"
 ) -> object:
-    costs = {} if cost is None else {"cost": cost.mean, "cost_error": cost.standard_error}
+    costs = {"cost": cost.mean, "cost_error": cost.standard_error} if cost.weight else {}
     return {
         "source": label,
         "target": target,
@@ -169,11 +139,7 @@ def _record(
 
 
 def _print(
-    label: str,
-    target: str,
-    names: Sequence[str],
-    scores: "LabelScores",
-    cost: "WeightedMean | None",
+    label: str, target: str, names: Sequence[str], scores: "LabelScores", cost: "WeightedMean"
 ) -> None:
     from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text
     from bayescascade.report.page import BLANK, Pieces, counted
@@ -186,7 +152,7 @@ def _print(
         f"log loss {diagnostic_text(scores.log_loss, 4)} nats",
         f"AUC {diagnostic_text(scores.auc, 3)}",
     ]
-    if cost is not None:
+    if cost.weight:
         (text,) = cost_texts([cost.mean])
         places = max(2, len(text.partition(".")[2]))
         pieces.append(f"{_with_error(f'cost {text}', cost.standard_error, places)} a row")

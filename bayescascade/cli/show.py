@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from bayescascade.cli.loading import wrong_model
+from bayescascade.cli.loading import in_role, load_model
 from bayescascade.cli.options import parse_given
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 
@@ -27,26 +27,22 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
     if as_json + dot + (png is not None) > 1:
         raise click.UsageError("--json, --dot and --png exclude each other")
     check_outputs({"--png": png}, {"MODEL.json": model})
-    from bayescascade.model.registry import load
+    fitted = load_model(model)
+    from bayescascade.model.roles import Conditional, Drawn
 
-    fitted = load(model)
-    if given and fitted.is_classifier:
-        raise wrong_model("--given needs a density", model, fitted)
-    if (dot or png is not None) and fitted.learned_name != "tree":
-        raise wrong_model(f"{'--dot' if dot else '--png'} needs a tree", model, fitted)
     shown: Any = fitted
     if given:
-        columns = fitted.schema_.columns
+        density: Conditional = in_role(Conditional, fitted, "--given", model)
+        columns = density.schema_.columns
         continuous = [column.name for column in columns if column.kind == "continuous"]
-        shown = fitted.learned_.condition(parse_given(given, continuous))
-    if png is not None or dot:
-        from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
-
-        tree = shown if given else fitted.learned_
+        shown = density.condition(parse_given(given, continuous))
+    if dot or png is not None:
+        learned = shown if given else getattr(fitted, "learned_", None)
+        drawn: Drawn = in_role(Drawn, learned, "--dot" if dot else "--png", model)
         if png is not None:
-            draw_tree(tree, png)
+            drawn.draw(png)
         else:
-            click.echo(tree_dot(tree), nl=False)
+            click.echo(drawn.dot(), nl=False)
     elif as_json:
         echo_json(shown.record())
     else:

@@ -80,9 +80,6 @@ class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
         One of what it counts, and several, such as "leaf" and "leaves".
     printed : tuple of str
         The parameters that are printed with a model, in this order.
-    is_classifier : bool
-        Whether it tells labels, not densities; a value beyond the range that it learned from is
-        then in the bin next to it.
     """
 
     title: ClassVar[str]
@@ -91,11 +88,7 @@ class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
     size_name: ClassVar[str]
     size_words: ClassVar[tuple[str, str]]
     printed: ClassVar[tuple[str, ...]]
-    is_classifier: ClassVar[bool] = False
 
-    _later_parameters: ClassVar[frozenset[str]] = frozenset(
-        ("leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start")
-    )
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _searches: ClassVar[Sequence[str]] = SEARCHES
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
@@ -208,6 +201,11 @@ class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
     def _read_own(self, record: Mapping[str, Any]) -> None:
         """Become what `_own_record` told, before any state is read; checks as `_read_counted`."""
 
+    @property
+    def draws_states(self) -> bool:
+        """Whether the search draws from the posterior."""
+        return self.search not in self._drawless_searches
+
     # -- fitting -----------------------------------------------------------------------------------
 
     def check_parameters(self) -> Search:
@@ -226,7 +224,7 @@ class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
         check_choice("predictive", self.predictive, PREDICTIVES)
         check_choice("missing", self.missing, ("error", "level"))
         check_choice("search", self.search, self._searches)
-        if self.predictive == "average" and self.search in self._drawless_searches:
+        if self.predictive == "average" and not self.draws_states:
             raise ParameterError(
                 f'predictive must be "map" with search "{self.search}", which draws nothing to '
                 'average over, got "average"'

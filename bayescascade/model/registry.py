@@ -8,7 +8,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import read_json
 from bayescascade.model.record import FORMAT, VERSION, Saved
 
-__all__ = ["load"]
+__all__ = ["load", "model_class"]
 
 _NAMES_OF_0_1 = {
     "leaf": "LeafCascade",
@@ -44,13 +44,21 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
         in the file is ever executed.
     """
     record = read_json(path, FORMAT, VERSION)
-    name = record.get("model")
-    package = import_module("bayescascade")  # its table of names is the registry
-    public = _NAMES_OF_0_1.get(name, name) if isinstance(name, str) else ""
-    found = getattr(package, public) if public in package.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, Saved) and found.model_name == name):
-        raise ModelFileError(f"{path}: model must be a kind that can be saved, got {name!r}")
+    found = model_class(record.get("model"))
+    if found is None:
+        raise ModelFileError(
+            f"{path}: model must be a kind that can be saved, got {record.get('model')!r}"
+        )
     try:
         return found.from_record(record)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
+
+
+def model_class(name: object) -> Any:  # Any: a subclass of Saved, or None
+    """Return the estimator that files call by a name, None if there is none."""
+    package = import_module("bayescascade")  # its table of names is the registry
+    public = _NAMES_OF_0_1.get(name, name) if isinstance(name, str) else ""
+    found = getattr(package, public) if public in package.__all__ else None
+    is_saved = isinstance(found, type) and issubclass(found, Saved) and found.model_name == name
+    return found if is_saved else None

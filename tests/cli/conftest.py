@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bayescascade.cli.application import application
-from bayescascade.cli.learning import learn
-from bayescascade.model.estimator import AnyEstimator
+from bayescascade.cli.learning import Task, learn
 
 DATA = Path(__file__).parents[2] / "data"
 TITANIC = str(DATA / "titanic.csv")
@@ -71,16 +70,14 @@ def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fi
     return Fitted(model, trace, found.stdout, found.stderr)
 
 
-def interrupted(
-    context: click.Context, model: AnyEstimator, fit: Callable[[], object], *others: Any
-) -> None:
+def interrupted(context: click.Context, task: Task, *others: Any) -> None:
     """Do what `learn` does when Ctrl-C is pressed early in the search."""
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt
 
-    model.set_params(progress=stop)
-    learn(context, model, fit, *others)
+    task.model.set_params(progress=stop)
+    learn(context, task, *others)
 
 
 def assert_error(result: Result, message: str) -> None:

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.cli import budget_learning
 from bayescascade.costs.items import FeatureCosts
+from bayescascade.methods import within_budgets
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
@@ -272,8 +272,8 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
 
 def test_single_trees_are_sampled_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several tradeoffs, the one that errs least within the budget."""
-    monkeypatch.setattr(budget_learning, "_TREE_NATS", (20.0, 1e5))
-    monkeypatch.setattr(budget_learning, "_TREE_STEPS", 500)
+    monkeypatch.setattr(within_budgets, "_TREE_NATS", (20.0, 1e5))
+    monkeypatch.setattr(within_budgets, "_TREE_STEPS", 500)
     found = run("budget", CLINIC, *QUICK, "--method", "tree", "--budgets", "0,25", "--json")
     assert (found.exit_code, found.stderr) == (0, "")
     none, some = json.loads(found.stdout)["points"]

@@ -15,7 +15,7 @@ from bayescascade.cli import classify as classify_module
 from bayescascade.cli.classify import classify
 from bayescascade.methods.rules.encoding import UNKNOWNS
 from bayescascade.model import estimator, search
-from bayescascade.model.draws import read_trace
+from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, interrupted, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1)

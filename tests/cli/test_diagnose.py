@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bayescascade.model.draws import read_trace
+from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 
 

@@ -16,7 +16,7 @@ from bayescascade.methods.cascades import base, models
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import estimator, search
-from bayescascade.model.draws import read_trace
+from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
 
 SAMPLED = ("--search", "anneal+metropolis")
@@ -157,8 +157,7 @@ def test_options_are_the_estimators_parameters() -> None:
     options = {param.name: param for param in fit.params}
     assert set.union(*parameters.values()) - {"progress"} <= set(options)
     for name in set.union(*parameters.values()):
-        owners = tuple(model for model in owned if name in parameters[model])
-        assert owners == fit_module.MODEL_OPTIONS.get(name, tuple(owned))
+        assert (name in fit_module.OF_MODELS) != all(name in has for has in parameters.values())
     assert isinstance(options["model"].type, click.Choice)
     assert tuple(options["model"].type.choices) == tuple(owned)
     for name, known in (
@@ -182,7 +181,7 @@ def test_defaults_in_the_help_are_the_estimators() -> None:
     assert f"({leaf.parameters['concentration'].default:g})" in told["concentration"]
     assert f"rule ({rules['concentration'].default:g})" in told["concentration"]
     for name in ("expected_rules", "expected_size", "max_size"):
-        assert f"; {rules[name].default:g})" in told[name]
+        assert f"({rules[name].default:g})" in told[name]
     assert f"; {leaf.parameters['expected_leaves'].default:g})" in told["expected_leaves"]
     assert f"; {branch.parameters['expected_branches'].default:g})" in told["expected_branches"]
     assert f"leaf model {leaf.parameters['max_branches'].default}," in told["max_branches"]

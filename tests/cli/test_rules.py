@@ -10,7 +10,7 @@ import pytest
 import bayescascade
 from bayescascade import DensityRuleList, Table
 from bayescascade.cli import fit as fit_module
-from bayescascade.model.draws import read_trace
+from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
 
 FEW = ("--model", "rules", "--steps", 200, "--chains", 2, "--seed", 1)

@@ -1,16 +1,21 @@
 """Whatever estimator there is: fitted, printed, saved, resumed and refused in the same way."""
 
+import io
 import json
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from rich.cells import cell_len
 from sklearn.base import clone
 
 import bayescascade
 from bayescascade import BayesCascadeError, DataError, ModelFileError, ParameterError
+from bayescascade.cli.application import application
+from bayescascade.model import registry
+from bayescascade.model.roles import Classifier, Density, Drawn, Predicted, Predictor
 from tests.contracts.listed import ESTIMATORS, fitted, labels_of, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
@@ -131,6 +136,58 @@ def test_forged_files_are_refused_in_one_line(name, tmp_path):
         path.write_text(json.dumps({**record, "model": model}))
         with pytest.raises(ModelFileError):
             bayescascade.load(path)
+
+
+def command(*arguments):
+    """Run a command and return what it printed, one line of error included."""
+    done = CliRunner().invoke(application, [str(argument) for argument in arguments])
+    assert done.exit_code == (2 if "error: " in done.output else 0), done.output
+    return done.output
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_commands_do_what_the_model_can(name, tmp_path):
+    """Whatever is saved is shown; what else a command does depends on roles, not on names."""
+    model, path, data = fitted(name), tmp_path / "model.json", tmp_path / "rows.csv"
+    model.save(path)
+    rows().assign(label=labels_of(rows())).to_csv(data, index=False)
+    assert command("show", path) == str(model) + "\n"
+    assert json.loads(command("show", path, "--json"))
+    is_density, learned = isinstance(model, Density), getattr(model, "learned_", None)
+    given, drawn = command("show", path, "--given", "sex=male"), command("show", path, "--dot")
+    sampled = command("sample", path, "--rows", 3, "--seed", 0)
+    assert is_density == ("needs a density" not in given) == ("needs a density" not in sampled)
+    assert isinstance(learned, Drawn) == drawn.startswith("digraph")
+    assert is_density == (sampled.splitlines()[0] == "sex,crew,age,fare")
+    target = ["--target", "label"] if isinstance(model, Classifier) else []
+    scored = json.loads(command("score", path, data, *target, "--json"))
+    assert scored["rows"] == len(rows())
+    predicted = command("predict", path, data)
+    if not isinstance(model, Predictor):
+        assert "predict needs a model that predicts" in predicted
+        return
+    lines = pd.read_csv(io.StringIO(predicted))
+    assert lines["predicted"].tolist() == model.predict(rows()).tolist()
+    right = float((lines["predicted"] == labels_of(rows()).to_numpy()).mean())
+    assert scored["accuracy"] == pytest.approx(right)
+
+
+def test_predict_tells_numbers_too(tmp_path, monkeypatch):
+    """A model that predicts numbers needs nothing of the command but its own block."""
+
+    class Double:
+        title, feature_texts, takes_texts = "doubler", ["fare"], False
+
+        def predict_block(self, cells, _, *, intervals=False, explain=False):
+            assert intervals > explain
+            told = {"high_95": (3 * cells["fare"]).tolist()}
+            return Predicted(told, values=2 * cells["fare"].to_numpy(float))
+
+    monkeypatch.setattr(registry, "load", lambda _: Double())
+    (tmp_path / "rows.csv").write_text("fare\n1\n2.5\n")
+    told = command("predict", tmp_path / "model.json", tmp_path / "rows.csv")
+    assert told == "row,predicted,high_95\n1,2.0,3.0\n2,5.0,7.5\n"
+    assert "score needs a density, got " in command("score", "m.json", tmp_path / "rows.csv")
 
 
 class InterruptedAt:

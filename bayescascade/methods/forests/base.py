@@ -5,7 +5,8 @@ that it gets, and ends with `_become`. What features cost is a parameter of ever
 clones, pipelines and grid searches take it along, and no metadata needs to be routed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.walk import PricedForest
 from bayescascade.model.record import Saved
+from bayescascade.model.roles import Predicted
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import PrintedModel
@@ -46,8 +48,6 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         Name of the class in files.
     title : str
         What it is called, such as "budgeted forest".
-    learned_name, is_classifier : str, bool
-        As of all models.
     forest_ : Forest
         The trees, over the columns of a matrix.
     classes_ : (n_classes,) array
@@ -66,8 +66,7 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
     """
 
     title: ClassVar[str]
-    learned_name: ClassVar[str] = "forest"
-    is_classifier: ClassVar[bool] = True
+    takes_texts: ClassVar[bool] = False
 
     _not_saved = (*Saved._not_saved, "costs", "forest")  # costs are a field of their own
 
@@ -166,6 +165,27 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         """
         matrix = self._matrix(X)
         return self.forest_.predict_proba(matrix)
+
+    def predict_block(
+        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+    ) -> Predicted:
+        """Return what rows of a file are and cost; see `bayescascade.model.roles.Predictor`.
+
+        Told are the features that are acquired.
+        """
+        del (
+            first_row,
+            intervals,
+        )  # files are read in one block; forests do not say how sure they are
+        matrix = self._matrix(cells)
+        used = self._used(self.forest_.features_used(matrix))
+        told: dict[str, Sequence[object]] = {}
+        if explain:
+            told["acquired"] = [
+                ", ".join(compress(self.feature_texts, row)) for row in used.tolist()
+            ]
+        costs = self.items_.total(self.items_.paid(used))
+        return Predicted(told, self.forest_.predict_proba(matrix), costs=costs)
 
     def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
         """Return what classifying each row costs, (n_rows,) float64.

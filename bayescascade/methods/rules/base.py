@@ -47,6 +47,8 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
         "expected_rules", "expected_size", "concentration", "max_size", "min_support",
     )  # fmt: skip
 
+    _later_parameters: ClassVar[frozenset[str]] = frozenset(("memory_limit",))
+
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 16
 

@@ -4,7 +4,7 @@
 it is fitted like every model of the package.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -35,6 +35,7 @@ from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import CountedRules, RuleList
 from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.page import column_words
+from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page, counted
 
@@ -107,7 +108,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
     model_name: ClassVar[str] = "rule_classifier"
     title: ClassVar[str] = "rule list classifier"
-    is_classifier: ClassVar[bool] = True
+    takes_texts: ClassVar[bool] = True
 
     min_support: float
     n_bins: int
@@ -297,6 +298,32 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
             intervals: NDArray[np.float64] = labels.intervals(level)[labels.part_of_codes(codes)]
             return intervals
         return average_intervals(*self._drawn(), codes, level)
+
+    @property
+    def feature_texts(self) -> list[str]:
+        """The columns that are read."""
+        return list(self.schema_.names)
+
+    def predict_block(
+        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+    ) -> Predicted:
+        """Return the probabilities of rows of a file; see `bayescascade.model.roles.Predictor`.
+
+        Told is what holds the probability of the predicted class with 95 % probability, and the
+        rule that fires.
+        """
+        codes = self.encode(cells, first_row=first_row)
+        probabilities = self.predict_proba_codes(codes)
+        told: dict[str, Sequence[object]] = {}
+        if intervals:
+            rows, best = np.arange(len(cells)), probabilities.argmax(axis=1)
+            ends = self.credible_interval_codes(codes, 0.95)[rows, best]
+            told["low_95"], told["high_95"] = ends.T.tolist()
+        if explain:
+            rules = self.rules_
+            words = [rules.part_words(part) for part in range(rules.n_rules + 1)]
+            told["rule"] = [words[part] for part in rules.part_of_codes(codes).tolist()]
+        return Predicted(told, probabilities)
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule of the most probable list that fires for a row.

@@ -1,0 +1,146 @@
+"""Classifiers within budgets, as ``bayescascade budget`` learns them: a method, several budgets.
+
+What nobody tells them they choose on the validation rows: what a forest's growth weighs costs by,
+and how much error is worth a tree's cost.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestClassifier
+
+from bayescascade.costs.items import FeatureCosts
+from bayescascade.costs.limits import BudgetError, too_low
+from bayescascade.methods.cost_trees.estimators import BudgetTreeClassifier
+from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
+from bayescascade.methods.prunings.budget_prune import BudgetPrune
+
+__all__ = ["METHODS", "DealtRows"]
+
+_ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
+_COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
+_TREE_NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of reading everything, for every row
+_TREE_STEPS = 10_000
+
+
+class DealtRows(NamedTuple):
+    """Rows with labels, dealt into three parts: to learn from, to measure costs, to test.
+
+    Parameters
+    ----------
+    source : str
+        What their file is called.
+    X : tuple of DataFrame
+        The features in each part.
+    y : tuple of (n_rows,) array
+        The labels.
+    seed : int
+        What they were dealt by.
+    """
+
+    source: str
+    X: tuple[pd.DataFrame, ...]
+    y: tuple[NDArray[np.generic], ...]
+    seed: int
+
+    @property
+    def n_rows(self) -> list[int]:
+        """Rows in each part."""
+        return [len(labels) for labels in self.y]
+
+
+Learned: TypeAlias = Iterator[tuple[float, BudgetedClassifier | BudgetError]]
+"""For each budget a classifier, or why there is none."""
+
+
+def _grown(
+    parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], n_trees: int, n_jobs: int
+) -> Learned:
+    """Yield a forest grown for each budget, or why there is none.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
+    """
+    for amount in budgets:
+        model = BudgetedForestClassifier(
+            costs=costs,
+            budget=amount,
+            alpha=_ALPHAS,
+            cost_exponent=_COST_EXPONENTS,
+            max_trees=n_trees,
+            n_jobs=n_jobs,
+            random_state=parts.seed,
+        )
+        try:
+            model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
+        except BudgetError as error:
+            yield amount, error
+            continue
+        if model.is_interrupted_:
+            raise KeyboardInterrupt
+        yield amount, model
+
+
+def _pruned(
+    parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], n_trees: int, n_jobs: int
+) -> Learned:
+    """Yield one forest pruned for each budget; raises KeyboardInterrupt as `_grown`."""
+    first, *others = budgets
+    forest = RandomForestClassifier(n_trees, criterion="entropy", max_features=None)
+    model = BudgetPrune(
+        forest, costs=costs, budget=first, n_jobs=n_jobs, random_state=parts.seed
+    ).fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
+    if model.is_interrupted_:
+        raise KeyboardInterrupt
+    yield first, model
+    if others:
+        path = model.path(budgets=others)
+        yield from zip(others, path, strict=False)
+        if path.interrupted:
+            raise KeyboardInterrupt
+
+
+def _trees(
+    parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], _: int, n_jobs: int
+) -> Learned:
+    """Yield for each budget the tree, of several tradeoffs, that errs least on validation rows.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        As `_grown`.
+    """
+    X, y = parts.X[1], parts.y[1]
+    tried = []
+    everything = max(float(costs.resolve(list(X.columns)).costs.sum()), 1e-9)
+    for nats in _TREE_NATS:
+        model = BudgetTreeClassifier(
+            costs=costs,
+            tradeoff=nats / everything,
+            n_jobs=n_jobs,
+            random_state=parts.seed,
+            n_steps=_TREE_STEPS,
+        ).fit(parts.X[0], parts.y[0], X_val=X)
+        if model.run_.interrupted:
+            raise KeyboardInterrupt
+        error = float(np.mean(model.predict(X) != y))
+        tried.append((error, model.validation_cost_, model))
+    for amount in budgets:
+        within = [one for one in tried if one[1] <= amount]
+        if within:
+            yield amount, min(within, key=lambda one: one[:2])[2]
+        else:
+            least = min(one[1] for one in tried)
+            yield amount, too_low(amount, least, "the mean cost of the cheapest tree")
+
+
+Learner: TypeAlias = Callable[[DealtRows, FeatureCosts, Sequence[float], int, int], Learned]
+
+METHODS: Mapping[str, Learner] = {"forest": _grown, "prune": _pruned, "tree": _trees}
+"""How classifiers are learned, by name: of rows, costs, budgets, most trees, and workers."""

@@ -1,0 +1,219 @@
+"""What a model can do, as protocols: commands ask for a role, never for a class.
+
+A family gives its estimators the methods of the roles that they have, and inherits nothing from
+here. `role_words` says in messages what a role is.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.data.schema import Schema
+from bayescascade.model.density_parts import DensityParts
+from bayescascade.report.page import Page
+
+__all__ = [
+    "Classifier",
+    "Compressor",
+    "Conditional",
+    "Density",
+    "Drawn",
+    "EffectEstimator",
+    "OnlineLearner",
+    "Predicted",
+    "Predictor",
+    "PrivateRelease",
+    "Regressor",
+    "Shown",
+    "role_words",
+]
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Shown(Protocol):
+    """Whatever is printed: every model, and what is made of one."""
+
+    def page(self) -> Page:
+        """Return it as text."""
+        ...
+
+    def record(self) -> Mapping[str, Any]:
+        """Return it as plain data, at full precision."""
+        ...
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """What has a picture, such as a tree."""
+
+    def draw(self, target: "str | PathLike[str]") -> None:
+        """Draw it into a PNG file."""
+        ...
+
+    def dot(self) -> str:
+        """Return Graphviz source."""
+        ...
+
+
+@runtime_checkable
+class Conditional(Protocol):
+    """A density that evidence narrows."""
+
+    schema_: Schema
+
+    def condition(self, evidence: Mapping[str, object]) -> Shown:
+        """Return the density given values, levels or intervals of columns."""
+        ...
+
+
+@runtime_checkable
+class Density(Conditional, Protocol):
+    """A density over the rows of a schema."""
+
+    learned_: DensityParts
+
+    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
+        """Return the log density of (n_columns, n_rows) coded rows, nats."""
+        ...
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
+        """Draw rows."""
+        ...
+
+
+class Predicted(NamedTuple):
+    """What a model says of a block of rows.
+
+    Parameters
+    ----------
+    told : mapping of str to (n_rows,) sequence
+        For people, by heading: such as an interval, or the rule that fires.
+    probabilities : (n_rows, n_classes) float64, optional
+        Of a classifier.
+    values : (n_rows,) float64, optional
+        Of a regressor or an effect estimator.
+    costs : (n_rows,) float64 >= 0, optional
+        What finding this out costs, where that is not nothing.
+    """
+
+    told: Mapping[str, Sequence[object]]
+    probabilities: Floats | None = None
+    values: Floats | None = None
+    costs: Floats | None = None
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """A model that says something of each row of a file.
+
+    Attributes
+    ----------
+    feature_texts : list of str
+        The columns that it reads.
+    takes_texts : bool
+        Whether it reads the cells of a text file as they stand, block by block; else it takes
+        columns typed as pandas types a whole file.
+    """
+
+    takes_texts: bool
+
+    @property
+    def feature_texts(self) -> list[str]: ...  # noqa: D102 - see the class
+
+    def predict_block(
+        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+    ) -> Predicted:
+        """Return what is predicted of rows, the first of which has number `first_row`.
+
+        Told are, if asked for, how sure that is, where the model knows, and the reasons.
+
+        Raises
+        ------
+        DataError
+            If a cell cannot be read; names column, value and row.
+        """
+        ...
+
+
+@runtime_checkable
+class Classifier(Predictor, Protocol):
+    """A predictor of labels; a `target_`, where there is one, names their column."""
+
+    classes_: NDArray[Any]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class for each row, (n_rows, n_classes)."""
+        ...
+
+
+@runtime_checkable
+class Regressor(Predictor, Protocol):
+    """A predictor of numbers, the values of the column `target_`."""
+
+    target_: str
+
+    def predict(self, X: Any) -> Floats:
+        """Return the expected value for each row, (n_rows,)."""
+        ...
+
+
+@runtime_checkable
+class EffectEstimator(Predictor, Protocol):
+    """A predictor of what a treatment does to each row."""
+
+    def effect(self, X: Any) -> Floats:
+        """Return the expected outcome if treated, less that if not, (n_rows,)."""
+        ...
+
+
+@runtime_checkable
+class Compressor(Protocol):
+    """A model that keeps `n_kept_` rows, or columns, in place of many."""
+
+    n_kept_: int
+
+    def transform(self, X: Any) -> Any:
+        """Return rows as the model keeps them."""
+        ...
+
+
+@runtime_checkable
+class OnlineLearner(Protocol):
+    """A model that goes on learning; what it had learned stays."""
+
+    def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Learn from more rows."""
+        ...
+
+
+@runtime_checkable
+class PrivateRelease(Protocol):
+    """What was learned under differential privacy, and what of the budget that took."""
+
+    epsilon_: float
+    delta_: float
+
+
+_WORDS: Mapping[type, str] = {
+    Drawn: "a tree",
+    Conditional: "a density",
+    Density: "a density",
+    Predictor: "a model that predicts",
+    Classifier: "a classifier",
+    Regressor: "a regressor",
+    EffectEstimator: "an effect estimator",
+    Compressor: "a compressor",
+    OnlineLearner: "a model that learns on",
+    PrivateRelease: "a private release",
+}
+
+
+def role_words(role: type) -> str:
+    """Return what a role is called in messages, such as "a density"."""
+    return _WORDS[role]
