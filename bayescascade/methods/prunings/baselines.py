@@ -4,15 +4,15 @@
 """
 
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
@@ -20,35 +20,14 @@ from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner
 from bayescascade.methods.prunings.pruning import remove_features
-from bayescascade.model.search import Seed
 
 __all__ = ["BaselinePruner", "GreedyPrune", "TruncatedForest"]
 
 
 class BaselinePruner(ForestPruner):
-    """A pruner whose `knob` says how much is left of the forest.
+    """A pruner whose `knob` alone says how much is left of the forest.
 
-    The rows of `fit` and of `path` are as in `BudgetPrune`; `y_val` is not needed.
-
-    Parameters
-    ----------
-    forest, n_jobs, random_state
-        As in `BudgetPrune`.
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
-    budget : float >= 0 or None
-        The most that a row may cost, on average over the validation rows, instead of a value of the
-        knob: as much of the forest is left as that allows.
-
-    Attributes
-    ----------
-    forest_ : Forest
-        The trees that are left.
-    estimator_ : estimator
-        The forest that was pruned, and `whole_forest_`, its trees; not in saved models.
-    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
-    feature_names_in_
-        As of every `BudgetedClassifier`.
+    A `budget` leaves as much of it as it allows. `y_val` is not needed.
     """
 
     @abstractmethod
@@ -56,7 +35,7 @@ class BaselinePruner(ForestPruner):
         """Return values of the knob; from one to the next, no row pays more."""
 
     @abstractmethod
-    def _tuned(self, training: TrainingRows) -> Any:
+    def _untold(self, training: TrainingRows) -> Any:
         """Return the value where neither the knob nor a budget is given."""
 
     @abstractmethod
@@ -71,30 +50,9 @@ class BaselinePruner(ForestPruner):
         """Return a value of the knob for this forest; raise ParameterError if it is none."""
         return self._valid(name, value)
 
-    def _prepare(self) -> None:
-        """Get to know the forest."""
-
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
-        """Fit the forest, if it is not fitted yet, and prune it; see `BudgetPrune.fit`.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range, or the forest is none that can be pruned.
-        BudgetError
-            If nothing that can be left of it is within the budget; names the least feasible one.
-        DataError
-            If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
-        """
-        self._check_parameters()
-        training, _ = self._read_forest(X, y, X_val, y_val)
-        self._prepare()
-        knob = getattr(self, self.knob)
-        if self.budget is not None:
-            self._take(self._within(self.budget))
-        else:
-            self._take(self._tuned(training) if knob is None else self._checked(self.knob, knob))
-        return self
+    def _few_values(self) -> Sequence[Any]:
+        """Return the values of a path that is not told any."""
+        return self._values()
 
     def path(
         self, values: Sequence[Any] | None = None, *, budgets: Sequence[float] | None = None
@@ -126,42 +84,32 @@ class BaselinePruner(ForestPruner):
         if values is not None and budgets is not None:
             raise ParameterError("either values or budgets must be given, got both")
         if budgets is not None:
-            amounts = check_amounts("budgets", budgets)
-            found = [self._at(self._within(budget), budget=budget) for budget in amounts]
-            return PruningPath(tuple(found), knob=self.knob)
+            return self._path("budget", check_amounts("budgets", budgets), self._within)
         if values is None:
             wanted = self._few_values()
         elif isinstance(values, str) or not isinstance(values, Iterable):
             raise ParameterError(f"values must be a list of {self.knob}, got {values!r}")
         else:
             wanted = [self._checked(f"values[{i}]", value) for i, value in enumerate(values)]
-        return PruningPath(
-            tuple(self._at(value, **{self.knob: value}) for value in wanted), knob=self.knob
-        )
+        return self._path(self.knob, wanted, lambda value: value)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if getattr(self, self.knob) is not None:
             self._valid(self.knob, getattr(self, self.knob))
 
-    def _few_values(self) -> Sequence[Any]:
-        """Return the values of a path that is not told any."""
-        return self._values()
+    def _tuned(self, training: TrainingRows) -> Any:
+        value = getattr(self, self.knob)
+        return self._untold(training) if value is None else self._checked(self.knob, value)
 
     def _within(self, budget: float) -> Any:
         """Return the value that leaves most of the forest within a budget."""
         values = self._values()
-        start, end = 0, len(values)
-        while start < end:
-            middle = (start + end) // 2
-            if is_within(self._cost(values[middle]), budget):
-                end = middle
-            else:
-                start = middle + 1
-        if start == len(values):
+        place = bisect_left(values, True, key=lambda value: is_within(self._cost(value), budget))
+        if place == len(values):
             least = self._cost(values[-1])
             raise too_low(budget, least, "the mean cost of the least that can be left")
-        return values[start]
+        return values[place]
 
     def _cost(self, value: Any) -> float:
         """Return the mean cost of the validation rows at a value of the knob."""
@@ -180,6 +128,7 @@ class BaselinePruner(ForestPruner):
         setattr(self, f"{self.knob}_", self._valid(self.knob, record[self.knob]))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GreedyPrune(BaselinePruner):
     """A forest from which features are removed one after the other: a baseline.
 
@@ -189,7 +138,7 @@ class GreedyPrune(BaselinePruner):
     Parameters
     ----------
     forest, costs, budget, n_jobs, random_state
-        As of every `BaselinePruner`.
+        As of every `ForestPruner`.
     tradeoff : float >= 0
         In-bag error rate that a unit of cost is worth, in choosing what to remove and how much.
     n_removed : int >= 0 or None
@@ -224,38 +173,23 @@ class GreedyPrune(BaselinePruner):
     title: ClassVar[str] = "greedily pruned forest"
     knob: ClassVar[str] = "n_removed"
 
-    tradeoff: float
-    n_removed: int | None
-    n_removed_: int
-    removed_: list[str]
-
-    def __init__(
-        self,
-        forest: Any = None,
-        *,
-        costs: Costs = None,
-        tradeoff: float = 0.01,
-        n_removed: int | None = None,
-        budget: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
+    tradeoff: float = 0.01
+    n_removed: int | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("tradeoff", self.tradeoff, minimum=0.0)
 
-    def _prepare(self) -> None:
+    def _prepare(self, training: TrainingRows) -> None:
         forest = self.whole_forest_
-        self.program_ = PruningProgram.of(forest, self._matrix_items, self._validation_rows)
+        self.program_ = PruningProgram.of(forest, self._matrix_items, training.validation_rows)
         feature = self._encoder.source[forest.feature[self.program_.node]]
         self._steps = tuple(remove_features(self.program_, feature, self.tradeoff))
 
     def _values(self) -> Sequence[int]:
         return range(len(self._steps))
 
-    def _tuned(self, training: TrainingRows) -> int:  # noqa: ARG002
+    def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         objective = self.program_.objective
         return int(np.argmin([objective(step.kept, self.tradeoff) for step in self._steps]))
 
@@ -285,13 +219,14 @@ class GreedyPrune(BaselinePruner):
         self.removed_ = removed
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TruncatedForest(BaselinePruner):
     """A forest of which only the first trees are left: a baseline.
 
     Parameters
     ----------
     forest, costs, budget, n_jobs, random_state
-        As of every `BaselinePruner`; costs decide only what is within a budget.
+        As of every `ForestPruner`; costs decide only what is within a budget.
     n_trees : int >= 1 or None
         Trees to keep; None: all of them.
 
@@ -315,25 +250,15 @@ class TruncatedForest(BaselinePruner):
     title: ClassVar[str] = "truncated forest"
     knob: ClassVar[str] = "n_trees"
 
-    n_trees: int | None
-    n_trees_: int
+    n_trees: int | None = None
 
-    def __init__(
-        self,
-        forest: Any = None,
-        *,
-        costs: Costs = None,
-        n_trees: int | None = None,
-        budget: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
+    def _prepare(self, training: TrainingRows) -> None:
+        pass
 
     def _values(self) -> Sequence[int]:
         return range(self.whole_forest_.n_trees, 0, -1)
 
-    def _tuned(self, training: TrainingRows) -> int:  # noqa: ARG002
+    def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         return self.whole_forest_.n_trees
 
     def _forest_at(self, value: int) -> Forest:

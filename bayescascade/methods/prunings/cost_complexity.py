@@ -9,20 +9,18 @@ scikit-learn's ``ccp_alpha`` does to trees grown by the Gini impurity.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_real
-from bayescascade.costs.items import Costs
 from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.baselines import BaselinePruner
 from bayescascade.methods.prunings.kernels.programs import find_ends, find_levels
 from bayescascade.methods.prunings.pruner import count_classes, out_of_bag
-from bayescascade.model.search import Seed
 
 __all__ = ["CostComplexityPrune", "best_levels", "split_levels"]
 
@@ -31,13 +29,14 @@ _MOST_LEVELS = 20  # of a path that is not told any
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CostComplexityPrune(BaselinePruner):
     """A forest whose trees are pruned for their size: a baseline, which knows nothing of costs.
 
     Parameters
     ----------
     forest, costs, budget, n_jobs, random_state
-        As of every `BaselinePruner`; costs decide only what is within a budget.
+        As of every `ForestPruner`; costs decide only what is within a budget.
     level : float >= 0 or None
         What a leaf must be worth, as scikit-learn's `ccp_alpha`. None: of each tree, the level at
         which it errs least on the rows not in its bag; the forest must have been grown on these
@@ -67,22 +66,9 @@ class CostComplexityPrune(BaselinePruner):
     title: ClassVar[str] = "cost-complexity pruned forest"
     knob: ClassVar[str] = "level"
 
-    level: float | None
-    level_: float | Floats
+    level: float | None = None
 
-    def __init__(
-        self,
-        forest: Any = None,
-        *,
-        costs: Costs = None,
-        level: float | None = None,
-        budget: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
-
-    def _prepare(self) -> None:
+    def _prepare(self, training: TrainingRows) -> None:  # noqa: ARG002
         self._levels = split_levels(self.whole_forest_)
 
     def _values(self) -> Sequence[float]:
@@ -94,7 +80,7 @@ class CostComplexityPrune(BaselinePruner):
         places = np.unique(np.linspace(0, len(levels) - 1, _MOST_LEVELS).round().astype(int))
         return [levels[place] for place in places]
 
-    def _tuned(self, training: TrainingRows) -> Floats:
+    def _untold(self, training: TrainingRows) -> Floats:
         outside = out_of_bag(self.estimator_, len(training.rows), "level=None")
         counts = count_classes(self.whole_forest_, training.rows, training.labels, outside)
         return best_levels(self.whole_forest_, self._levels, counts)
