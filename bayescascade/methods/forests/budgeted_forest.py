@@ -18,14 +18,12 @@ error: covertype 26 % and 0.160 against 24 % and 0.178, digits 61 % and 0.029 ag
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import (
     check_choice,
@@ -66,6 +64,7 @@ from bayescascade.model.search import Seed, seed_sequence
 __all__ = ["BudgetedForestClassifier"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BudgetedForestClassifier(BudgetedClassifier):
     """Random forest whose trees are grown to acquire few features, within a budget.
 
@@ -148,46 +147,20 @@ class BudgetedForestClassifier(BudgetedClassifier):
     model_name: ClassVar[str] = "budgeted_forest"
     title: ClassVar[str] = "budgeted forest"
 
-    budget: float | None
-    impurity: Impurity
-    alpha: float | Sequence[float] | str
-    order: int
-    cost_exponent: float | Sequence[float] | str
-    max_trees: int
-    thresholds: str
-    reuse_is_free: bool
-    max_features: Share | Sequence[Share]
-    max_depth: int | None
-    bootstrap: bool
-    n_jobs: int | None
-    random_state: Seed
-
-    alpha_: float
-    cost_exponent_: float
-    max_features_: int
-    alternatives_: tuple[GrowthAlternative, ...]
-    cost_path_: NDArray[np.float64]
-    is_interrupted_: bool
-
-    def __init__(
-        self,
-        *,
-        costs: Costs = None,
-        budget: float | None = None,
-        impurity: Impurity = "threshold_pairs",
-        alpha: float | Sequence[float] | str = "auto",
-        order: int = 2,
-        cost_exponent: float | Sequence[float] | str = "auto",
-        max_trees: int = 100,
-        thresholds: str = "exact",
-        reuse_is_free: bool = True,
-        max_features: Share | Sequence[Share] = "auto",
-        max_depth: int | None = None,
-        bootstrap: bool = True,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
+    costs: Costs = None
+    budget: float | None = None
+    impurity: Impurity = "threshold_pairs"
+    alpha: float | Sequence[float] | str = "auto"
+    order: int = 2
+    cost_exponent: float | Sequence[float] | str = "auto"
+    max_trees: int = 100
+    thresholds: str = "exact"
+    reuse_is_free: bool = True
+    max_features: Share | Sequence[Share] = "auto"
+    max_depth: int | None = None
+    bootstrap: bool = True
+    n_jobs: int | None = None
+    random_state: Seed = None
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Grow the forest.
