@@ -33,11 +33,11 @@ from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
 from .methods.histogram import SmoothedHistogram as SmoothedHistogram
 from .methods.prunings.baselines import (
+    CostComplexityPrune as CostComplexityPrune,
     GreedyPrune as GreedyPrune,
     TruncatedForest as TruncatedForest,
 )
 from .methods.prunings.budget_prune import BudgetPrune as BudgetPrune
-from .methods.prunings.cost_complexity import CostComplexityPrune as CostComplexityPrune
 from .methods.prunings.near_optimal import NearOptimalPrunings as NearOptimalPrunings
 from .methods.prunings.path import PruningPath as PruningPath
 from .methods.prunings.posterior import (

@@ -1,7 +1,7 @@
 """BudgetPrune: the best pruning of a forest for its errors and what its features cost.
 
-Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized, `flow`
-and `primal_dual` minimize it, `frontier` does so within a budget.
+Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized,
+`solvers` minimize it, `frontier` does so within a budget.
 
 *Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
 validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
@@ -23,13 +23,11 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.training_rows import TrainingRows
-from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.path import PruningPath, error_gap_text, gap_text
-from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
-from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
-from bayescascade.methods.prunings.pruning import Pruning, relative_gap
+from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
 from bayescascade.model.search import Seed
 
 if TYPE_CHECKING:
