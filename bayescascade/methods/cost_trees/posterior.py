@@ -30,9 +30,9 @@ from scipy.special import gammaln
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 from bayescascade.costs.items import Costs, FeatureCosts
+from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sources import as_frame
-from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.cost_trees.kernels.layout import TreeModel, export, load, new_work
 from bayescascade.methods.cost_trees.kernels.sweep import MOVES, sweep
 from bayescascade.methods.cost_trees.kernels.values import density

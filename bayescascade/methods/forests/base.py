@@ -19,10 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ModelFileError
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
-from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.labels import TrainingRows, classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.sources import as_frame
-from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.record import Saved
 from bayescascade.report.numbers import cost_texts, share_text

@@ -37,7 +37,7 @@ from bayescascade.base.validation import (
 )
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
-from bayescascade.data.training_rows import TrainingRows
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.growing import (
     MAX_BINS,

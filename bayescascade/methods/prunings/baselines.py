@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.costs.limits import check_amounts, is_within, too_low
-from bayescascade.data.training_rows import TrainingRows
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.frontier import remove_features
 from bayescascade.methods.prunings.kernels.programs import find_ends, find_levels

@@ -22,7 +22,7 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.limits import check_amounts
-from bayescascade.data.training_rows import TrainingRows
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.path import PruningPath, error_gap_text, gap_text
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
@@ -222,24 +222,11 @@ class BudgetPrune(ForestPruner):
 
         See `bayescascade.methods.prunings.near_optimal.near_optimal` for the parameters.
         """
+        given: dict[str, Any] = {k: v for k, v in locals().items() if k != "self"}
         from bayescascade.methods.prunings.near_optimal import near_optimal
 
         self._check_unpruned()
-        return near_optimal(
-            self.program_,
-            self.items_,
-            self.kept_,
-            self.tradeoff_,
-            tolerance=tolerance,
-            n_steps=n_steps,
-            n_draws=n_draws,
-            n_chains=n_chains,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-        )
+        return near_optimal(self.program_, self.items_, self.kept_, self.tradeoff_, **given)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_jobs, check_real
 from bayescascade.costs.items import Costs
+from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
 from bayescascade.methods.prunings.kernels.programs import find_ends
