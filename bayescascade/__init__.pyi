@@ -33,15 +33,17 @@ from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
 from .methods.histogram import SmoothedHistogram as SmoothedHistogram
 from .methods.prunings.baselines import (
+    CostComplexityPrune as CostComplexityPrune,
     GreedyPrune as GreedyPrune,
     TruncatedForest as TruncatedForest,
 )
 from .methods.prunings.budget_prune import BudgetPrune as BudgetPrune
-from .methods.prunings.cost_complexity import CostComplexityPrune as CostComplexityPrune
-from .methods.prunings.kept_splits import KeptSplits as KeptSplits
 from .methods.prunings.near_optimal import NearOptimalPrunings as NearOptimalPrunings
 from .methods.prunings.path import PruningPath as PruningPath
-from .methods.prunings.posterior import PruningPosterior as PruningPosterior
+from .methods.prunings.posterior import (
+    KeptSplits as KeptSplits,
+    PruningPosterior as PruningPosterior,
+)
 from .methods.prunings.program import PruningProgram as PruningProgram
 from .methods.rules.classifier import RuleListClassifier as RuleListClassifier
 from .methods.rules.density_list import DensityList as DensityList

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data import bins
-from bayescascade.data.bins import RowSample, equal_frequency_edges
+from bayescascade.data import inference
+from bayescascade.data.inference import RowSample, equal_frequency_edges
 from bayescascade.data.schema import Column
 from bayescascade.data.table import Table
 
@@ -156,7 +156,7 @@ def test_sampled_quantiles_are_close(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file too long for exact quantiles gets nearly equal bins, even if it is sorted."""
-    monkeypatch.setattr(bins, "SAMPLE_SIZE", 10_000)
+    monkeypatch.setattr(inference, "SAMPLE_SIZE", 10_000)
     values = np.sort(rng.normal(size=100_000))
 
     def largest_error(sample: np.ndarray) -> float:
@@ -264,7 +264,9 @@ def test_declarations_by_column_number() -> None:
     array = np.array([[1, 1.5, 3], [2, 2.5, 4]])
     table = Table.from_arrays(array, continuous={1: 2}, ordinal=[2], columns=[0, 1, 2])
     assert [column.kind for column in table.schema.columns] == ["nominal", "continuous", "ordinal"]
-    with pytest.raises(ParameterError, match="a column number must be an integer from 0 to 2"):
+    with pytest.raises(
+        ParameterError, match="a column number in drop must be an integer from 0 to 2"
+    ):
         Table.from_arrays(array, drop=[3])
     with pytest.raises(DataError, match="rows must have 2 columns, got 3"):
         Table.from_arrays(array, names=["a", "b"])

@@ -64,23 +64,25 @@ class Walk(Protocol):
         """Walk on with the value of a column; DataError, and nothing known, if it is none."""
 
 
-class Walkable(Protocol):
-    """A model that a row can walk through while its features are acquired."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Walkable:
+    """A model that a row can walk through while its features are acquired.
 
-    @property
-    def columns(self) -> Sequence[str | int]:
-        """Names of the features, or their indices."""
+    Parameters
+    ----------
+    columns : sequence of str or int
+        Names of the features, or their indices.
+    items : CostItems
+        What features cost.
+    classes : (n_classes,) array
+    walk : function
+        Returns a row of which nothing is known.
+    """
 
-    @property
-    def items(self) -> CostItems:
-        """What features cost."""
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """The labels, (n_classes,)."""
-
-    def walk(self) -> Walk:
-        """Return a row of which nothing is known."""
+    columns: Sequence[str | int]
+    items: CostItems
+    classes: NDArray[Any]
+    walk: Callable[[], Walk]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

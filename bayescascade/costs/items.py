@@ -100,10 +100,8 @@ class FeatureCosts(Printed):
             return cls()
         if isinstance(costs, FeatureCosts):
             return costs
-        if isinstance(costs, pd.Series):
-            return cls(costs.to_dict())  # type: ignore[arg-type] # checked there
-        if isinstance(costs, Mapping):
-            return cls(costs)
+        if isinstance(costs, Mapping | pd.Series):
+            return cls(costs)  # type: ignore[arg-type] # a Series becomes a mapping
         if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
             hint = "; FeatureCosts.read_csv reads a file" if isinstance(costs, str | Path) else ""
             shown = type(costs).__name__ if isinstance(costs, pd.DataFrame) else repr(costs)

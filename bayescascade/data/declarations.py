@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.column import MAX_LEVELS, Column, Kind
 from bayescascade.data.levels import Level, plain_level, tidy_levels
+from bayescascade.data.schema import check_known
 
 __all__ = [
     "ColumnDeclaration",
@@ -18,6 +19,7 @@ __all__ = [
     "Names",
     "NominalSpec",
     "OrdinalSpec",
+    "by_name",
 ]
 
 Names: TypeAlias = Sequence[str]
@@ -90,11 +92,7 @@ class Declarations:
             ("continuous", self.continuous),
             ("weights", None if weights is None else [weights]),
         ):
-            for name in chosen or ():
-                if name not in names:
-                    raise DataError(
-                        f'{option} names the unknown column "{name}"; columns: {", ".join(names)}'
-                    )
+            check_known(option, chosen or (), names)
         if weights in (self.columns or ()):
             raise ParameterError(f'column "{weights}" must not be both in columns and the weights')
         unused = {weights, *(self.drop or ())}
@@ -121,8 +119,8 @@ class Declarations:
         if option == "continuous":
             assert self.continuous is not None
             return _declare_continuous(name, self.continuous[name])
-        spec = self.nominal if option == "nominal" else self.ordinal
         kind: Kind = "nominal" if option == "nominal" else "ordinal"
+        spec = getattr(self, option)
         levels = spec[name] if isinstance(spec, Mapping) else None
         if levels is None:
             return ColumnDeclaration(kind)
@@ -135,6 +133,26 @@ class Declarations:
         if kind == "nominal":
             tidy.sort()
         return ColumnDeclaration(kind, levels=Column(name, kind, tuple(tidy)).levels)
+
+
+def by_name(option: str, declared: Any, names: Names) -> dict[str, Any]:
+    """Return a declaration by column name, which may have numbers; None for what is only listed.
+
+    Raises
+    ------
+    DataError, ParameterError
+        If a name is unknown, or a number out of range.
+    """
+    listed = () if declared is None else declared
+    items = declared if isinstance(declared, Mapping) else dict.fromkeys(listed)
+    found = {
+        key
+        if isinstance(key, str)
+        else names[check_integer(f"a column number in {option}", key, 0, len(names) - 1)]: value
+        for key, value in items.items()
+    }
+    check_known(option, found, names)
+    return found
 
 
 def _declare_continuous(name: str, spec: object) -> ColumnDeclaration:

@@ -5,7 +5,7 @@ quantiles, those with few are ordinal levels. Everything else is as in `Table`. 
 column, whose levels are the positions of the classes.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_integer, check_weights
-from bayescascade.data.declarations import Declarations
+from bayescascade.base.validation import check_weights
+from bayescascade.data.declarations import Declarations, by_name
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, to_numbers
-from bayescascade.data.rows import rows_frame
+from bayescascade.data.matrix import rows_frame
 from bayescascade.data.table import Table
 
 __all__ = ["LabeledRows"]
@@ -86,9 +86,9 @@ class LabeledRows:
             frame, labels = frame.take(stand_in), labels[stand_in]
         classes, codes = find_classes(labels, labels_name)
         names = list(frame.columns)
-        continuous = _by_name("continuous", continuous, names)
-        ordinal = _by_name("ordinal", ordinal, names)
-        nominal = _by_name("nominal", nominal, names)
+        continuous = by_name("continuous", continuous, names)
+        ordinal = by_name("ordinal", ordinal, names)
+        nominal = by_name("nominal", nominal, names)
         n_values = _numbers_of_values(frame, {*continuous, *ordinal, *nominal}, missing)
         few = [name for name, n in n_values.items() if n <= n_bins]
         continuous |= {name: n_bins for name, n in n_values.items() if n > n_bins}
@@ -113,24 +113,6 @@ class LabeledRows:
         return cls(table, target, classes)
 
 
-def _by_name(option: str, declared: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return a declaration by column name; None for what is only listed."""
-    listed = () if declared is None else declared
-    items = declared if isinstance(declared, Mapping) else dict.fromkeys(listed)
-    by_name = {
-        key
-        if isinstance(key, str)
-        else names[check_integer(f"a column number in {option}", key, 0, len(names) - 1)]: value
-        for key, value in items.items()
-    }
-    for name in by_name:
-        if name not in names:  # said here, for later the labels are a column as well
-            raise DataError(
-                f'{option} names the unknown column "{name}"; columns: {", ".join(names)}'
-            )
-    return by_name
-
-
 def _numbers_of_values(
     frame: pd.DataFrame, declared: Collection[str], missing: str
 ) -> dict[str, int]:
@@ -146,7 +128,7 @@ def _numbers_of_values(
             )
         if name not in declared and holds_numbers(cells):
             numbers = to_numbers(f'column "{name}"', cells)
-            check_numbers(str(name), numbers)
+            check_numbers(f'column "{name}"', numbers)
             found[str(name)] = len(np.unique(numbers[~np.isnan(numbers)]))
     return found
 
@@ -158,5 +140,5 @@ def _within(name: str, cells: Cells, edges: Any) -> Cells:
     except (TypeError, ValueError):  # no edges: `Table` will say so
         return cells
     numbers = to_numbers(f'continuous column "{name}"', cells)
-    check_numbers(name, numbers)
+    check_numbers(f'column "{name}"', numbers)
     return pd.Series(np.clip(numbers, *ends), cells.index)

@@ -193,13 +193,13 @@ def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float
     return numbers
 
 
-def check_numbers(name: str, numbers: NDArray[np.float64], first_row: int = 1) -> None:
-    """Raise DataError if a number is infinite; names the column and the row."""
+def check_numbers(label: str, numbers: NDArray[np.float64], first_row: int = 1) -> None:
+    """Raise DataError if a number is infinite; names `label` and the row."""
     infinite = np.isinf(numbers)
     if infinite.any():
         row = int(np.argmax(infinite))
         raise DataError(
-            f'column "{name}" must hold finite numbers, got {numbers[row]} in row {first_row + row}'
+            f"{label} must hold finite numbers, got {numbers[row]} in row {first_row + row}"
         )
 
 

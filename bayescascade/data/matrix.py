@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from bayescascade.base.errors import (
@@ -30,11 +31,17 @@ from bayescascade.data.levels import (
     tidy_levels,
     to_numbers,
 )
-from bayescascade.data.rows import rows_frame
-from bayescascade.data.schema import check_present, column_text
+from bayescascade.data.schema import (
+    check_distinct_names,
+    check_present,
+    check_width,
+    column_text,
+    frame_from_array,
+    frame_from_mapping,
+)
 from bayescascade.data.sources import as_frame
 
-__all__ = ["CellPolicy", "MatrixEncoder"]
+__all__ = ["CellPolicy", "MatrixEncoder", "rows_frame"]
 
 Matrix = NDArray[Any]  # of the policy's type
 
@@ -163,7 +170,7 @@ class MatrixEncoder:
         X = as_frame(X)
         array = _as_numbers(X) if self.is_numeric else None
         if array is not None:
-            self._check_width(array.shape[1], owner)
+            check_width(array.shape[1], len(self.columns), owner)
             with np.errstate(over="ignore"):  # an infinity is refused
                 return self._complete(
                     check_array(
@@ -174,7 +181,7 @@ class MatrixEncoder:
         if self.is_named and isinstance(X, pd.DataFrame | pd.Series | Mapping):
             check_present(self.names, list(frame.columns))
             frame = frame[self.names]
-        self._check_width(frame.shape[1], owner)
+        check_width(frame.shape[1], len(self.columns), owner)
         parts = [self._encode(place, frame.iloc[:, place]) for place in range(frame.shape[1])]
         return self._complete(np.ascontiguousarray(np.concatenate(parts, axis=1)))
 
@@ -258,7 +265,7 @@ class MatrixEncoder:
         name, levels = self.names[column], self.levels[column]
         if levels is None:
             numbers = to_numbers(f'column "{name}"', cells)
-            check_numbers(name, numbers)
+            check_numbers(f'column "{name}"', numbers)
             return self._numbers(numbers).reshape(-1, 1)
         try:
             return self._part(levels, levels.encode(cells, allow_unknown=self._allows_unknown))
@@ -291,12 +298,42 @@ class MatrixEncoder:
         part[codes == MISSING] = np.nan
         return part
 
-    def _check_width(self, width: int, owner: str) -> None:
-        if width != len(self.columns):
-            raise DataError(
-                f"X has {width} features, but {owner} is expecting {len(self.columns)} features "
-                "as input"
-            )
+
+def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:
+    """Return rows as a DataFrame whose columns have text for names.
+
+    Parameters
+    ----------
+    X : DataFrame or other table, mapping, Series, (n_rows, n_columns) array or list of rows
+        A Series, or a mapping of single values, is one row. For tables see `as_frame`.
+    names : sequence of str, optional
+        Of an array's columns; x0, x1, ... by default.
+    owner : str
+        The estimator that has these names, for messages.
+
+    Raises
+    ------
+    ValueError
+        In scikit-learn's words if an array is sparse, complex, empty, not two-dimensional, or of
+        another width than there are names.
+    """
+    X = as_frame(X)
+    if isinstance(X, pd.Series):
+        X = X.to_dict()
+    if isinstance(X, Mapping) and not issparse(X):
+        X = frame_from_mapping(X)
+    if isinstance(X, pd.DataFrame):
+        columns = [str(name) for name in X.columns]
+        check_distinct_names(columns)
+        if not len(X) or not columns:
+            raise DataError(f"X must have at least one row and column, got shape {X.shape}")
+        return X.set_axis(columns, axis=1)
+    if isinstance(X, list | tuple):  # NumPy would turn all cells into text if some are
+        X = np.array(X, dtype=object)
+    array = check_array(X, dtype=None, ensure_all_finite=False)
+    if names is not None:
+        check_width(array.shape[1], len(names), owner)
+    return frame_from_array(array, names)
 
 
 def _as_numbers(X: Any) -> NDArray[Any] | None:

@@ -7,7 +7,7 @@ piece of evidence into the same codes, or says which column, value and row does 
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -27,7 +27,9 @@ __all__ = [
     "Rows",
     "Schema",
     "check_distinct_names",
+    "check_known",
     "check_present",
+    "check_width",
     "column_text",
     "frame_from_array",
     "frame_from_mapping",
@@ -171,12 +173,9 @@ class Schema:
         DataError
             If a column or level is unknown, or a pair is not two increasing edges.
         """
+        check_known("evidence", evidence, self.names)
         codes = {}
         for name, value in evidence.items():
-            if name not in self.names:
-                raise DataError(
-                    f'evidence names the unknown column "{name}"; columns: {", ".join(self.names)}'
-                )
             index = self.names.index(name)
             codes[index] = self.columns[index].codes_for(value)
         return codes
@@ -257,6 +256,15 @@ def check_distinct_names(names: Sequence[str]) -> None:
         raise DataError(f"column names must be different, got {listed} more than once")
 
 
+def check_known(option: str, chosen: Iterable[str], names: Sequence[str]) -> None:
+    """Raise DataError if an option names a column that is not among the names."""
+    for name in chosen:
+        if name not in names:
+            raise DataError(
+                f'{option} names the unknown column "{name}"; columns: {", ".join(names)}'
+            )
+
+
 def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
     """Raise DataError if a needed column is not among the names."""
     for name in needed:
@@ -305,3 +313,11 @@ def frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
         return pd.DataFrame(columns)
     except ValueError as error:
         raise DataError(f"columns must have the same length: {error}") from None
+
+
+def check_width(width: int, expected: int, owner: str) -> None:
+    """Raise DataError, in scikit-learn's words, if rows are not as wide as an estimator expects."""
+    if width != expected:
+        raise DataError(
+            f"X has {width} features, but {owner} is expecting {expected} features as input"
+        )

@@ -7,23 +7,24 @@ cut into chunks.
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_integer, check_weight_values, check_weights
+from bayescascade.base.validation import check_weight_values, check_weights
 from bayescascade.data.declarations import (
     ContinuousSpec,
     Declarations,
     Names,
     NominalSpec,
     OrdinalSpec,
+    by_name,
 )
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.inference import Collector, make_collector
@@ -38,8 +39,6 @@ from bayescascade.data.schema import (
 from bayescascade.data.sources import CsvSource, FrameSource, ParquetSource, Source, as_frame
 
 __all__ = ["Table"]
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,17 +165,14 @@ class Table:
         known = [str(name) for name in frame.columns]
         # names and numbers alike: checks the shapes, before numbers are replaced
         Declarations(columns, drop, nominal, ordinal, continuous, missing)  # type: ignore[arg-type]
+        options = {"columns": columns, "drop": drop, "nominal": nominal, "ordinal": ordinal}
+        declared: dict[str, Any] = {
+            option: by_name(option, value, known)
+            for option, value in {**options, "continuous": continuous}.items()
+            if value is not None
+        }
         return cls.from_frame(
-            frame,
-            columns=None if columns is None else _to_names(columns, known),
-            drop=None if drop is None else _to_names(drop, known),
-            weights=sample_weight,
-            nominal=None if nominal is None else _rename(nominal, known),
-            ordinal=None if ordinal is None else _rename(ordinal, known),
-            continuous=None if continuous is None else _rename_keys(continuous, known),
-            missing=missing,
-            schema=schema,
-            source=source,
+            frame, weights=sample_weight, missing=missing, schema=schema, source=source, **declared
         )
 
     @classmethod
@@ -356,26 +352,3 @@ def _blocks(
 def _constant_note(column: Column) -> str:
     value = f'"{level_text(column.levels[0])}"' if column.levels else "one bin"
     return f'column "{column.name}" is constant ({value}): no split or rule can use it'
-
-
-def _to_names(keys: Iterable[str | int], known: Sequence[str]) -> list[str]:
-    """Replace column numbers by names."""
-    names = []
-    for key in keys:
-        if isinstance(key, str):
-            names.append(key)
-        else:
-            names.append(known[check_integer("a column number", key, 0, len(known) - 1)])
-    return names
-
-
-def _rename_keys(declared: Mapping[str | int, Value], known: Sequence[str]) -> dict[str, Value]:
-    return dict(zip(_to_names(declared, known), declared.values(), strict=True))
-
-
-def _rename(
-    declared: Sequence[str | int] | Mapping[str | int, Value], known: Sequence[str]
-) -> list[str] | dict[str, Value]:
-    if isinstance(declared, Mapping):
-        return _rename_keys(declared, known)
-    return _to_names(declared, known)

@@ -12,9 +12,8 @@ from scipy.sparse import csr_array
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.budget import BudgetPrune
-from bayescascade.methods.prunings.flow import FlowSolver
-from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rows_like_covertype import rows_like_covertype
 from tests.methods.budget.linear_program import relax

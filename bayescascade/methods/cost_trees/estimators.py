@@ -1,6 +1,7 @@
 """A Bayesian classification tree whose features cost something; `posterior` has the formulas."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -9,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import samplers
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_choice
 from bayescascade.costs.items import Costs
+from bayescascade.data.sources import as_frame
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from bayescascade.methods.forests.base import BudgetedClassifier
-from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.search import SAMPLED, Search, Seed
 from bayescascade.model.summary import FitSummary
@@ -26,6 +26,7 @@ __all__ = ["BudgetTreeClassifier"]
 _AVERAGED = 100  # draws at most that predict together
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BudgetTreeClassifier(BudgetedClassifier):
     """One small tree that weighs what its features cost, or the average of many such trees.
 
@@ -67,32 +68,22 @@ class BudgetTreeClassifier(BudgetedClassifier):
     model_name: ClassVar[str] = "BudgetTreeClassifier"
     title: ClassVar[str] = "budgeted tree"
 
-    tree_: BudgetTree
-    posterior_: BudgetTreePosterior
-    run_: PosteriorRun[BudgetTree]
-    summary_: FitSummary
-
-    def __init__(
-        self,
-        *,
-        costs: Costs = None,
-        tradeoff: float = 1.0,
-        concentration: float = 1.0,
-        split_probability: float = 0.5,
-        max_leaves: int = 32,
-        min_leaf_weight: float = 1.0,
-        n_thresholds: int = 32,
-        predictive: str = "map",
-        search: str = "anneal+metropolis",
-        n_steps: int | None = None,
-        n_chains: int = 4,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        progress: Callable[[samplers.Progress], object] | None = None,
-    ) -> None:
-        store_parameters(self, locals())
+    costs: Costs = None
+    tradeoff: float = 1.0
+    concentration: float = 1.0
+    split_probability: float = 0.5
+    max_leaves: int = 32
+    min_leaf_weight: float = 1.0
+    n_thresholds: int = 32
+    predictive: str = "map"
+    search: str = "anneal+metropolis"
+    n_steps: int | None = None
+    n_chains: int = 4
+    n_jobs: int | None = None
+    random_state: Seed = None
+    checkpoint: str | Path | None = None
+    resume: bool = False
+    progress: Callable[[samplers.Progress], object] | None = None
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, X_val: Any = None
@@ -121,10 +112,11 @@ class BudgetTreeClassifier(BudgetedClassifier):
         check_choice("predictive", self.predictive, ("map", "average"))
         check_choice("search", self.search, SAMPLED)
         search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
+        X = as_frame(X)  # once: some tables can be read only once
         training = self._read_training(X, y, X_val)
-        taken = signature(BudgetTreePosterior).parameters
-        prior = {k: given[k] for k in taken if k in given} | {"costs": self._matrix_items}
-        posterior = BudgetTreePosterior(training.rows, training.labels, sample_weight, **prior)
+        prior = {k: given[k] for k in signature(BudgetTreePosterior).parameters if k in given}
+        labels = self.classes_[training.labels]
+        posterior = BudgetTreePosterior(X, labels, sample_weight, **prior)
         if posterior.classes.size < training.n_classes:
             raise DataError("sample_weight must be > 0 for a row of each class")
         found: Found[BudgetTree] = explore_by(search, posterior)

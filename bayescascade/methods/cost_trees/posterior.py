@@ -28,10 +28,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_integer, check_probability, check_real, check_weights
-from bayescascade.costs.items import CostItems, Costs, FeatureCosts
-from bayescascade.methods.cost_trees.kernels import sweep as tree_sweep
+from bayescascade.base.validation import check_integer, check_probability, check_real
+from bayescascade.costs.items import Costs, FeatureCosts
+from bayescascade.data.labels import TrainingRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.sources import as_frame
+from bayescascade.methods.cost_trees.kernels.layout import TreeModel, export, load, new_work
+from bayescascade.methods.cost_trees.kernels.sweep import MOVES, sweep
+from bayescascade.methods.cost_trees.kernels.values import density
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
+from bayescascade.methods.forests.base import CELLS
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
@@ -53,14 +59,15 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
 
     Parameters
     ----------
-    X : (n_rows, n_columns) array-like of float
-        Numbers, taken as float32; NaN is missing.
-    y : (n_rows,) array-like
+    X : DataFrame, (n_rows, n_features) array or list of rows
+        Numbers, truth values, text and categories; NaN or None is missing. The columns that can be
+        split are those of a `MatrixEncoder`, of float32.
+    y : (n_rows,) array
         Labels, of at least two classes.
-    sample_weight : (n_rows,) array-like of float >= 0, optional
+    sample_weight : (n_rows,) array of float >= 0, optional
         Weights of the rows, 1 each by default; a row of weight 0 counts for nothing.
-    costs : FeatureCosts, mapping of int to float, sequence of float, or CostItems, optional
-        Costs of the columns, which are named by their indices; by default 1 each.
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0
         Nats per unit of mean cost.
     concentration : float > 0
@@ -80,6 +87,14 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         The labels, ascending.
     candidates : SplitCandidates
     items : CostItems
+        What the columns cost.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    DataError
+        If rows, labels or weights cannot be used, or all of positive weight are of one class.
 
     Examples
     --------
@@ -94,16 +109,16 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     np.int64(1)
     """
 
-    moves_compiled: ClassVar[tuple[str, ...]] = tree_sweep.MOVES
+    moves_compiled: ClassVar[tuple[str, ...]] = MOVES
     state_name: ClassVar[str] = "tree"
 
     def __init__(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Any,
+        y: Any,
         sample_weight: ArrayLike | None = None,
         *,
-        costs: Costs | CostItems = None,
+        costs: Costs = None,
         tradeoff: float = 1.0,
         concentration: float = 1.0,
         split_probability: float = 0.5,
@@ -119,17 +134,19 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         self.max_leaves = check_integer("max_leaves", max_leaves, minimum=1)
         self.min_leaf_weight = check_real("min_leaf_weight", min_leaf_weight, above=0.0)
         check_integer("n_thresholds", n_thresholds, minimum=1, maximum=_MOST_THRESHOLDS)
-        rows, labels, self._weights = _checked_rows(X, y, sample_weight)
-        self.classes, self._labels = np.unique(labels, return_inverse=True)
-        if self.classes.size < 2:
-            raise DataError(f"y must have at least 2 classes, got only {labels.tolist()[0]!r}")
-        columns = range(rows.shape[1])
-        self.items: CostItems = (
-            costs
-            if isinstance(costs, CostItems)
-            else FeatureCosts.of(costs, columns).resolve(columns)
-        )
-        self.candidates = SplitCandidates.of(rows, n_thresholds)
+        X = as_frame(X)  # once: some tables can be read only once
+        encoder = MatrixEncoder.learn(X, CELLS)
+        training = TrainingRows.read(encoder, X, y, sample_weight, owner=type(self).__name__)
+        is_counted = training.weights > 0
+        self._weights = training.weights[is_counted]
+        found, self._labels = np.unique(training.labels[is_counted], return_inverse=True)
+        self.classes = training.classes[found]
+        if found.size < 2:
+            raise DataError("sample_weight must be > 0 for rows of at least two classes")
+        self._features, self._source = tuple(encoder.names), encoder.source
+        priced = FeatureCosts.of(costs, encoder.columns).resolve(encoder.columns)
+        self.items = priced.of_features(encoder.source)
+        self.candidates = SplitCandidates.of(training.rows[is_counted], n_thresholds)
         self._total = float(self._weights.sum())
 
     # -- the contract ------------------------------------------------------------------------------
@@ -157,10 +174,10 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         """Return log prior plus log likelihood, nats; compiled, as chains ask for it often."""
         if state.n_leaves > self.max_leaves:
             return -math.inf
-        work = tree_sweep.new_work(self._model, self.classes.size)
-        if not tree_sweep.load(self._model, work, np.array(state.nodes, np.int64)):
+        work = new_work(self._model, self.classes.size)
+        if not load(self._model, work, np.array(state.nodes, np.int64)):
             return -math.inf
-        return tree_sweep.density(self._model, work) + math.log1p(-self.split_probability)
+        return density(self._model, work) + math.log1p(-self.split_probability)
 
     def initial_state(self, rng: np.random.Generator) -> BudgetTree:
         """Return a random tree of up to five splits, grown without looking at the labels."""
@@ -176,11 +193,11 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         return state
 
     def describe(self, state: BudgetTree) -> Mapping[str, float]:
-        """Return leaves, depth, columns used, expected cost and log prior."""
+        """Return leaves, depth, features used, expected cost and log prior."""
         return {
             "n_leaves": float(state.n_leaves),
             "depth": float(state.depth()),
-            "n_features": float(len(self._columns_of(state))),
+            "n_features": float(len(self._features_of(state))),
             "expected_cost": self.expected_cost(state),
             "log_prior": self.log_prior(state),
         }
@@ -193,16 +210,16 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         `kernels.sweep` has the moves; the work of a step is proportional to the rows of the node
         that it touches and, where its subtree is drawn anew, to the columns and candidates.
         """
-        work = tree_sweep.new_work(self._model, self.classes.size)
-        tree_sweep.load(self._model, work, np.array(state.nodes, np.int64))
+        work = new_work(self._model, self.classes.size)
+        load(self._model, work, np.array(state.nodes, np.int64))
         counts = self.new_counts()
         nodes = np.empty(2 * self.max_leaves - 1, np.int64)
-        n_best = tree_sweep.sweep(
+        n_best = sweep(
             rng, self._model, work, n_steps, float(inverse_temperature), self.move_cdf, counts[0],
             counts[1], nodes,
         )  # fmt: skip
         best = BudgetTree(tuple(nodes[:n_best].tolist()))
-        state = BudgetTree(tuple(nodes[: tree_sweep.export(work, nodes)].tolist()))
+        state = BudgetTree(tuple(nodes[: export(work, nodes)].tolist()))
         return state, self.step_counts(
             counts, self.log_density(state), best, self.log_density(best)
         )
@@ -226,8 +243,8 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         return TraceLegend(
             size="n_leaves",
             diagnosed=("n_leaves", "depth", "expected_cost"),
-            columns=tuple(f"x{column}" for column in range(self.items.n_columns)),
-            columns_of=self._columns_of,
+            columns=self._features,
+            columns_of=self._features_of,
         )
 
     def parameters(self) -> Mapping[str, float]:
@@ -240,10 +257,10 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
             "min_leaf_weight": self.min_leaf_weight,
         }
 
-    def _columns_of(self, state: BudgetTree) -> list[int]:
+    def _features_of(self, state: BudgetTree) -> list[int]:
         candidates = [state.nodes[split] for split in state.splits]
-        columns: list[int] = np.unique(self.candidates.columns[candidates]).tolist()
-        return columns
+        features: list[int] = np.unique(self._source[self.candidates.columns[candidates]]).tolist()
+        return features
 
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
         return [self.classes.tolist()], self._model
@@ -310,10 +327,10 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         return self.candidates.log_probabilities()
 
     @cached_property
-    def _model(self) -> tree_sweep.TreeModel:
+    def _model(self) -> TreeModel:
         weights = np.arange(min(int(self._total), _MOST_TABLED) + 1)
         log_odds = math.log(self.split_probability) + math.log1p(-self.split_probability)
-        return tree_sweep.TreeModel(
+        return TreeModel(
             codes=self.candidates.codes,
             labels=self._labels,
             weights=self._weights,
@@ -331,27 +348,3 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
             of_label=gammaln(self.concentration + weights),
             of_all=gammaln(self.concentration * self.classes.size + weights),
         )
-
-
-def _checked_rows(
-    X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.float32], NDArray[Any], NDArray[np.float64]]:
-    """Return rows, labels and weights of the rows that have any weight."""
-    try:
-        with np.errstate(over="ignore"):  # what is too large for float32 is then refused
-            rows = np.asarray(X, np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"X must be numbers in rows of one length: {error}") from None
-    labels = np.asarray(y)
-    if rows.ndim != 2 or rows.shape[0] == 0:
-        raise DataError(f"X must have two dimensions and at least one row, got shape {rows.shape}")
-    if np.isinf(rows).any():
-        row, column = np.argwhere(np.isinf(rows))[0]
-        raise DataError(
-            f"X must be finite or NaN, got {rows[row, column]} in row {row + 1}, column x{column}"
-        )
-    if labels.shape != rows.shape[:1]:
-        raise DataError(f"y must have shape {rows.shape[:1]}, got {labels.shape}")
-    given = np.ones(labels.size) if sample_weight is None else sample_weight
-    weights = check_weights("sample_weight", given, labels.size)
-    return rows[weights > 0], labels[weights > 0], weights[weights > 0]

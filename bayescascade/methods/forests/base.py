@@ -6,6 +6,7 @@ clones, pipelines and grid searches take it along, and no metadata needs to be r
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import Any, ClassVar
 
@@ -17,14 +18,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.costs.acquisition import Acquisition, Fetch, acquire
+from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
-from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.labels import TrainingRows, classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.sources import as_frame
-from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.walk import PricedForest
 from bayescascade.model.record import Saved
 from bayescascade.model.roles import Predicted
 from bayescascade.report.numbers import cost_texts, share_text
@@ -74,13 +73,6 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
 
     forest_: Forest
     classes_: NDArray[Any]
-    costs_: FeatureCosts
-    items_: CostItems
-    validation_cost_: float
-    feature_shares_: NDArray[np.float64]
-    item_shares_: NDArray[np.float64]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
     _encoder: MatrixEncoder
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
@@ -236,8 +228,9 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
             It has the steps so far, which may be resumed.
         """
         check_is_fitted(self, "forest_")
-        forest = PricedForest(self.forest_, self._encoder, self.items_, self.classes_)
-        return acquire(forest, fetch, max_cost)
+        walk = partial(_ForestWalk, self.forest_, self._encoder)
+        model = Walkable(self._encoder.columns, self.items_, self.classes_, walk)
+        return acquire(model, fetch, max_cost)
 
     def _matrix(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self, "forest_")
@@ -353,6 +346,49 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
+
+
+class _ForestWalk:
+    """A row on its way, see `costs.acquisition`: how far each tree has come with what is known."""
+
+    def __init__(self, trees: Forest, encoder: MatrixEncoder) -> None:
+        self._trees, self._encoder, self._source = trees, encoder, encoder.source
+        self._cells = np.empty(self._source.size, np.float32)
+        self._is_known = np.zeros(self._source.size, np.bool_)
+        self._nodes = trees.roots.copy()
+
+    @property
+    def waiting(self) -> dict[int, int]:
+        features = self._trees.feature[self._nodes]
+        asked = np.unique(self._source[features[features >= 0]], return_counts=True)
+        return dict(zip(*(each.tolist() for each in asked), strict=True))
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """What `Forest.predict_proba` says at leaves, added up in the same order."""
+        shares = self._trees.probabilities
+        total = np.zeros(shares.shape[1])
+        for node in self._nodes:
+            total += shares[node]
+        mean: NDArray[np.float64] = total / self._nodes.size
+        return mean
+
+    def learn(self, column: int, value: object) -> None:
+        cells = self._encoder.read_cell(column, value)
+        of_column = self._source == column
+        self._cells[of_column] = cells
+        self._is_known[of_column] = True
+        trees = self._trees
+        while True:
+            features = trees.feature[self._nodes]
+            can_go = (features >= 0) & self._is_known[features]
+            if not can_go.any():
+                return
+            nodes, cells = self._nodes[can_go], self._cells[features[can_go]]
+            is_left = (cells <= trees.threshold[nodes]) | (
+                np.isnan(cells) & trees.missing_left[nodes]
+            )
+            self._nodes[can_go] = np.where(is_left, nodes + 1, trees.right[nodes])
 
 
 def _mean_depth(forest: Forest) -> float:

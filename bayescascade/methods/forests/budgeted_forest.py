@@ -18,14 +18,14 @@ error: covertype 26 % and 0.160 against 24 % and 0.178, digits 61 % and 0.029 ag
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any, ClassVar, Self
+from math import isqrt
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import (
     check_choice,
@@ -37,7 +37,7 @@ from bayescascade.base.validation import (
 )
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
-from bayescascade.data.training_rows import TrainingRows
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.growing import (
     MAX_BINS,
@@ -47,14 +47,6 @@ from bayescascade.methods.forests.growing import (
     TreeGrower,
     add_trees,
 )
-from bayescascade.methods.forests.growth_choices import (
-    AUTOMATIC,
-    GrowthAlternative,
-    Share,
-    check_share,
-    n_drawn,
-    several,
-)
 from bayescascade.methods.forests.impurities import (
     Impurity,
     PolynomialImpurity,
@@ -63,9 +55,44 @@ from bayescascade.methods.forests.impurities import (
 )
 from bayescascade.model.search import Seed, seed_sequence
 
-__all__ = ["BudgetedForestClassifier"]
+__all__ = ["BudgetedForestClassifier", "GrowthAlternative"]
+
+Share: TypeAlias = int | float | str | None
+"""How many columns are drawn for a split: so many, a share, the square root, or all."""
+
+_AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
+    "alpha": (0.0, 16.0),
+    "cost_exponent": (1.0, 0.5, 0.0),
+    "max_features": (0.5, None),
+}
+"""What "auto" stands for where there is something to choose by; the first elsewhere."""
 
 
+class GrowthAlternative(NamedTuple):
+    """One of the forests that the parameters allow.
+
+    Parameters
+    ----------
+    alpha, cost_exponent : float
+    max_features : int >= 1
+        Columns drawn for each split.
+    n_trees : int >= 0
+        Trees within the budget; 0 if the first one is beyond it.
+    cost : float
+        Mean cost of the validation rows; of the first tree, if it is beyond the budget.
+    error : float in [0, 1]
+        Share of validation rows that are classified wrongly; NaN without their labels, or a tree.
+    """
+
+    alpha: float
+    cost_exponent: float
+    max_features: int
+    n_trees: int
+    cost: float
+    error: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class BudgetedForestClassifier(BudgetedClassifier):
     """Random forest whose trees are grown to acquire few features, within a budget.
 
@@ -148,46 +175,20 @@ class BudgetedForestClassifier(BudgetedClassifier):
     model_name: ClassVar[str] = "budgeted_forest"
     title: ClassVar[str] = "budgeted forest"
 
-    budget: float | None
-    impurity: Impurity
-    alpha: float | Sequence[float] | str
-    order: int
-    cost_exponent: float | Sequence[float] | str
-    max_trees: int
-    thresholds: str
-    reuse_is_free: bool
-    max_features: Share | Sequence[Share]
-    max_depth: int | None
-    bootstrap: bool
-    n_jobs: int | None
-    random_state: Seed
-
-    alpha_: float
-    cost_exponent_: float
-    max_features_: int
-    alternatives_: tuple[GrowthAlternative, ...]
-    cost_path_: NDArray[np.float64]
-    is_interrupted_: bool
-
-    def __init__(
-        self,
-        *,
-        costs: Costs = None,
-        budget: float | None = None,
-        impurity: Impurity = "threshold_pairs",
-        alpha: float | Sequence[float] | str = "auto",
-        order: int = 2,
-        cost_exponent: float | Sequence[float] | str = "auto",
-        max_trees: int = 100,
-        thresholds: str = "exact",
-        reuse_is_free: bool = True,
-        max_features: Share | Sequence[Share] = "auto",
-        max_depth: int | None = None,
-        bootstrap: bool = True,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
+    costs: Costs = None
+    budget: float | None = None
+    impurity: Impurity = "threshold_pairs"
+    alpha: float | Sequence[float] | str = "auto"
+    order: int = 2
+    cost_exponent: float | Sequence[float] | str = "auto"
+    max_trees: int = 100
+    thresholds: str = "exact"
+    reuse_is_free: bool = True
+    max_features: Share | Sequence[Share] = "auto"
+    max_depth: int | None = None
+    bootstrap: bool = True
+    n_jobs: int | None = None
+    random_state: Seed = None
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Grow the forest.
@@ -285,17 +286,17 @@ class BudgetedForestClassifier(BudgetedClassifier):
         if self.max_depth is not None:
             check_integer("max_depth", self.max_depth, minimum=1)
         check_jobs(self.n_jobs)
-        for name in AUTOMATIC:
+        for name in _AUTOMATIC:
             self._values(name, is_choosing=False)
 
     def _values(self, name: str, is_choosing: bool) -> list[Any]:  # Any: numbers or shares
         """Return the values of a parameter that may have several, checked."""
         value = getattr(self, name)
         if isinstance(value, str) and value == "auto":
-            return list(AUTOMATIC[name][: None if is_choosing else 1])
+            return list(_AUTOMATIC[name][: None if is_choosing else 1])
         if name == "max_features":
-            return [check_share(*one) for one in several(name, value)]
-        return [check_real(*one, minimum=0.0) for one in several(name, value)]
+            return [_check_share(*one) for one in _several(name, value)]
+        return [check_real(*one, minimum=0.0) for one in _several(name, value)]
 
     def _grid(self, training: TrainingRows) -> list[tuple[float, float, Share]]:
         """Return each alpha with each cost_exponent and max_features."""
@@ -332,7 +333,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
             cost_exponent=exponent,
             reuse_is_free=self.reuse_is_free,
             max_depth=self.max_depth,
-            max_features=n_drawn(share, n_columns),
+            max_features=_n_drawn(share, n_columns),
             has_stumps=self.thresholds == "random",
         )
 
@@ -361,3 +362,38 @@ def _alternative(
     return GrowthAlternative(
         alpha, grower.cost_exponent, grower.max_features, grown.n_trees, cost, error
     )
+
+
+def _several(name: str, value: object) -> list[tuple[str, object]]:
+    """Return a parameter of one value or several as values with their names."""
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
+        return [(name, value)]
+    if not len(value):
+        raise ParameterError(f"{name} must be one value or several, got {value!r}")
+    return [(f"{name}[{i}]", one) for i, one in enumerate(value)]
+
+
+def _check_share(name: str, value: object) -> Share:
+    """Return what says how many columns are drawn, in plain types; else a ParameterError."""
+    if value is None or (isinstance(value, str) and value == "sqrt"):
+        return value
+    if isinstance(value, Integral):
+        number = int(value)
+        if number >= 1 and not isinstance(value, bool):
+            return number
+    elif isinstance(value, Real) and 0.0 < float(value) <= 1.0:
+        return float(value)
+    raise ParameterError(
+        f'{name} must be an integer >= 1, a share in (0, 1], "sqrt", "auto" or None, got {value!r}'
+    )
+
+
+def _n_drawn(share: Share, n_columns: int) -> int:
+    """Return how many columns are drawn of so many; of a share, rounded down, at least one."""
+    if share is None:
+        return n_columns
+    if isinstance(share, str):
+        return isqrt(n_columns)
+    if isinstance(share, int):
+        return min(share, n_columns)
+    return max(1, int(share * n_columns))

@@ -1,54 +1,54 @@
 """What BudgetPrune is compared with: forests along one line, from the whole one to less.
 
-`GreedyPrune` removes features, `TruncatedForest` trees; `cost_complexity` has the third.
+`GreedyPrune` removes features, `TruncatedForest` trees. `CostComplexityPrune` prunes every tree by
+itself, for its size and not its cost.
+
+With R(h) the Gini impurity of node h times the share of its tree's rows, a tree pruned at level
+alpha is the smallest one that minimizes ``sum_leaves R + alpha x number of leaves``. Such trees are
+nested (Breiman, Friedman, Olshen and Stone 1984, chapter 3), so that all of them are told by the
+level at which each split goes: the link between a split and the subtree below it is as weak as
+``(R(h) - sum of R over its leaves) / (its leaves - 1)``, and the weakest is cut first. It is what
+scikit-learn's ``ccp_alpha`` does to trees grown by the Gini impurity.
 """
 
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts, is_within, too_low
-from bayescascade.data.training_rows import TrainingRows
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.frontier import remove_features
+from bayescascade.methods.prunings.kernels.programs import find_ends, find_levels
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruner import ForestPruner
-from bayescascade.methods.prunings.pruning import remove_features
-from bayescascade.model.search import Seed
+from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
 
-__all__ = ["BaselinePruner", "GreedyPrune", "TruncatedForest"]
+__all__ = [
+    "BaselinePruner",
+    "CostComplexityPrune",
+    "GreedyPrune",
+    "TruncatedForest",
+    "best_levels",
+    "split_levels",
+]
+
+_MOST_LEVELS = 20  # of a path that is not told any
+
+Floats = NDArray[np.float64]
 
 
 class BaselinePruner(ForestPruner):
-    """A pruner whose `knob` says how much is left of the forest.
+    """A pruner whose `knob` alone says how much is left of the forest.
 
-    The rows of `fit` and of `path` are as in `BudgetPrune`; `y_val` is not needed.
-
-    Parameters
-    ----------
-    forest, n_jobs, random_state
-        As in `BudgetPrune`.
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
-    budget : float >= 0 or None
-        The most that a row may cost, on average over the validation rows, instead of a value of the
-        knob: as much of the forest is left as that allows.
-
-    Attributes
-    ----------
-    forest_ : Forest
-        The trees that are left.
-    estimator_ : estimator
-        The forest that was pruned, and `whole_forest_`, its trees; not in saved models.
-    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
-    feature_names_in_
-        As of every `BudgetedClassifier`.
+    A `budget` leaves as much of it as it allows. `y_val` is not needed.
     """
 
     @abstractmethod
@@ -56,7 +56,7 @@ class BaselinePruner(ForestPruner):
         """Return values of the knob; from one to the next, no row pays more."""
 
     @abstractmethod
-    def _tuned(self, training: TrainingRows) -> Any:
+    def _untold(self, training: TrainingRows) -> Any:
         """Return the value where neither the knob nor a budget is given."""
 
     @abstractmethod
@@ -71,30 +71,9 @@ class BaselinePruner(ForestPruner):
         """Return a value of the knob for this forest; raise ParameterError if it is none."""
         return self._valid(name, value)
 
-    def _prepare(self) -> None:
-        """Get to know the forest."""
-
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
-        """Fit the forest, if it is not fitted yet, and prune it; see `BudgetPrune.fit`.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range, or the forest is none that can be pruned.
-        BudgetError
-            If nothing that can be left of it is within the budget; names the least feasible one.
-        DataError
-            If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
-        """
-        self._check_parameters()
-        training, _ = self._read_forest(X, y, X_val, y_val)
-        self._prepare()
-        knob = getattr(self, self.knob)
-        if self.budget is not None:
-            self._take(self._within(self.budget))
-        else:
-            self._take(self._tuned(training) if knob is None else self._checked(self.knob, knob))
-        return self
+    def _few_values(self) -> Sequence[Any]:
+        """Return the values of a path that is not told any."""
+        return self._values()
 
     def path(
         self, values: Sequence[Any] | None = None, *, budgets: Sequence[float] | None = None
@@ -126,42 +105,32 @@ class BaselinePruner(ForestPruner):
         if values is not None and budgets is not None:
             raise ParameterError("either values or budgets must be given, got both")
         if budgets is not None:
-            amounts = check_amounts("budgets", budgets)
-            found = [self._at(self._within(budget), budget=budget) for budget in amounts]
-            return PruningPath(tuple(found), knob=self.knob)
+            return self._path("budget", check_amounts("budgets", budgets), self._within)
         if values is None:
             wanted = self._few_values()
         elif isinstance(values, str) or not isinstance(values, Iterable):
             raise ParameterError(f"values must be a list of {self.knob}, got {values!r}")
         else:
             wanted = [self._checked(f"values[{i}]", value) for i, value in enumerate(values)]
-        return PruningPath(
-            tuple(self._at(value, **{self.knob: value}) for value in wanted), knob=self.knob
-        )
+        return self._path(self.knob, wanted, lambda value: value)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if getattr(self, self.knob) is not None:
             self._valid(self.knob, getattr(self, self.knob))
 
-    def _few_values(self) -> Sequence[Any]:
-        """Return the values of a path that is not told any."""
-        return self._values()
+    def _tuned(self, training: TrainingRows) -> Any:
+        value = getattr(self, self.knob)
+        return self._untold(training) if value is None else self._checked(self.knob, value)
 
     def _within(self, budget: float) -> Any:
         """Return the value that leaves most of the forest within a budget."""
         values = self._values()
-        start, end = 0, len(values)
-        while start < end:
-            middle = (start + end) // 2
-            if is_within(self._cost(values[middle]), budget):
-                end = middle
-            else:
-                start = middle + 1
-        if start == len(values):
+        place = bisect_left(values, True, key=lambda value: is_within(self._cost(value), budget))
+        if place == len(values):
             least = self._cost(values[-1])
             raise too_low(budget, least, "the mean cost of the least that can be left")
-        return values[start]
+        return values[place]
 
     def _cost(self, value: Any) -> float:
         """Return the mean cost of the validation rows at a value of the knob."""
@@ -180,16 +149,17 @@ class BaselinePruner(ForestPruner):
         setattr(self, f"{self.knob}_", self._valid(self.knob, record[self.knob]))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GreedyPrune(BaselinePruner):
     """A forest from which features are removed one after the other: a baseline.
 
     Trees are cut at every split on a removed feature. Each step removes the one that leaves the
-    least ``error + tradeoff x cost``; see `bayescascade.methods.prunings.pruning`.
+    least ``error + tradeoff x cost``; see `bayescascade.methods.prunings.frontier`.
 
     Parameters
     ----------
     forest, costs, budget, n_jobs, random_state
-        As of every `BaselinePruner`.
+        As of every `ForestPruner`.
     tradeoff : float >= 0
         In-bag error rate that a unit of cost is worth, in choosing what to remove and how much.
     n_removed : int >= 0 or None
@@ -224,38 +194,23 @@ class GreedyPrune(BaselinePruner):
     title: ClassVar[str] = "greedily pruned forest"
     knob: ClassVar[str] = "n_removed"
 
-    tradeoff: float
-    n_removed: int | None
-    n_removed_: int
-    removed_: list[str]
-
-    def __init__(
-        self,
-        forest: Any = None,
-        *,
-        costs: Costs = None,
-        tradeoff: float = 0.01,
-        n_removed: int | None = None,
-        budget: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
+    tradeoff: float = 0.01
+    n_removed: int | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("tradeoff", self.tradeoff, minimum=0.0)
 
-    def _prepare(self) -> None:
+    def _prepare(self, training: TrainingRows) -> None:
         forest = self.whole_forest_
-        self.program_ = PruningProgram.of(forest, self._matrix_items, self._validation_rows)
+        self.program_ = PruningProgram.of(forest, self._matrix_items, training.validation_rows)
         feature = self._encoder.source[forest.feature[self.program_.node]]
         self._steps = tuple(remove_features(self.program_, feature, self.tradeoff))
 
     def _values(self) -> Sequence[int]:
         return range(len(self._steps))
 
-    def _tuned(self, training: TrainingRows) -> int:  # noqa: ARG002
+    def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         objective = self.program_.objective
         return int(np.argmin([objective(step.kept, self.tradeoff) for step in self._steps]))
 
@@ -285,13 +240,14 @@ class GreedyPrune(BaselinePruner):
         self.removed_ = removed
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TruncatedForest(BaselinePruner):
     """A forest of which only the first trees are left: a baseline.
 
     Parameters
     ----------
     forest, costs, budget, n_jobs, random_state
-        As of every `BaselinePruner`; costs decide only what is within a budget.
+        As of every `ForestPruner`; costs decide only what is within a budget.
     n_trees : int >= 1 or None
         Trees to keep; None: all of them.
 
@@ -315,25 +271,15 @@ class TruncatedForest(BaselinePruner):
     title: ClassVar[str] = "truncated forest"
     knob: ClassVar[str] = "n_trees"
 
-    n_trees: int | None
-    n_trees_: int
+    n_trees: int | None = None
 
-    def __init__(
-        self,
-        forest: Any = None,
-        *,
-        costs: Costs = None,
-        n_trees: int | None = None,
-        budget: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
+    def _prepare(self, training: TrainingRows) -> None:
+        pass
 
     def _values(self) -> Sequence[int]:
         return range(self.whole_forest_.n_trees, 0, -1)
 
-    def _tuned(self, training: TrainingRows) -> int:  # noqa: ARG002
+    def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         return self.whole_forest_.n_trees
 
     def _forest_at(self, value: int) -> Forest:
@@ -349,3 +295,121 @@ class TruncatedForest(BaselinePruner):
 
     def _checked(self, name: str, value: Any) -> int:
         return check_integer(name, value, minimum=1, maximum=self.whole_forest_.n_trees)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CostComplexityPrune(BaselinePruner):
+    """A forest whose trees are pruned for their size: a baseline, which knows nothing of costs.
+
+    Parameters
+    ----------
+    forest, costs, budget, n_jobs, random_state
+        As of every `ForestPruner`; costs decide only what is within a budget.
+    level : float >= 0 or None
+        What a leaf must be worth, as scikit-learn's `ccp_alpha`. None: of each tree, the level at
+        which it errs least on the rows not in its bag; the forest must have been grown on these
+        rows, with bootstrap.
+
+    Attributes
+    ----------
+    level_ : float, or (n_trees,) float64
+        The level, or each tree's own.
+
+    References
+    ----------
+    Breiman, L., Friedman, J., Olshen, R. and Stone, C. (1984). Classification and regression trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade.budget import CostComplexityPrune
+    >>> X = np.random.default_rng(0).normal(size=(500, 20))
+    >>> y = X[:, 3] + X[:, 7] > 0
+    >>> model = CostComplexityPrune(random_state=0).fit(X[:300], y[:300], X[300:])
+    >>> [round(one.validation_cost_) for one in model.path([0.0, 0.1])]
+    [12, 2]
+    """
+
+    model_name: ClassVar[str] = "cost_complexity_prune"
+    title: ClassVar[str] = "cost-complexity pruned forest"
+    knob: ClassVar[str] = "level"
+
+    level: float | None = None
+
+    def _prepare(self, training: TrainingRows) -> None:  # noqa: ARG002
+        self._levels = split_levels(self.whole_forest_)
+
+    def _values(self) -> Sequence[float]:
+        levels: list[float] = np.unique(np.append(0.0, self._levels)).tolist()
+        return levels
+
+    def _few_values(self) -> Sequence[float]:
+        levels = self._values()
+        places = np.unique(np.linspace(0, len(levels) - 1, _MOST_LEVELS).round().astype(int))
+        return [levels[place] for place in places]
+
+    def _untold(self, training: TrainingRows) -> Floats:
+        outside = out_of_bag(self.estimator_, len(training.rows), "level=None")
+        counts = count_classes(self.whole_forest_, training.rows, training.labels, outside)
+        return best_levels(self.whole_forest_, self._levels, counts)
+
+    def _forest_at(self, value: float | Floats) -> Forest:
+        forest = self.whole_forest_
+        of_trees = np.broadcast_to(value, forest.n_trees)
+        is_split = self._levels > np.repeat(of_trees, np.diff(forest.tree_starts))
+        return forest.pruned(is_split).without_bare_roots()
+
+    def _valid(self, name: str, value: Any) -> float | Floats:
+        if isinstance(value, list):  # of a file
+            return np.array([check_real(name, one, minimum=0.0) for one in value], np.float64)
+        return check_real(name, value, minimum=0.0)
+
+
+def split_levels(forest: Forest) -> Floats:
+    """Return the level at which each split goes, (n_nodes,) float64 >= 0; 0 at leaves.
+
+    A tree pruned at a level keeps the splits that go at higher ones; no split goes later than the
+    one above it.
+    """
+    totals = forest.counts.sum(axis=1)
+    gini = 1.0 - (forest.probabilities**2).sum(axis=1)
+    risk = gini * totals / np.repeat(totals[forest.roots], np.diff(forest.tree_starts))
+    ends, alive = np.empty(forest.n_nodes, np.int64), np.empty(forest.n_nodes, np.int32)
+    n_leaves = np.empty(forest.n_nodes, np.int64)
+    branch_risk, levels = np.empty(forest.n_nodes), np.empty(forest.n_nodes)
+    find_ends(forest.right, ends)
+    find_levels(
+        forest.tree_starts, forest.right, forest.parents, ends, risk, branch_risk, n_leaves, alive,
+        levels,
+    )  # fmt: skip
+    return levels
+
+
+def best_levels(forest: Forest, levels: Floats, counts: Floats) -> Floats:
+    """Return the level of each tree at which it errs least on other rows, (n_trees,) float64.
+
+    Parameters
+    ----------
+    forest : Forest
+    levels : (n_nodes,) float64
+        Of `split_levels`.
+    counts : (n_nodes, n_classes) float64
+        Weight of each class of the other rows at each node.
+
+    Returns
+    -------
+    (n_trees,) float64
+        The highest of equals, for the smallest tree; 0 keeps all but what is of no use.
+    """
+    wrong = forest.errors(counts)
+    best = np.zeros(forest.n_trees)
+    for tree in range(forest.n_trees):
+        nodes = np.arange(*forest.tree_starts[tree : tree + 2])
+        splits = nodes[forest.feature[nodes] >= 0]
+        splits = splits[np.argsort(levels[splits], kind="stable")]
+        worse = wrong[splits] - wrong[splits + 1] - wrong[forest.right[splits]]
+        tried = np.unique(np.append(0.0, levels[splits]))
+        n_cut = np.searchsorted(levels[splits], tried, side="right")
+        errors = np.append(0.0, np.cumsum(worse))[n_cut]  # beyond the whole tree's
+        best[tree] = tried[np.flatnonzero(errors <= errors.min())[-1]]
+    return best

@@ -1,7 +1,7 @@
 """BudgetPrune: the best pruning of a forest for its errors and what its features cost.
 
-Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized, `flow`
-and `primal_dual` minimize it, `frontier` does so within a budget.
+Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized,
+`solvers` minimize it, `frontier` does so within a budget.
 
 *Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
 validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
@@ -11,6 +11,7 @@ not take part in predictions: see `Forest.without_bare_roots`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,20 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import samplers
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_real
-from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts
-from bayescascade.data.training_rows import TrainingRows
-from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.prunings.flow import FlowSolver
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.path import PruningPath, error_gap_text, gap_text
-from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
-from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
-from bayescascade.methods.prunings.pruning import Pruning, relative_gap
+from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
 from bayescascade.model.search import Seed
 
 if TYPE_CHECKING:
@@ -43,6 +39,7 @@ _ERRORS = ("in_bag", "out_of_bag", "validation")
 _SOLVERS = ("flow", "primal_dual")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BudgetPrune(ForestPruner):
     """A forest pruned, all trees together, to what its features are worth.
 
@@ -54,12 +51,8 @@ class BudgetPrune(ForestPruner):
 
     Parameters
     ----------
-    forest : estimator or None
-        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
-        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
-        `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
+    forest, costs, n_jobs, random_state
+        As of every `ForestPruner`.
     tradeoff : float >= 0
         Error rate that a unit of cost is worth. At 0, only what does harm is cut.
     budget : float >= 0 or None
@@ -77,17 +70,9 @@ class BudgetPrune(ForestPruner):
         until the relative gap is at most `tolerance`. Within a budget, it is "flow".
     tolerance : float >= 0
         Of "primal_dual".
-    n_jobs : int or None
-        Given to a forest to fit that has none itself.
-    random_state : int, SeedSequence, Generator or None
-        Likewise.
 
     Attributes
     ----------
-    forest_ : Forest
-        The trees that are left.
-    estimator_ : estimator
-        The forest that was pruned.
     tradeoff_ : float
         `tradeoff`, or the one that the budget led to.
     objective_ : float
@@ -105,12 +90,10 @@ class BudgetPrune(ForestPruner):
         minimized. Not of models read from a file.
     is_interrupted_ : bool
         Whether Ctrl-C ended the search; the pruning is then the best one known by then.
-    program_ : PruningProgram
-        What the splits gain and cost, and `kept_`, (n_splits,) bool, those that are kept; like
-        `estimator_` and `whole_forest_`, not in saved models.
-    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
-    feature_names_in_
-        As of every `BudgetedClassifier`.
+    kept_ : (n_splits,) bool
+        The splits of `program_` that are kept. Not of models read from a file.
+
+    The others are those of every `ForestPruner`.
 
     References
     ----------
@@ -136,76 +119,27 @@ class BudgetPrune(ForestPruner):
     title: ClassVar[str] = "budget-pruned forest"
     knob: ClassVar[str] = "tradeoff"
 
-    tradeoff: float
-    budget: float | None
-    errors: str
-    split_cost: float
-    solver: str
-    tolerance: float
+    tradeoff: float = 0.01
+    errors: str = "in_bag"
+    split_cost: float = 0.0
+    solver: str = "flow"
+    tolerance: float = 1e-3
 
-    tradeoff_: float
-    objective_: float
-    lower_bound_: float
-    is_interrupted_: bool
-    kept_: NDArray[np.bool_]
-
-    def __init__(
-        self,
-        forest: Any = None,
-        *,
-        costs: Costs = None,
-        tradeoff: float = 0.01,
-        budget: float | None = None,
-        errors: str = "in_bag",
-        split_cost: float = 0.0,
-        solver: str = "flow",
-        tolerance: float = 1e-3,
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        store_parameters(self, locals())
-
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
-        """Fit the forest, if it is not fitted yet, and prune it.
-
-        Parameters
-        ----------
-        X : DataFrame, (n_rows, n_features) array or list of rows
-            Rows to fit the forest to: numbers, truth values, text and categories; NaN or None is
-            missing. For a fitted forest they tell the columns, and out-of-bag errors are theirs:
-            they must be the rows that it was fitted to, in their order.
-        y : (n_rows,) array
-            Labels, of at least two classes.
-        X_val : as X, optional
-            Rows that costs are measured on. Without them those of `X` are, on which the cost is a
-            little smaller than on new rows.
-        y_val : (n_validation_rows,) array, optional
-            Their labels; needed for `errors="validation"`. Within a budget, the ways to spend what
-            a best pruning leaves of it are compared on them, if they are given.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range, the forest is none that can be pruned or was fitted
-            to other columns, or what `errors` needs is missing.
-        DataError
-            If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
-        """
-        self._check_parameters()
-        training, forest = self._read_forest(X, y, X_val, y_val)
+    def _prepare(self, training: TrainingRows) -> None:
         self.program_ = PruningProgram.of(
-            forest,
+            self.whole_forest_,
             self._matrix_items,
             training.validation_rows,
             split_cost=self.split_cost,
-            counts=self._counts(training, forest),
+            counts=self._counts(training),
         )
         self._validation_labels = training.validation_labels
-        if self.budget is not None:
-            self._take(self._frontier().within(self.budget))
-        else:
-            self._take(self._solver().solve(self.tradeoff))
-        return self
+
+    def _tuned(self, training: TrainingRows) -> Pruning:  # noqa: ARG002
+        return self._solver().solve(self.tradeoff)
+
+    def _within(self, budget: float) -> Pruning:
+        return self._frontier().within(budget)
 
     @property
     def duality_gap_(self) -> float:
@@ -266,21 +200,10 @@ class BudgetPrune(ForestPruner):
                 "either tradeoffs or budgets must be given, got "
                 + ("neither" if budgets is None else "both")
             )
-        name, values = ("tradeoffs", tradeoffs) if budgets is None else ("budgets", budgets)
-        wanted = check_amounts(name, values)
-        find = self._solver().solve if budgets is None else self._frontier().within
-        found: dict[float, Self] = {}
-        for value in sorted(set(wanted)):
-            pruning = find(value)
-            if pruning.interrupted:
-                break
-            found[value] = self._at(pruning, **{name.removesuffix("s"): value})
-        if not found:
-            raise KeyboardInterrupt
-        return PruningPath(
-            tuple(found[value] for value in wanted if value in found),
-            interrupted=len(found) < len(set(wanted)),
-        )
+        if budgets is not None:
+            return self._path("budget", check_amounts("budgets", budgets), self._frontier().within)
+        wanted = check_amounts("tradeoffs", tradeoffs)
+        return self._path("tradeoff", wanted, self._solver().solve)
 
     def near_optimal(
         self,
@@ -299,24 +222,11 @@ class BudgetPrune(ForestPruner):
 
         See `bayescascade.methods.prunings.near_optimal.near_optimal` for the parameters.
         """
+        given: dict[str, Any] = {k: v for k, v in locals().items() if k != "self"}
         from bayescascade.methods.prunings.near_optimal import near_optimal
 
         self._check_unpruned()
-        return near_optimal(
-            self.program_,
-            self.items_,
-            self.kept_,
-            self.tradeoff_,
-            tolerance=tolerance,
-            n_steps=n_steps,
-            n_draws=n_draws,
-            n_chains=n_chains,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-        )
+        return near_optimal(self.program_, self.items_, self.kept_, self.tradeoff_, **given)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -326,8 +236,9 @@ class BudgetPrune(ForestPruner):
         check_choice("solver", self.solver, _SOLVERS)
         check_real("tolerance", self.tolerance, minimum=0.0)
 
-    def _counts(self, training: TrainingRows, forest: Forest) -> NDArray[np.float64] | None:
+    def _counts(self, training: TrainingRows) -> NDArray[np.float64] | None:
         """Return the rows that errors are measured on, by node and class; None if in bag."""
+        forest = self.whole_forest_
         if self.errors == "in_bag":
             return None
         if self.errors == "validation":

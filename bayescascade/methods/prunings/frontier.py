@@ -10,21 +10,26 @@ dearer one cuts, so that each problem is smaller than the one before.
 The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
 entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of
 least error is taken: features are removed from the dearer corner until it is within the budget, as
-in `pruning`, or not; then whole trees of it are added, and a part of one, those first that lessen
-the error most for what they cost. These are heuristics; the bound says how good they are.
+in `remove_features`, or not; then whole trees of it are added, and a part of one, those first that
+lessen the error most for what they cost. These are heuristics; the bound says how good they are.
+
+To remove a feature, every tree is cut at the first split on it on every path (Nan 2018, section
+4.5). Each step removes the feature that leaves the least ``error + tradeoff x cost``, until no
+split is left: as many steps as there are features, at most. The thesis says "the lowest training
+error and average feature cost"; that they are weighed by `tradeoff` is our reading.
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.costs.limits import is_within
-from bayescascade.methods.prunings.flow import FlowSolver
-from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruning import Pruning, remove_features
+from bayescascade.methods.prunings.program import Pruning, PruningProgram
+from bayescascade.methods.prunings.solvers import FlowSolver
 
-__all__ = ["Frontier"]
+__all__ = ["Frontier", "Removal", "remove_features"]
 
 _LEAST_GAIN = 1e-9  # relative: what is better by less is a rounding error
 _TINY = np.finfo(np.float64).tiny
@@ -161,6 +166,56 @@ class Frontier:
                 raise KeyboardInterrupt
             kept[splits[part.kept]] = True
         return kept
+
+
+class Removal(NamedTuple):
+    """A step, and what it leaves.
+
+    Parameters
+    ----------
+    feature : int
+        The feature removed, -1 at the beginning.
+    kept : (n_splits,) bool
+        The splits that are left.
+    """
+
+    feature: int
+    kept: Bools
+
+
+def remove_features(
+    program: PruningProgram, feature: NDArray[np.integer], tradeoff: float
+) -> Iterator[Removal]:
+    """Yield the whole forest, then what each removal leaves; the last keeps no split.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    feature : (n_splits,) int
+        The feature that each split is on.
+    tradeoff : float >= 0
+    """
+    kept = np.ones(program.n_splits, np.bool_)
+    remaining = np.unique(feature).tolist()
+    below = {one: _at_or_below(program, feature == one) for one in remaining}
+    yield Removal(-1, kept)
+    while kept.any():
+        left = [program.objective(kept & ~below[one], tradeoff) for one in remaining]
+        chosen = remaining.pop(int(np.argmin(left)))
+        kept = kept & ~below[chosen]
+        remaining = [one for one in remaining if np.any(kept & below[one])]
+        yield Removal(chosen, kept)
+
+
+def _at_or_below(program: PruningProgram, marked: Bools) -> Bools:
+    """Return the splits that are marked, or below one that is."""
+    reached = marked.copy()
+    inner = np.flatnonzero(program.parent >= 0)
+    while True:
+        further = inner[reached[program.parent[inner]] & ~reached[inner]]
+        if not further.size:
+            return reached
+        reached[further] = True
 
 
 def _tree(program: PruningProgram, tree: int) -> slice:

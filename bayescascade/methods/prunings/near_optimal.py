@@ -17,8 +17,7 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
-from bayescascade.methods.prunings.kept_splits import KeptSplits
-from bayescascade.methods.prunings.posterior import PruningPosterior
+from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.diagnostics import ESS_FLOOR, RHAT_CEILING
 from bayescascade.model.explore import Found, explore_by

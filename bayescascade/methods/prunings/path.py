@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.methods.prunings.pruner import ForestPruner
+from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.report.numbers import cost_texts, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted, warning
 from bayescascade.report.printed import Printed
@@ -18,7 +18,7 @@ __all__ = ["PruningPath", "error_gap_text", "gap_text"]
 
 _PROVED = 1e-6  # a relative gap that is a rounding error
 
-P = TypeVar("P", bound=ForestPruner)
+P = TypeVar("P", bound=BudgetedClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,8 +84,8 @@ class PruningPath(Printed, Generic[P]):
     @property
     def budgets(self) -> NDArray[np.float64] | None:
         """The most that a row may cost on average, (n_models,); None if tradeoffs were given."""
-        budgets = [model.budget for model in self.models]
-        return None if None in budgets else np.array(budgets, np.float64)
+        budgets = self._each("budget")
+        return None if None in budgets.tolist() else budgets.astype(np.float64)
 
     @property
     def objectives(self) -> NDArray[np.float64]:

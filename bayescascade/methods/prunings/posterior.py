@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +15,6 @@ from scipy.sparse import csr_array
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
-from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.kernels import cutting
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bayescascade.costs.items import CostItems
     from bayescascade.methods.prunings.program import PruningProgram
 
-__all__ = ["PruningPosterior"]
+__all__ = ["KeptSplits", "PruningPosterior"]
 
 MOVE_WEIGHTS = {"redraw": 0.5, "switch": 0.5}
 """How often each move is tried."""
@@ -32,6 +32,51 @@ MOVE_WEIGHTS = {"redraw": 0.5, "switch": 0.5}
 _HOTTEST_START, _START_BLOCKS, _START_STEPS_PER_SPLIT = 4.0, 8, 4  # times the temperature, ...
 
 _ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptSplits:
+    """A pruned forest, as the splits that it keeps: those above each of them are kept, too.
+
+    Parameters
+    ----------
+    kept : (n_splits,) bool
+        Of each split of the whole forest, whether it is kept; never written.
+    """
+
+    kept: NDArray[np.bool_]
+
+    @property
+    def n_kept(self) -> int:
+        """Number of splits kept."""
+        return int(np.count_nonzero(self.kept))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types: the number of splits, and 8 of them a byte, in hexadecimal."""
+        return {"n_splits": self.kept.size, "kept": np.packbits(self.kept).tobytes().hex()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "KeptSplits":
+        """Rebuild from what `to_dict` returned.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it returned no such thing.
+        """
+        n_splits = int(record["n_splits"])
+        packed = np.frombuffer(bytes.fromhex(record["kept"]), np.uint8)
+        if n_splits < 0 or packed.size != (n_splits + 7) // 8:
+            raise ValueError(f"kept must have {n_splits} bits, got {packed.size} bytes")
+        return cls(np.unpackbits(packed, count=n_splits).astype(np.bool_))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KeptSplits):
+            return NotImplemented
+        return np.array_equal(self.kept, other.kept)
+
+    def __hash__(self) -> int:
+        return hash(self.kept.tobytes())
 
 
 class PruningPosterior(CompiledPosterior[KeptSplits]):

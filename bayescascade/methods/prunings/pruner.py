@@ -1,13 +1,13 @@
 """What all pruned forests share: the forest that is pruned, and what is left of it.
 
-A subclass has a `fit` that begins with `_read_forest`, decides what to keep, and ends with
-`_become`. Errors may be measured on any rows: on a validation set or, tree by tree, on the rows
-that are not in the tree's bag (`count_classes`, `out_of_bag`).
+Errors may be measured on any rows: on a validation set or, tree by tree, on the rows that are not
+in the tree's bag (`count_classes`, `out_of_bag`).
 """
 
 import copy
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,12 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_jobs, check_real
+from bayescascade.costs.items import Costs
+from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.training_rows import TrainingRows
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
 from bayescascade.methods.prunings.kernels.programs import find_ends
-from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.model.search import Seed, seed_sequence
 
 __all__ = ["ForestPruner", "count_classes", "out_of_bag"]
@@ -33,47 +34,118 @@ _N_TREES = 40  # as in the thesis
 _ENCODING = "_bayescascade_encoding"  # given to forests fitted here: what their columns are of
 
 
+@dataclass(eq=False, repr=False)
 class ForestPruner(BudgetedClassifier):
     """A budgeted classifier that is what is left of another forest.
+
+    Parameters
+    ----------
+    forest : estimator or None
+        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
+        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
+        `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+    budget : float >= 0 or None
+        The most that a row may cost, on average over the validation rows, instead of a value of the
+        parameter named by `knob`.
+    n_jobs : int or None
+        Given to a forest to fit that has none itself.
+    random_state : int, SeedSequence, Generator or None
+        Likewise.
 
     Attributes
     ----------
     knob : str
         Name of the parameter that says how much is left, if no `budget` does. Its fitted value has
         a trailing underscore.
-    forest, budget, n_jobs, random_state
-        Parameters of every constructor; see `BudgetPrune`.
+    forest_ : Forest
+        The trees that are left.
     estimator_ : estimator
         The forest that was pruned. It may be given as `forest` again, for the same columns, also
         where they hold text.
     program_ : PruningProgram
         What its splits gain and cost, and `whole_forest_`, its trees; not in saved models.
+    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
+    feature_names_in_
+        As of every `BudgetedClassifier`.
     """
 
     knob: ClassVar[str]
 
-    forest: Any  # several types of estimators
-    budget: float | None
-    n_jobs: int | None
-    random_state: Seed
+    forest: Any = None  # several types of estimators
+    _: KW_ONLY
+    costs: Costs = None
+    budget: float | None = None
+    n_jobs: int | None = None
+    random_state: Seed = None
 
-    estimator_: Any
-    whole_forest_: Forest
-    program_: PruningProgram
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+        """Fit the forest, if it is not fitted yet, and prune it.
 
-    def _read_forest(
-        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> tuple[TrainingRows, Forest]:
-        """Read the rows, and return them with the trees of the forest, which is fitted if needed.
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array or list of rows
+            Rows to fit the forest to: numbers, truth values, text and categories; NaN or None is
+            missing. For a fitted forest they tell the columns, and out-of-bag errors are theirs:
+            they must be the rows that it was fitted to, in their order.
+        y : (n_rows,) array
+            Labels, of at least two classes.
+        X_val : as X, optional
+            Rows that costs are measured on. Without them those of `X` are, on which the cost is a
+            little smaller than on new rows.
+        y_val : (n_validation_rows,) array, optional
+            Their labels. `BudgetPrune` needs them for `errors="validation"`, and compares on them,
+            if they are given, the ways to spend what a best pruning leaves of a budget.
 
         Raises
         ------
         ParameterError
-            If `forest` is of another type, or is fitted to other columns or classes; see also
-            `_read_training`.
+            If a parameter is out of its range, the forest is none that can be pruned or was fitted
+            to other columns, or what `errors` needs is missing.
+        BudgetError
+            If nothing that can be left of it is within the budget; names the least feasible one.
         DataError
-            See `_read_training`.
+            If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
         """
+        self._check_parameters()
+        training = self._read_forest(X, y, X_val, y_val)
+        self._prepare(training)
+        self._take(self._tuned(training) if self.budget is None else self._within(self.budget))
+        return self
+
+    def _path(
+        self, name: str, wanted: Sequence[Any], find: Callable[[Any], Any]
+    ) -> PruningPath[Self]:
+        """Return the forest pruned for values of a parameter, found in ascending order.
+
+        What is found may say that it is `interrupted`, which ends the path before it.
+        """
+        found: dict[Any, Self] = {}
+        for value in sorted(set(wanted)):
+            what = find(value)
+            if getattr(what, "interrupted", False):
+                break
+            found[value] = self._at(what, **{name: value})
+        if wanted and not found:
+            raise KeyboardInterrupt
+        models = tuple(found[value] for value in wanted if value in found)
+        return PruningPath(models, len(found) < len(set(wanted)), self.knob)
+
+    @abstractmethod
+    def _prepare(self, training: TrainingRows) -> None:
+        """Get to know the forest."""
+
+    @abstractmethod
+    def _tuned(self, training: TrainingRows) -> Any:
+        """Return what `_take` takes where there is no budget."""
+
+    @abstractmethod
+    def _within(self, budget: float) -> Any:
+        """Return what `_take` takes for a budget."""
+
+    def _read_forest(self, X: Any, y: Any, X_val: Any, y_val: Any) -> TrainingRows:
+        """Return the rows, with the classes of the forest, which is fitted if needed."""
         forest = self.forest.estimator if _is_frozen(self.forest) else self.forest
         if forest is not None and not isinstance(forest, (*SKLEARN_FORESTS, BudgetedClassifier)):
             raise ParameterError(
@@ -93,7 +165,7 @@ class ForestPruner(BudgetedClassifier):
             self.whole_forest_ = self.estimator_.forest_
         else:
             self.whole_forest_ = Forest.from_sklearn(self.estimator_)
-        return training, self.whole_forest_
+        return training
 
     def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""

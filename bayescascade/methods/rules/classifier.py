@@ -23,7 +23,7 @@ from bayescascade.data.column import MAX_LEVELS
 from bayescascade.data.labeled_rows import LabeledRows
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.levels import level_text
-from bayescascade.data.rows import rows_frame
+from bayescascade.data.matrix import rows_frame
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities

@@ -87,7 +87,7 @@ def _is_refused(column: Column, missing: str, unknown: str) -> bool:
 
 def _encode_numbers(column: Column, cells: Cells, first_row: int) -> NDArray[np.int32]:
     numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
-    check_numbers(column.name, numbers, first_row)
+    check_numbers(f'column "{column.name}"', numbers, first_row)
     return column.encode(pd.Series(np.clip(numbers, column.edges[0], column.edges[-1])))
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_probability
 from bayescascade.data.levels import level_text
-from bayescascade.data.rows import rows_frame
+from bayescascade.data.matrix import rows_frame
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import (
     Antecedent,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayescascade.methods.prunings.kept_splits import KeptSplits
+from bayescascade.methods.prunings.posterior import KeptSplits
 from samplers.types import Proposal
 from tests.methods.budget.pruning_problems import PruningProblem
 

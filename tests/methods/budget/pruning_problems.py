@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from bayescascade.methods.prunings.kept_splits import KeptSplits
-from bayescascade.methods.prunings.posterior import PruningPosterior
+from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
 
 

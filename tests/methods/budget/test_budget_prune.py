@@ -18,7 +18,7 @@ import bayescascade
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.budget import BudgetedForestClassifier, BudgetPrune, FeatureCosts
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.prunings.flow import FlowSolver
+from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.methods.budget.fits import COSTS, diagnoses, patients
 
 
@@ -373,11 +373,11 @@ def test_wrong_paths_are_named(numbers, tmp_path) -> None:
 
 def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Minutes of work would be lost."""
-    from bayescascade.methods.prunings import flow
+    from bayescascade.methods.prunings import solvers
 
     X, y = numbers
     model = BudgetPrune(small_forest()).fit(X, y)
-    measure, left = flow.measure_distances, [30]
+    measure, left = solvers.measure_distances, [30]
 
     def interrupted(*arguments):
         left[0] -= 1
@@ -385,7 +385,7 @@ def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.Mon
             raise KeyboardInterrupt
         return measure(*arguments)
 
-    monkeypatch.setattr(flow, "measure_distances", interrupted)
+    monkeypatch.setattr(solvers, "measure_distances", interrupted)
     path = model.path(np.linspace(0.0, 0.1, 50).tolist())
     assert path.interrupted
     assert 0 < len(path) < 50

@@ -10,8 +10,7 @@ import pytest
 import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
-from bayescascade.methods.prunings.kept_splits import KeptSplits
-from bayescascade.methods.prunings.posterior import PruningPosterior
+from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from tests.methods.budget.pruning_moves import moves
 from tests.methods.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
 

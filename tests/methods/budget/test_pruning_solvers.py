@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bayescascade.methods.prunings.flow import FlowSolver
-from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
-from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruning import Pruning, relative_gap
+from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
+from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
 from tests.methods.budget import reference_pruning
 from tests.methods.budget.forests import forest_of, items_of, random_problem
 from tests.methods.budget.linear_program import relax
@@ -175,7 +173,7 @@ def test_ctrl_c_leaves_a_pruning_and_its_bound(
 
 def _interrupt_after(monkeypatch: pytest.MonkeyPatch, n_calls: int) -> None:
     """Let Ctrl-C fall into the compiled steps after some calls."""
-    from bayescascade.methods.prunings import flow, primal_dual
+    from bayescascade.methods.prunings import solvers
 
     left = [n_calls]
 
@@ -189,5 +187,5 @@ def _interrupt_after(monkeypatch: pytest.MonkeyPatch, n_calls: int) -> None:
 
         return call
 
-    monkeypatch.setattr(flow, "advance_flow", interrupted(flow.advance_flow))
-    monkeypatch.setattr(primal_dual, "prune_trees", interrupted(primal_dual.prune_trees))
+    monkeypatch.setattr(solvers, "advance_flow", interrupted(solvers.advance_flow))
+    monkeypatch.setattr(solvers, "prune_trees", interrupted(solvers.prune_trees))

@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import samplers
@@ -276,16 +277,30 @@ def test_impossible_parameters_are_refused(settings, message):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[1.0], [2.0]], [1, 1], "y must have at least 2 classes, got only 1"),
-        ([[1.0], [1e39]], [0, 1], "X must be finite or NaN, got inf in row 2, column x0"),
-        ([[1.0], [2.0]], [0, 1, 1], r"y must have shape \(2,\), got \(3,\)"),
-        ([1.0, 2.0], [0, 1], "X must have two dimensions"),
-        ([["a"], ["b"]], [0, 1], "X must be numbers in rows of one length: could not convert"),
-        ([[1.0], [1.0, 2.0]], [0, 1], "X must be numbers in rows of one length"),
-        (np.empty((0, 2)), [], "at least one row"),
+        ([[1.0], [2.0]], [1, 1], 'y must have at least two classes, got one class, "1"'),
+        (np.array([[1.0], [1e39]]), [0, 1], "contains infinity or a value too large"),
+        ([[1.0], [2.0]], [0, 1, 1], "y must have a label per row of X, 2, got 3"),
+        ([1.0, 2.0], [0, 1], "Expected 2D array"),
+        ([[1.0], [1.0, 2.0]], [0, 1], "Expected 2D array"),
+        (np.empty((0, 2)), [], "Found array with 0 sample"),
     ],
 )
 def test_unusable_rows_are_refused(X, y, message):
     """Kernels look at no bounds."""
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(ValueError, match=message):
         BudgetTreePosterior(X, y)
+
+
+def test_one_class_of_positive_weight_is_refused():
+    """There would be nothing to tell apart."""
+    with pytest.raises(DataError, match="sample_weight must be > 0 for rows of at least two cl"):
+        BudgetTreePosterior([[1.0], [2.0], [3.0]], [0, 0, 2], [1.0, 1.0, 0.0])
+
+
+def test_traces_say_the_names_of_features():
+    """The columns of a text's levels are one feature, which is what a user knows."""
+    rows = pd.DataFrame({"site": ["n", "s", "w"] * 9, "age": range(27)})
+    posterior = BudgetTreePosterior(rows, rows["age"] > 13, costs={"age": 3.0})
+    assert posterior.legend().columns == ("site", "age")
+    used = {tuple(posterior.legend().columns_of(BudgetTree((c, -1, -1)))) for c in range(29)}
+    assert used == {(0,), (1,)}

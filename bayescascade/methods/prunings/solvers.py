@@ -1,5 +1,17 @@
-"""The primal-dual method of pruning: trees by themselves, and duals that share out the costs.
+"""How the best pruning of a forest is found, in two ways.
 
+**As a minimum cut, hence by a maximum flow: exact, and fast.**
+Keeping a split obliges to keep the one above and to pay for its uses, so the pruning program is a
+maximum closure problem (Picard 1976). In its network each split is fed with its error gain, arcs
+of unlimited capacity lead from a split to the one above and to its uses, and a use lets out as
+much as it costs. Flow is what uses are paid from gains. When no more can be paid, the splits from
+which no path leads out any more are the best pruning, the largest one if there are several; what
+could not be paid is what they gain. So the flow itself is the proof: no pruning's objective is
+below the base error less the gains not yet spent, whenever one looks.
+
+As the tradeoff grows, uses let out more and the flow stays one. `FlowSolver` goes on from it.
+
+**By the primal-dual method: trees by themselves, and duals that share out the costs.**
 Nan (2018), section 4.4 and Algorithm 3, relaxes ``w_tki <= w_ki`` with a dual variable for each
 edge of the program: what a split pays for a use. Given the duals, all trees together give a lower
 bound of (IP). The duals then move along the subgradient, so that splits that are kept pay more.
@@ -25,18 +37,112 @@ and the best pruning seen is kept. The bound is the proof of how good it is.
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.prunings.kernels.duals import measure_direction, move_duals, prune_trees
-from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruning import Pruning
+from bayescascade.methods.prunings.kernels.solvers import (
+    FlowNetwork,
+    advance_flow,
+    measure_direction,
+    measure_distances,
+    move_duals,
+    new_flow_work,
+    prune_trees,
+)
+from bayescascade.methods.prunings.program import Pruning, PruningProgram
 
-__all__ = ["PrimalDualSolver"]
+__all__ = ["FlowSolver", "PrimalDualSolver"]
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+_WHOLE = 2.0**52  # what all gains are together, in units of flow: sums of them are exact
+_UNLIMITED = 2**60
 
 _PATIENCE = 20  # iterations without a better bound, after which the relaxation is halved
 _LEAST_WEIGHT = 0.05  # of an iteration's pruning in the running mean
 _LEVELS_EVERY = 5  # iterations
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class FlowSolver:
+    """Finds best prunings, from one tradeoff to the next without starting anew.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    """
+
+    def __init__(self, program: PruningProgram) -> None:
+        self.program = program
+        total = program.error_gain.clip(min=0.0).sum()
+        self._scale = _WHOLE / (total or 1.0)
+        self._starts, self._head, self._reverse, self._is_unlimited = _arcs(program)
+        self._work = new_flow_work(program.n_splits + program.n_uses)
+        self._tradeoff, self._network, self._room = self._unused()
+
+    def solve(self, tradeoff: float) -> Pruning:
+        """Return the best pruning; on Ctrl-C, the best one known by then.
+
+        Tradeoffs in ascending order are quickest: each begins where the one before has ended.
+
+        Parameters
+        ----------
+        tradeoff : float >= 0
+            Error rate that a unit of cost is worth.
+        """
+        if tradeoff < self._tradeoff:
+            self._tradeoff, self._network, self._room = self._unused()
+        room = self._room_at(tradeoff)
+        self._network.room[:] += room - self._room
+        self._tradeoff, self._room = tradeoff, room
+        interrupted = False
+        try:
+            while measure_distances(self._network, self._work):
+                advance_flow(self._network, self._work)
+        except KeyboardInterrupt:
+            interrupted = True
+            measure_distances(self._network, self._work)
+        kept = self._work.distance[: self.program.n_splits] > room.size
+        bound = self.program.base_error - self._network.supply.sum() / self._scale
+        return Pruning.of(self.program, kept, tradeoff, bound, interrupted)
+
+    def _unused(self) -> tuple[float, FlowNetwork, NDArray[np.int64]]:
+        """Return a tradeoff of 0, a network without flow, and how much it lets out: nothing."""
+        gain = np.zeros(self._starts.size - 1)
+        gain[: self.program.n_splits] = self.program.error_gain
+        network = FlowNetwork(
+            self._starts,
+            self._head,
+            self._reverse,
+            residual=np.where(self._is_unlimited, _UNLIMITED, 0),
+            supply=self._in_units(gain),
+            room=np.zeros(gain.size, np.int64),
+        )
+        return 0.0, network, np.zeros(gain.size, np.int64)
+
+    def _room_at(self, tradeoff: float) -> NDArray[np.int64]:
+        """Return how much may leave at each split and at each use, in units of flow."""
+        program = self.program
+        loss = tradeoff * program.work - program.error_gain.clip(max=0.0)
+        return self._in_units(np.concatenate([loss, tradeoff * program.use_cost]))
+
+    def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return values in units of flow, 0 for negative ones; more than all gains is no limit."""
+        units: NDArray[np.float64] = np.rint((values * self._scale).clip(0.0, 2 * _WHOLE))
+        return units.astype(np.int64)
+
+
+def _arcs(
+    program: PruningProgram,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+    """Return where each node's arcs start, their heads and reverses, and which are unlimited."""
+    child = np.flatnonzero(program.parent >= 0)
+    tail = np.concatenate([child, program.edge_split])
+    head = np.concatenate([program.parent[child], program.n_splits + program.edge_use])
+    both = np.concatenate([tail, head]).astype(np.int32)
+    order = np.argsort(both, kind="stable")
+    place = np.empty(order.size, np.int32)
+    place[order] = np.arange(order.size, dtype=np.int32)
+    starts = np.searchsorted(both[order], np.arange(program.n_splits + program.n_uses + 1))
+    partner = (order + tail.size) % max(order.size, 1)
+    return starts, both[partner], place[partner], order < tail.size
 
 
 class PrimalDualSolver:
