@@ -30,10 +30,10 @@ demo: $(VENV)/.installed
 	$(bin)/bayescascade budget data/liver_clinic.csv --target outcome --costs data/liver_clinic_costs.csv --method prune --budgets 5,10,20,43 --seed 0 --plot $(demo)/patients.png
 
 test: $(VENV)/.installed-test
-	$(bin)/python -m pytest -n 2
+	$(bin)/python -m pytest -n 2 --dist worksteal
 
 slow: $(VENV)/.installed-test
-	$(bin)/python -m pytest -n 2 -m slow
+	$(bin)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(VENV)/.installed-dev
 	$(bin)/ruff check

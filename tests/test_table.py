@@ -268,6 +268,10 @@ def test_declarations_by_column_number() -> None:
         ParameterError, match="a column number in drop must be an integer from 0 to 2"
     ):
         Table.from_arrays(array, drop=[3])
+    with pytest.raises(
+        ParameterError, match=r"ordinal must name each column once, got \[1, 'x1'\]"
+    ):
+        Table.from_arrays(array, ordinal=[1, "x1"])
     with pytest.raises(DataError, match="rows must have 2 columns, got 3"):
         Table.from_arrays(array, names=["a", "b"])
     with pytest.raises(ParameterError, match="drop must be a list of column names"):

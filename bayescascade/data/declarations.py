@@ -141,7 +141,7 @@ def by_name(option: str, declared: Any, names: Names) -> dict[str, Any]:
     Raises
     ------
     DataError, ParameterError
-        If a name is unknown, or a number out of range.
+        If a name is unknown, a number out of range, or a column named twice.
     """
     listed = () if declared is None else declared
     items = declared if isinstance(declared, Mapping) else dict.fromkeys(listed)
@@ -151,6 +151,8 @@ def by_name(option: str, declared: Any, names: Names) -> dict[str, Any]:
         else names[check_integer(f"a column number in {option}", key, 0, len(names) - 1)]: value
         for key, value in items.items()
     }
+    if not isinstance(declared, str) and len(found) < len(listed):
+        raise ParameterError(f"{option} must name each column once, got {declared!r}")
     check_known(option, found, names)
     return found
 
