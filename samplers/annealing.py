@@ -14,16 +14,21 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Record, Snapshot
+from samplers.blocks import Memory, Phase, Plan, Record, Snapshot
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.errors import SamplerValueError
-from samplers.metropolis import advance_block, better_of, init, trace_block
+from samplers.metropolis import (
+    MoveChoice,
+    advance_block,
+    better_of,
+    choose_moves,
+    init,
+    trace_block,
+)
 from samplers.parameters import Seed, check_integer, check_positive, check_seconds
-from samplers.plan import Phase, Plan
 from samplers.run import Progress, Run
 from samplers.schedules import AdaptiveSchedule, GeometricSchedule, Schedule
-from samplers.selection import MoveChoice, choose_moves
 from samplers.types import ChainState, Move, Target
 
 __all__ = ["AdaptiveSchedule", "GeometricSchedule", "Schedule", "anneal"]

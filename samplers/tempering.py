@@ -19,14 +19,19 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Record, Snapshot
+from samplers.blocks import Memory, Plan, Record, Snapshot, sampling_plan
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.metropolis import advance_block, better_of, init, trace_block
+from samplers.metropolis import (
+    MoveChoice,
+    advance_block,
+    better_of,
+    choose_moves,
+    init,
+    trace_block,
+)
 from samplers.parameters import Seed, check_integer, check_positive
-from samplers.plan import Plan, sampling_plan
 from samplers.run import Progress, Run
-from samplers.selection import MoveChoice, choose_moves
 from samplers.types import ChainState, Move, StepCounts, Target
 
 __all__ = ["tempering"]

@@ -2,12 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from math import nan
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Rows
@@ -23,13 +26,21 @@ from bayescascade.methods.cascades.models import (
 )
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
+from bayescascade.model.draws import COLUMNS_USED
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
-from bayescascade.model.search import Search
-from bayescascade.model.solution import Solution
+from bayescascade.model.search import Search, most_blocks
+from bayescascade.model.solution import Certificate, Solution
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.exact import ExactPosterior
 
 __all__ = ["STARTS", "Cascade"]
 
 STARTS = ("random", "greedy")
+
+_AUTO_TERMS = 2e8  # of the recursion up to which search "auto" is exact: some ten seconds
+_MOST_TERMS = 1e12  # hours
+_CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 
 
 class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
@@ -88,9 +99,36 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             )
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
-        from bayescascade.methods.cascades.exact_fit import solve_cascade
+        from bayescascade.methods.cascades.exact import solve
 
-        return solve_cascade(posterior, search, self.memory_limit)
+        def report(share: float) -> None:
+            if search.progress is not None:
+                done = round(1000 * share)
+                search.progress(samplers.Progress("all trees", done, 1000, nan, nan, nan, {}))
+
+        started = perf_counter()
+        exact = solve(
+            posterior,
+            memory_limit=self.memory_limit * 1e9,
+            work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
+            progress=report,
+        )
+        n_chains = int(search.n_chains)
+        n_draws = max(1, most_blocks(posterior.table.n_distinct) // n_chains)
+        drawn = exact.sample(n_chains * n_draws, search.rng())
+        return Solution(
+            result=exact,
+            state=exact.tree,
+            log_density=exact.log_density,
+            certificate=Certificate(
+                gap=0.0,
+                extent=f"{exact.cost.n_boxes:,} boxes",
+                log_evidence=exact.log_evidence,
+            ),
+            seconds=perf_counter() - started,
+            draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
+            shares=_shares(exact),
+        )
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
@@ -221,3 +259,20 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             )
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
+
+
+def _shares(exact: "ExactPosterior") -> dict[str, dict[str, float]]:
+    """Return exact posterior shares, largest first, as far as they cost little."""
+    shares: dict[str, dict[str, float]] = {}
+    if exact.max_leaves is not None:
+        counts = enumerate(exact.leaf_count_probabilities.tolist(), start=1)
+        shares["leaves"] = _sorted({str(k): p for k, p in counts})
+    if exact.cost.n_terms * exact.posterior.schema.n_columns <= _CHEAP_TERMS:
+        split = exact.split_probabilities
+        shares["first split"] = _sorted({**split.first, "none": split.none})
+        shares[COLUMNS_USED] = dict(sorted(split.used.items(), key=lambda item: -item[1]))
+    return shares
+
+
+def _sorted(shares: dict[str, float]) -> dict[str, float]:
+    return dict(sorted(((k, p) for k, p in shares.items() if p > 0), key=lambda item: -item[1]))

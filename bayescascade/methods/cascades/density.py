@@ -24,10 +24,14 @@ from bayescascade.data.evidence import (
     check_possible,
     narrow_evidence,
 )
-from bayescascade.methods.cascades.conditioning import restricted
-from bayescascade.methods.cascades.standouts import Standout, frequent_levels, rare_levels
 from bayescascade.methods.cascades.tree import block_codes
-from bayescascade.methods.cascades.tree_parts import TreeParts
+from bayescascade.methods.cascades.tree_parts import (
+    Standout,
+    TreeParts,
+    frequent_levels,
+    rare_levels,
+    restricted,
+)
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Guided, Numbers, Page, Pieces
 
@@ -77,7 +81,7 @@ class DensityTree(TreeParts):
     def standouts(self, leaf: int) -> list[Standout]:
         """Return the levels that stand out inside a leaf, the most telling first.
 
-        Nothing for a uniform leaf; see `bayescascade.methods.cascades.standouts` for the rule.
+        Nothing for a uniform leaf; see `bayescascade.methods.cascades.tree_parts` for the rule.
         """
         return [] if self.level_probabilities is None else frequent_levels(self, leaf)
 
@@ -156,7 +160,7 @@ class DensityTree(TreeParts):
         log_level_probabilities : (n_leaves, L) float64 or None
             As `level_probabilities`, None exactly if those are.
         """
-        from bayescascade.methods.cascades import kernels
+        from bayescascade.methods.cascades.kernels.sweep import score_rows
 
         first, following = self._links
         if log_level_probabilities is None:
@@ -166,7 +170,7 @@ class DensityTree(TreeParts):
             log_weights = log_probabilities
             log_levels = log_level_probabilities - self._log_level_widths
         out = np.empty(codes.shape[1])
-        kernels.score_rows(
+        score_rows(
             np.ascontiguousarray(codes, np.int32),
             np.array(self.is_nominal, np.bool_),
             self.tree.feature.astype(np.int64),

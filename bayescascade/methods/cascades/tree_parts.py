@@ -1,17 +1,44 @@
-"""What is where in a density tree: boxes, volumes and shares of levels of its nodes."""
+"""What is where in a density tree: boxes, volumes, shares of levels, what evidence leaves of them.
 
+Levels stand out inside an independent leaf where they are far from their share of its box. By
+width, a set of levels has the share ``u`` of its column's levels left; in the leaf it has the
+probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
+
+* `frequent_levels`: of each column the set with the largest ``q - u``, contiguous for ordered
+  columns and of at most three levels for nominal ones; told if most rows have one of them and it
+  is worth at least 0.1 nats (of two levels of equal width: from 0.73 on), and 3 nats over all of
+  the leaf's rows, for a few rows may be alike by chance; the most worth first.
+* `rare_levels`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
+from bayescascade.methods.cascades.tree import (
+    LEAF,
+    Tree,
+    block_codes,
+    level_starts,
+    pack_block,
+    root_box,
+)
 from bayescascade.model.density_parts import DensityParts
+from bayescascade.report.numbers import probability_text
 
-__all__ = ["TreeParts"]
+__all__ = ["Restricted", "Standout", "TreeParts", "frequent_levels", "rare_levels", "restricted"]
+
+_LEAST_NATS = 0.1  # a row
+_LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
+_MOST_LEVELS = 3  # of a nominal column, told together
+_MOST_RATIO = 0.5  # of a level that is rare
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +149,190 @@ class TreeParts(DensityParts):
     @cached_property
     def _level_starts(self) -> NDArray[np.int64]:
         return level_starts(self.schema)
+
+
+class Restricted(NamedTuple):
+    """What evidence leaves of a density tree.
+
+    Parameters
+    ----------
+    tree : Tree
+        Without the splits that the evidence decides.
+    counts, probabilities : (n_nodes,) float64
+        Those before, scaled by what is left of each leaf; the root's is the evidence's probability.
+    level_probabilities : (n_leaves, L) float64 or None
+        Of independent leaves: those before, of the levels left, summing up to 1 again.
+    """
+
+    tree: Tree
+    counts: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    level_probabilities: NDArray[np.float64] | None
+
+
+def restricted(density: TreeParts, evidence: Evidence) -> Restricted:
+    """Return what is left of a density given evidence, which includes what it was given before."""
+    kept = _restrict(density, evidence, 0)
+    flat = _Flat()
+    flat.add(kept, -1, 0, density.is_nominal)
+    levels = [inside for inside in flat.inside if inside is not None]
+    return Restricted(
+        Tree.from_nodes(flat.feature, flat.parent, flat.block),
+        np.array(flat.counts),
+        np.array(flat.probabilities),
+        np.array(levels) if levels else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A subtree restricted to evidence."""
+
+    feature: int
+    branches: Sequence[tuple[tuple[int, ...], "_Kept"]]
+    count: float
+    probability: float
+    inside: NDArray[np.float64] | None = None  # of an independent leaf, (L,)
+
+
+def _restrict(density: TreeParts, evidence: Evidence, node: int) -> _Kept:
+    children = density.tree.children(node)
+    if not children:
+        return _restrict_leaf(density, evidence, node)
+    column = int(density.tree.feature[node])
+    open_codes = evidence.get(column)
+    branches = []
+    for child in children:
+        codes = block_codes(density.is_nominal[column], int(density.tree.block[child]))
+        if open_codes is not None:
+            codes = tuple(code for code in codes if code in open_codes)
+        if codes:
+            branches.append((codes, _restrict(density, evidence, child)))
+    if len(branches) == 1:
+        return branches[0][1]
+    branches.sort(key=lambda branch: branch[0][0])
+    return _Kept(
+        column,
+        tuple(branches),
+        sum(kept.count for _, kept in branches),
+        sum(kept.probability for _, kept in branches),
+    )
+
+
+def _restrict_leaf(density: TreeParts, evidence: Evidence, leaf: int) -> _Kept:
+    share, inside = 1.0, None
+    if density.level_probabilities is not None:
+        inside = density.level_probabilities[density.leaf_rows[leaf]].copy()
+    starts = level_starts(density.schema)
+    for j, allowed in evidence.items():
+        widths = density.schema.columns[j].widths
+        left = [code for code in density.boxes[leaf][j] if code in allowed]
+        if inside is None:
+            share *= widths[left].sum() / density.box_widths[leaf, j]
+            continue
+        levels = inside[starts[j] : starts[j + 1]]
+        chosen = levels[left]
+        levels[:] = 0.0
+        total = chosen.sum()
+        # where only levels of probability 0 are left, the leaf has none and any spread is right
+        levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
+        share *= total
+    count, probability = density.counts[leaf] * share, density.probabilities[leaf] * share
+    return _Kept(LEAF, (), count, probability, inside)
+
+
+class _Flat:
+    """Arrays of a tree under construction, in preorder."""
+
+    def __init__(self) -> None:
+        self.feature: list[int] = []
+        self.parent: list[int] = []
+        self.block: list[int] = []
+        self.counts: list[float] = []
+        self.probabilities: list[float] = []
+        self.inside: list[NDArray[np.float64] | None] = []
+
+    def add(self, kept: _Kept, parent: int, block: int, is_nominal: Sequence[bool]) -> None:
+        index = len(self.feature)
+        self.feature.append(kept.feature)
+        self.parent.append(parent)
+        self.block.append(block)
+        self.counts.append(kept.count)
+        self.probabilities.append(kept.probability)
+        self.inside.append(kept.inside)
+        for codes, child in kept.branches:
+            self.add(child, index, pack_block(is_nominal[kept.feature], codes), is_nominal)
+
+
+class Standout(NamedTuple):
+    """Levels of a column that stand out inside a leaf.
+
+    Parameters
+    ----------
+    column : int
+    codes : tuple of int
+        Ascending.
+    probability : float in [0, 1]
+        Of those levels together, inside the leaf.
+    """
+
+    column: int
+    codes: tuple[int, ...]
+    probability: float
+
+    def words(self, schema: Schema) -> str:
+        """Return it in words, such as "wind is yes 0.93"."""
+        condition = schema.columns[self.column].condition_words(self.codes)
+        return f"{condition} {probability_text(self.probability)}"
+
+
+def frequent_levels(density: TreeParts, leaf: int) -> list[Standout]:
+    """Return the sets of levels that most rows of a leaf have, the most telling first."""
+    least = _LEAST_TOTAL / density.counts[leaf] if density.counts[leaf] > 0 else np.inf
+    found = []
+    for column, codes in enumerate(density.boxes[leaf]):
+        shares, by_width = _shares(density, leaf, column)
+        excess = shares - by_width
+        if density.is_nominal[column]:
+            order = np.argsort(-excess, kind="stable")[:_MOST_LEVELS]
+            chosen = np.sort(order[excess[order] > 0])
+        else:
+            chosen = _largest_run(excess)
+        q, u = min(1.0, float(shares[chosen].sum())), min(1.0, float(by_width[chosen].sum()))
+        worth = float(rel_entr(q, u) + rel_entr(1 - q, 1 - u))
+        if q >= 0.5 and q > u and worth >= max(_LEAST_NATS, least):
+            found.append((worth, Standout(column, tuple(codes[i] for i in chosen), q)))
+    found.sort(key=lambda item: -item[0])
+    return [standout for _, standout in found]
+
+
+def rare_levels(density: TreeParts, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+    """Return which levels of a coded row stand out by being rare in its leaf, rarest first."""
+    found = []
+    for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):
+        if code < 0:
+            continue
+        position = left.index(code)
+        shares, by_width = _shares(density, leaf, column)
+        ratio = float(shares[position] / by_width[position])
+        if ratio <= _MOST_RATIO:
+            found.append((ratio, Standout(column, (code,), float(shares[position]))))
+    found.sort(key=lambda item: item[0])
+    return [standout for _, standout in found]
+
+
+def _shares(
+    density: TreeParts, leaf: int, column: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probabilities of a column's levels left in a leaf, and their shares by width."""
+    widths = density.schema.columns[column].widths[list(density.boxes[leaf][column])]
+    return density.level_shares(leaf, column), widths / widths.sum()
+
+
+def _largest_run(excess: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the positions of the run of numbers with the largest sum."""
+    before = np.concatenate([[0.0], np.cumsum(excess)])
+    gains = before[1:] - np.minimum.accumulate(before)[:-1]
+    last = int(np.argmax(gains))
+    first = int(np.argmin(before[: last + 1]))
+    return np.arange(first, last + 1)

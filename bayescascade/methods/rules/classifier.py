@@ -27,9 +27,8 @@ from bayescascade.data.rows import rows_frame
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities
-from bayescascade.methods.rules.base import RuleListEstimator
-from bayescascade.methods.rules.encoding import UNKNOWNS, encode_for_labels
-from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.rules.estimators import RuleListEstimator
+from bayescascade.methods.rules.label_list import UNKNOWNS, LabelList, encode_for_labels
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import CountedRules, RuleList

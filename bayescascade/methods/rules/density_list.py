@@ -163,7 +163,7 @@ class DensityList(DensityParts):
         `cells` (n_rule_columns, n_rows) are those of the rules' columns, -1 where missing.
         """
         from bayescascade.methods.rules.kernels.layout import new_space
-        from bayescascade.methods.rules.kernels.scoring import score_open_rows
+        from bayescascade.methods.rules.kernels.volumes import score_open_rows
 
         widths = np.concatenate(self._widths)
         arrays = candidate_arrays(self.schema, self.rules, widths.copy())

@@ -4,7 +4,6 @@
 `points` is the data as no list can part it.
 """
 
-from bayescascade.methods.rules.exact.certificate import BoundPoint, CertifiedList
-from bayescascade.methods.rules.exact.search import best_list
+from bayescascade.methods.rules.exact.search import BoundPoint, CertifiedList, best_list
 
 __all__ = ["BoundPoint", "CertifiedList", "best_list"]

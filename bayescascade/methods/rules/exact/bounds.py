@@ -57,15 +57,17 @@ from scipy.special import gammaln, xlogy
 
 from bayescascade.methods.rules.exact.further import N_SLOPES, FurtherRules
 from bayescascade.methods.rules.exact.points import points_of
-from bayescascade.methods.rules.kernels.branching import NOTHING, descend, divide
+from bayescascade.methods.rules.kernels.bits import NOTHING, descend, divide
 from bayescascade.methods.rules.kernels.layout import DENSITY
 from bayescascade.methods.rules.kernels.parts import (
     PartModel,
+    Stairs,
+    bound_children,
+    climb,
     part_value,
     partition,
     value_children,
 )
-from bayescascade.methods.rules.kernels.stairs import Stairs, bound_children, climb
 from bayescascade.methods.rules.posterior import RuleListPosterior
 
 __all__ = ["Children", "Prefix"]
