@@ -239,17 +239,17 @@ class DensityTree(TreeParts):
             if levels of an ordered column are not neighbors.
         """
         known = narrow_evidence(self.schema, self.evidence, evidence)
-        left = restricted(self, known)
-        probability = float(left.probabilities[0])
+        tree, counts, probabilities, levels = restricted(self, known)
+        probability = float(probabilities[0])
         check_possible(evidence, probability)
         return DensityTree(
             self.schema,
-            left.tree,
-            left.counts,
-            left.probabilities / probability,
+            tree,
+            counts,
+            probabilities / probability,
             known,
             self.evidence_probability * probability,
-            left.level_probabilities,
+            levels,
         )
 
     # -- as plain data -----------------------------------------------------------------------------

@@ -11,10 +11,9 @@ probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (
 * `rare_levels`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from scipy.special import rel_entr
 from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import (
-    LEAF,
     Tree,
     block_codes,
     level_starts,
@@ -33,7 +31,9 @@ from bayescascade.methods.cascades.tree import (
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import probability_text
 
-__all__ = ["Restricted", "Standout", "TreeParts", "frequent_levels", "rare_levels", "restricted"]
+__all__ = ["Standout", "TreeParts", "frequent_levels", "rare_levels", "restricted"]
+
+Floats = NDArray[np.float64]
 
 _LEAST_NATS = 0.1  # a row
 _LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
@@ -151,117 +151,57 @@ class TreeParts(DensityParts):
         return level_starts(self.schema)
 
 
-class Restricted(NamedTuple):
-    """What evidence leaves of a density tree.
+def restricted(
+    density: TreeParts, evidence: Evidence
+) -> tuple[Tree, Floats, Floats, Floats | None]:
+    """Return what is left of a density given evidence, which includes what it was given before.
 
-    Parameters
-    ----------
-    tree : Tree
-        Without the splits that the evidence decides.
-    counts, probabilities : (n_nodes,) float64
-        Those before, scaled by what is left of each leaf; the root's is the evidence's probability.
-    level_probabilities : (n_leaves, L) float64 or None
-        Of independent leaves: those before, of the levels left, summing up to 1 again.
+    That is the tree without the splits that the evidence decides; every node's count and
+    probability, scaled by what is left of each leaf, so that the root's is the probability of the
+    evidence; and of independent leaves the probabilities of the levels left, summing up to 1 again.
     """
-
-    tree: Tree
-    counts: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-    level_probabilities: NDArray[np.float64] | None
-
-
-def restricted(density: TreeParts, evidence: Evidence) -> Restricted:
-    """Return what is left of a density given evidence, which includes what it was given before."""
-    kept = _restrict(density, evidence, 0)
-    flat = _Flat()
-    flat.add(kept, -1, 0, density.is_nominal)
-    levels = [inside for inside in flat.inside if inside is not None]
-    return Restricted(
-        Tree.from_nodes(flat.feature, flat.parent, flat.block),
-        np.array(flat.counts),
-        np.array(flat.probabilities),
-        np.array(levels) if levels else None,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A subtree restricted to evidence."""
-
-    feature: int
-    branches: Sequence[tuple[tuple[int, ...], "_Kept"]]
-    count: float
-    probability: float
-    inside: NDArray[np.float64] | None = None  # of an independent leaf, (L,)
+    nested, leaves = _below(density, evidence, 0)
+    tree = Tree.from_nested(nested, density.is_nominal)
+    shares = np.ones(len(leaves))
+    inside = density.level_probabilities
+    if inside is not None:
+        inside = inside[density.leaf_rows[leaves]]
+    for j, allowed in evidence.items():
+        widths = density.schema.columns[j].widths
+        for row, leaf in enumerate(leaves):
+            left = [code for code in density.boxes[leaf][j] if code in allowed]
+            if inside is None:
+                shares[row] *= widths[left].sum() / density.box_widths[leaf, j]
+                continue
+            start = level_starts(density.schema)[j]
+            levels = inside[row, start : start + widths.size]
+            chosen = levels[left]
+            levels[:] = 0.0
+            total = chosen.sum()
+            # of levels of probability 0 alone the leaf has none, and any spread is right
+            levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
+            shares[row] *= total
+    counts = tree.summed(density.counts[leaves] * shares)
+    return tree, counts, tree.summed(density.probabilities[leaves] * shares), inside
 
 
-def _restrict(density: TreeParts, evidence: Evidence, node: int) -> _Kept:
+def _below(density: TreeParts, evidence: Evidence, node: int) -> tuple[Any, list[int]]:
+    """Return the nested tree that evidence leaves below a node, and its leaves, left to right."""
     children = density.tree.children(node)
     if not children:
-        return _restrict_leaf(density, evidence, node)
+        return None, [node]
     column = int(density.tree.feature[node])
-    open_codes = evidence.get(column)
     branches = []
     for child in children:
         codes = block_codes(density.is_nominal[column], int(density.tree.block[child]))
-        if open_codes is not None:
-            codes = tuple(code for code in codes if code in open_codes)
+        codes = tuple(code for code in codes if code in evidence.get(column, codes))
         if codes:
-            branches.append((codes, _restrict(density, evidence, child)))
+            branches.append((codes, *_below(density, evidence, child)))
     if len(branches) == 1:
-        return branches[0][1]
-    branches.sort(key=lambda branch: branch[0][0])
-    return _Kept(
-        column,
-        tuple(branches),
-        sum(kept.count for _, kept in branches),
-        sum(kept.probability for _, kept in branches),
-    )
-
-
-def _restrict_leaf(density: TreeParts, evidence: Evidence, leaf: int) -> _Kept:
-    share, inside = 1.0, None
-    if density.level_probabilities is not None:
-        inside = density.level_probabilities[density.leaf_rows[leaf]].copy()
-    starts = level_starts(density.schema)
-    for j, allowed in evidence.items():
-        widths = density.schema.columns[j].widths
-        left = [code for code in density.boxes[leaf][j] if code in allowed]
-        if inside is None:
-            share *= widths[left].sum() / density.box_widths[leaf, j]
-            continue
-        levels = inside[starts[j] : starts[j + 1]]
-        chosen = levels[left]
-        levels[:] = 0.0
-        total = chosen.sum()
-        # where only levels of probability 0 are left, the leaf has none and any spread is right
-        levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
-        share *= total
-    count, probability = density.counts[leaf] * share, density.probabilities[leaf] * share
-    return _Kept(LEAF, (), count, probability, inside)
-
-
-class _Flat:
-    """Arrays of a tree under construction, in preorder."""
-
-    def __init__(self) -> None:
-        self.feature: list[int] = []
-        self.parent: list[int] = []
-        self.block: list[int] = []
-        self.counts: list[float] = []
-        self.probabilities: list[float] = []
-        self.inside: list[NDArray[np.float64] | None] = []
-
-    def add(self, kept: _Kept, parent: int, block: int, is_nominal: Sequence[bool]) -> None:
-        index = len(self.feature)
-        self.feature.append(kept.feature)
-        self.parent.append(parent)
-        self.block.append(block)
-        self.counts.append(kept.count)
-        self.probabilities.append(kept.probability)
-        self.inside.append(kept.inside)
-        for codes, child in kept.branches:
-            self.add(child, index, pack_block(is_nominal[kept.feature], codes), is_nominal)
+        return branches[0][1:]
+    branches.sort(key=lambda branch: branch[0])
+    leaves = [leaf for *_, below in branches for leaf in below]
+    return (column, [(codes, nested) for codes, nested, _ in branches]), leaves
 
 
 class Standout(NamedTuple):
