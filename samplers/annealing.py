@@ -10,19 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Phase, Plan, Record, Snapshot
+from samplers.blocks import Memory, Phase, Plan, Program, Record, Snapshot, choose_moves
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.errors import SamplerValueError
 from samplers.metropolis import (
-    MoveChoice,
     advance_block,
     better_of,
-    choose_moves,
     init,
     trace_block,
 )
@@ -122,29 +120,12 @@ def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Annealing(Generic[S]):
+class _Annealing(Program[S]):
     """Annealing as a `Program`; every phase of its plan is one cycle."""
 
-    target: Target[S]
-    plan: Plan
-    choice: MoveChoice[S]
+    method = "anneal"
+    trace_names = ("log_density", "acceptance_rate", "inverse_temperature", "best_log_density")
     schedule: Schedule
-
-    @property
-    def method(self) -> str:
-        return "anneal"
-
-    @property
-    def uses_advance(self) -> bool:
-        return self.choice.moves is None
-
-    @property
-    def trace_names(self) -> tuple[str, ...]:
-        return ("log_density", "acceptance_rate", "inverse_temperature", "best_log_density")
-
-    @property
-    def move_names(self) -> tuple[str, ...]:
-        return self.choice.names
 
     def settings(self) -> Mapping[str, object]:
         return {
@@ -172,8 +153,7 @@ class _Annealing(Generic[S]):
             rng,
             chain,
             self.target,
-            self.choice.moves,
-            self.choice.weights,
+            self.choice,
             self.plan.n_steps_of(snapshot.block),
             inverse_temperature,
         )
@@ -186,9 +166,6 @@ class _Annealing(Generic[S]):
             "best_log_density": best.log_density,
         }
         return (chain,), best, {"schedule": tuple(memory)}, record._replace(values=values)
-
-    def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:  # noqa: ARG002
-        return {}
 
 
 def _schedule_settings(schedule: Schedule) -> Mapping[str, object]:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -112,8 +112,7 @@ class Archive(Generic[S]):
         """
         is_finished = history.block == self._program.plan.n_blocks
         try:
-            self._encode_records(history)
-            self._section.write(self._parts(history), is_finished=is_finished)
+            self._section.write(self._text(history), is_finished=is_finished)
         except CheckpointError as error:
             if not self._was_saved:
                 raise
@@ -171,46 +170,34 @@ class Archive(Generic[S]):
         """Return a short text that tells initial states apart."""
         if states is None:
             return None
-        text = ", ".join(self._codec.dumps(state) for state in states)
+        text = ", ".join(self._codec.dumps(self._codec.encode(state)) for state in states)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _encode_records(self, history: History[S]) -> None:
-        for texts, records in zip(self._texts, history.records, strict=True):
-            for record in records[len(texts) :]:
-                texts.append(self._record_text(record))
+    def _text(self, history: History[S]) -> str:
+        chains = []
+        for snapshot, texts, records in zip(
+            history.snapshots, self._texts, history.records, strict=True
+        ):
+            texts += map(self._record_text, records[len(texts) :])
+            last = snapshot._replace(
+                replicas=[self._encode_chain(chain) for chain in snapshot.replicas],
+                best=self._encode_chain(snapshot.best),
+            )
+            told = self._codec.dumps(last._asdict())
+            chains.append(f'{{"snapshot": {told}, "records": [{", ".join(texts)}]}}')
+        return f'{json.dumps(self._header)[:-1]}, "chains": [{", ".join(chains)}]}}'
 
     def _record_text(self, record: Record[S]) -> str:
-        numbers = json.dumps(
-            {
-                "values": {name: encode(value) for name, value in record.values.items()},
-                "proposed": {name: int(count) for name, count in record.proposed.items()},
-                "accepted": {name: int(count) for name, count in record.accepted.items()},
-            }
-        )
-        if record.state is None:
-            return numbers
-        return f'{numbers[:-1]}, "state": {self._codec.dumps(record.state)}}}'
+        told = record._asdict()
+        told["values"] = {name: encode(value) for name, value in record.values.items()}
+        for name in ("proposed", "accepted"):
+            told[name] = {move: int(count) for move, count in told[name].items()}
+        if told.pop("state") is not None:
+            told["state"] = self._codec.encode(record.state)
+        return self._codec.dumps(told)
 
-    def _parts(self, history: History[S]) -> Iterator[str]:
-        yield json.dumps(self._header)[:-1] + ', "chains": ['
-        for index, (snapshot, texts) in enumerate(zip(history.snapshots, self._texts, strict=True)):
-            separator = ", " if index else ""
-            yield f'{separator}{{"snapshot": {self._snapshot_text(snapshot)}, "records": ['
-            yield ", ".join(texts)
-            yield "]}"
-        yield "]}"
-
-    def _snapshot_text(self, snapshot: Snapshot[S]) -> str:
-        replicas = ", ".join(self._chain_text(chain) for chain in snapshot.replicas)
-        return (
-            f'{{"block": {snapshot.block}, '
-            f'"bit_generator": {json.dumps(snapshot.bit_generator)}, '
-            f'"memory": {json.dumps(snapshot.memory)}, '
-            f'"replicas": [{replicas}], "best": {self._chain_text(snapshot.best)}}}'
-        )
-
-    def _chain_text(self, chain: ChainState[S]) -> str:
-        return f"[{self._codec.dumps(chain.state)}, {json.dumps(chain.log_density)}]"
+    def _encode_chain(self, chain: ChainState[S]) -> list[object]:
+        return [self._codec.encode(chain.state), chain.log_density]
 
     def _decode_history(self, chains: list[dict[str, Any]]) -> History[S]:
         history = History(
@@ -298,10 +285,10 @@ def _decode_float(encoded: object) -> float:
 
 def _describe_seed(root: np.random.SeedSequence) -> Mapping[str, object]:
     entropy = root.entropy
+    if isinstance(entropy, list | tuple):
+        entropy = [int(word) for word in entropy]
     return {
-        "entropy": [int(word) for word in entropy]
-        if isinstance(entropy, list | tuple)
-        else entropy,
+        "entropy": entropy,
         "spawn_key": [int(word) for word in root.spawn_key],
         "n_children_spawned": root.n_children_spawned,
     }

@@ -28,17 +28,24 @@ ARRAY_KINDS = "biufcSUmM"
 
 
 class StateCodec(Generic[S]):
-    """States to JSON text and back, by the target's own codec or the built-in one."""
+    """States to JSON and back, by the target's own codec or the built-in one."""
 
     def __init__(self, target: Target[S]) -> None:
         self._own = target if isinstance(target, ProvidesStateCodec) else None
 
-    def dumps(self, state: S) -> str:
-        """Return `state` as JSON text; raises CheckpointError if there is none."""
+    def encode(self, state: S) -> object:
+        """Return `state` as what `dumps` writes; raises CheckpointError if it is not supported."""
         if self._own is None:
-            return json.dumps(encode(state))
+            return encode(state)
         try:
-            return json.dumps(self._own.encode_state(state))
+            return self._own.encode_state(state)
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"encode_state failed with {error!r}") from error
+
+    def dumps(self, content: object) -> str:
+        """Return what may hold encoded states as JSON; raises CheckpointError if it is not JSON."""
+        try:
+            return json.dumps(content)
         except (TypeError, ValueError) as error:
             raise CheckpointError(f"encode_state must return JSON: {error}") from error
 

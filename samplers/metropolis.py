@@ -14,11 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Plan, Record, Snapshot, sampling_plan
+from samplers.blocks import (
+    Memory,
+    MoveChoice,
+    Program,
+    Record,
+    Snapshot,
+    choose_moves,
+    sampling_plan,
+)
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.errors import SamplerError, SamplerValueError
@@ -29,93 +37,22 @@ from samplers.types import (
     Move,
     Proposal,
     ProvidesAdvance,
-    ProvidesMoves,
-    ProvidesMoveWeights,
     StepCounts,
     StepInfo,
     Target,
 )
 
 __all__ = [
-    "MoveChoice",
     "advance_block",
     "better_of",
-    "choose_moves",
     "init",
     "metropolis",
-    "move_weights",
+    "sampling_settings",
     "step",
     "trace_block",
 ]
 
 S = TypeVar("S")
-
-
-@dataclass(frozen=True, slots=True)
-class MoveChoice(Generic[S]):
-    """Which moves an engine uses, or, when `moves` is None, that it uses the target's `advance`.
-
-    Attributes
-    ----------
-    moves : Mapping of str to Move, or None
-    weights : Mapping of str to float > 0, or None
-        The names of `moves`.
-    names : tuple of str
-        Names under which moves are reported, as far as the target tells them.
-    """
-
-    moves: Mapping[str, Move[S]] | None
-    weights: Mapping[str, float] | None
-    names: tuple[str, ...]
-
-    def settings(self) -> object:
-        """Return what a checkpoint remembers of the choice."""
-        return "advance" if self.weights is None else dict(self.weights)
-
-
-def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> MoveChoice[S]:
-    """Return the moves given or, when there are none, those that the target offers.
-
-    Raises
-    ------
-    SamplerValueError
-        If the target or a move lacks its method, there are no moves, or weights are missing,
-        negative, or all zero.
-    """
-    if not callable(getattr(target, "log_density", None)):
-        raise SamplerValueError(f"target must have a log_density method, got {target!r}")
-    if moves is None:
-        if isinstance(target, ProvidesAdvance):
-            told = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
-            return MoveChoice(None, None, tuple(told))
-        if not isinstance(target, ProvidesMoves):
-            raise SamplerValueError("moves must be given when the target has no moves(), got None")
-        moves = target.moves()
-    if not isinstance(moves, Mapping) or not moves:
-        raise SamplerValueError(f"moves must be a mapping of one name or more, got {moves!r}")
-    for name, move in moves.items():
-        if not callable(getattr(move, "propose", None)):
-            raise SamplerValueError(f"move {name!r} must have a propose method, got {move!r}")
-    weights = move_weights(target, moves)
-    used = {name: move for name, move in moves.items() if weights[name] > 0.0}
-    return MoveChoice(used, {name: weights[name] for name in used}, tuple(used))
-
-
-def move_weights(target: Target[S], moves: Mapping[str, Move[S]]) -> dict[str, float]:
-    """Return the weight of each move: the target's, or 1 when it names none of them."""
-    given = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
-    if not any(name in given for name in moves):
-        return dict.fromkeys(moves, 1.0)
-    missing = [name for name in moves if name not in given]
-    if missing:
-        raise SamplerValueError(f"move_weights must name every move, got none for {missing[0]!r}")
-    weights = {name: float(given[name]) for name in moves}
-    for name, weight in weights.items():
-        if not 0.0 <= weight < math.inf:
-            raise SamplerValueError(f"the weight of move {name!r} must be >= 0, got {weight}")
-    if not any(weights.values()):
-        raise SamplerValueError("move_weights must have one weight > 0 or more, got only zeros")
-    return weights
 
 
 def init(state: S, target: Target[S]) -> ChainState[S]:
@@ -178,8 +115,7 @@ def advance_block(
     rng: np.random.Generator,
     chain: ChainState[S],
     target: Target[S],
-    moves: Mapping[str, Move[S]] | None,
-    weights: Mapping[str, float] | None,
+    choice: MoveChoice[S],
     n_steps: int,
     inverse_temperature: float,
 ) -> tuple[ChainState[S], StepCounts[S]]:
@@ -190,10 +126,9 @@ def advance_block(
     rng : Generator
     chain : ChainState
     target : Target
-    moves : Mapping of str to Move, or None
-        None leaves the block to the target's own `advance`.
-    weights : Mapping of str to float, or None
-        Selection probability of each move, up to a common factor; None for equal ones.
+    choice : MoveChoice
+        Without moves, the block is left to the target's own `advance`; weights are up to a common
+        factor, and equal if there are none.
     n_steps : int >= 1
     inverse_temperature : float >= 0
 
@@ -202,6 +137,7 @@ def advance_block(
     chain : ChainState
     counts : StepCounts
     """
+    moves, weights = choice.moves, choice.weights
     if moves is None:
         return _advance_compiled(rng, chain, target, n_steps, inverse_temperature)
     names = list(moves)
@@ -295,39 +231,14 @@ def metropolis(
 
 
 @dataclass(frozen=True, slots=True)
-class _Metropolis(Generic[S]):
+class _Metropolis(Program[S]):
     """The plain engine as a `Program`."""
 
-    target: Target[S]
-    plan: Plan
-    choice: MoveChoice[S]
+    method = "metropolis"
     keep_states: bool
 
-    @property
-    def method(self) -> str:
-        return "metropolis"
-
-    @property
-    def uses_advance(self) -> bool:
-        return self.choice.moves is None
-
-    @property
-    def trace_names(self) -> tuple[str, ...]:
-        return ("log_density", "acceptance_rate")
-
-    @property
-    def move_names(self) -> tuple[str, ...]:
-        return self.choice.names
-
     def settings(self) -> Mapping[str, object]:
-        sampling = self.plan.phases[-1]
-        return {
-            "n_steps": self.plan.n_steps,
-            "n_draws": sampling.n_blocks,
-            "n_warmup": self.plan.n_steps - sampling.n_steps,
-            "moves": self.choice.settings(),
-            "keep_states": self.keep_states,
-        }
+        return {**sampling_settings(self), "keep_states": self.keep_states}
 
     def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
         return (init(state, self.target),), {}
@@ -335,20 +246,23 @@ class _Metropolis(Generic[S]):
     def run_block(
         self, rng: np.random.Generator, snapshot: Snapshot[S]
     ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
+        n_steps = self.plan.n_steps_of(snapshot.block)
         chain, counts = advance_block(
-            rng,
-            snapshot.replicas[0],
-            self.target,
-            self.choice.moves,
-            self.choice.weights,
-            self.plan.n_steps_of(snapshot.block),
-            1.0,
+            rng, snapshot.replicas[0], self.target, self.choice, n_steps, 1.0
         )
         record = trace_block(chain, counts, self.keep_states)
         return (chain,), better_of(snapshot.best, counts), {}, record
 
-    def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:  # noqa: ARG002
-        return {}
+
+def sampling_settings(program: Program[S]) -> dict[str, object]:
+    """Return what the result of any sampling depends on, for comparison on resume."""
+    sampling = program.plan.phases[-1]
+    return {
+        "n_steps": program.plan.n_steps,
+        "n_draws": sampling.n_blocks,
+        "n_warmup": program.plan.n_steps - sampling.n_steps,
+        "moves": program.choice.settings(),
+    }
 
 
 def trace_block(chain: ChainState[S], counts: StepCounts[S], keep_states: bool) -> Record[S]:
