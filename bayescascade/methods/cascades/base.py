@@ -1,7 +1,7 @@
 """What both cascades do beside any density estimator: trees, their leaves and their columns."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,12 +19,14 @@ from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import (
     PARTITIONS,
+    BranchModel,
     CascadeModel,
+    LeafModel,
     empirical_probabilities,
     independent_log_inside,
     independent_probabilities,
 )
-from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.draws import COLUMNS_USED
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
@@ -50,6 +52,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     learned_word: ClassVar[str] = "tree"
     size_name: ClassVar[str] = "n_leaves"
     size_words: ClassVar[tuple[str, str]] = ("leaf", "leaves")
+
+    _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
+    _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
 
     max_branches: int | None
     partitions: str
@@ -77,13 +82,20 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         is_usual = (name, value) in (("partitions", "subsets"), ("leaf", "uniform"))
         return "" if is_usual else super()._words_of(name, parameters)
 
-    @abstractmethod
+    def _model_parameters(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self._model_class)}
+
     def _model(self) -> CascadeModel:
         """Return the model that the parameters describe; raises ParameterError if they are bad."""
+        return self._model_class(**self._model_parameters())
 
-    @abstractmethod
     def _make_posterior(self, table: Table) -> CascadePosterior:
-        """Return the model's posterior given a table."""
+        return self._posterior_class(
+            table,
+            **self._model_parameters(),
+            max_branches=self.max_branches,
+            partitions=self.partitions,
+        )
 
     def _check_model(self) -> None:
         self._model()
@@ -133,9 +145,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
             return None
-        from bayescascade.methods.cascades.det import det_tree
+        from bayescascade.methods.cascades.det import DensityEstimationTree
 
-        tree = det_tree(posterior.table, random_state=0)
+        tree = DensityEstimationTree(random_state=0).fit(posterior.table).tree_.tree
         if posterior.log_density(tree) == -np.inf:
             raise ParameterError(
                 f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
