@@ -303,12 +303,13 @@ class Archive(Generic[S]):
             history.snapshots, self._texts, history.records, strict=True
         ):
             texts += map(self._record_text, records[len(texts) :])
-            last = snapshot._replace(
-                replicas=[self._encode_chain(chain) for chain in snapshot.replicas],
-                best=self._encode_chain(snapshot.best),
-            )
-            told = self._codec.dumps(last._asdict())
-            chains.append(f'{{"snapshot": {told}, "records": [{", ".join(texts)}]}}')
+            told = {
+                **snapshot._asdict(),
+                "replicas": [self._encode_chain(chain) for chain in snapshot.replicas],
+                "best": self._encode_chain(snapshot.best),
+            }
+            last = self._codec.dumps(told)
+            chains.append(f'{{"snapshot": {last}, "records": [{", ".join(texts)}]}}')
         return f'{json.dumps(self._header)[:-1]}, "chains": [{", ".join(chains)}]}}'
 
     def _record_text(self, record: Record[S]) -> str:
@@ -316,7 +317,8 @@ class Archive(Generic[S]):
         told["values"] = {name: encode(value) for name, value in record.values.items()}
         for name in ("proposed", "accepted"):
             told[name] = {move: int(count) for move, count in told[name].items()}
-        if told.pop("state") is not None:
+        del told["state"]
+        if record.state is not None:
             told["state"] = self._codec.encode(record.state)
         return self._codec.dumps(told)
 

@@ -28,12 +28,10 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import (
     Antecedent,
     Condition,
-    antecedent_dict,
     candidate_arrays,
-    list_table,
-    part_words,
 )
 from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
+from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Numbers, Page
@@ -44,7 +42,7 @@ _EXACT = 1e12  # below, a rounded logarithm still tells whole numbers apart
 
 
 @dataclass(frozen=True, eq=False)
-class DensityList(DensityParts):
+class DensityList(ListedRules, DensityParts):
     """A density that is constant on the parts of a list.
 
     Parameters
@@ -73,11 +71,6 @@ class DensityList(DensityParts):
 
     # -- what is where -----------------------------------------------------------------------------
 
-    @property
-    def n_rules(self) -> int:
-        """Number of rules, the `else` not counted."""
-        return len(self.rules)
-
     @cached_property
     def log_volumes(self) -> NDArray[np.float64]:
         """Log volume of what each part captures first, nats, (n_rules + 1,) float64."""
@@ -104,13 +97,8 @@ class DensityList(DensityParts):
 
     # -- words -------------------------------------------------------------------------------------
 
-    def part_words(self, part: int) -> str:
-        """Return the conditions of a part's rule, or "anything else" for the `else`."""
-        return part_words(self.schema, self.rules, part)
-
     def _table(self, columns: list[Numbers]) -> Page:
-        words = [self.part_words(part) for part in range(self.n_rules + 1)]
-        return (list_table(words, columns),)
+        return (self._listed(columns),)
 
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
         """Return the rule of the part that holds a row and what is known of that part, in words.
@@ -259,11 +247,7 @@ class DensityList(DensityParts):
                 strict=True,
             )
         ]
-        rules = [
-            {"if": antecedent_dict(self.schema, rule), **part}
-            for rule, part in zip(self.rules, parts[:-1], strict=True)
-        ]
-        return {"rules": rules, "else": parts[-1]}
+        return self._part_dicts(parts)
 
     def _own_record(self) -> dict[str, Any]:
         return {"n_rules": self.n_rules, **self.to_dict()}

@@ -29,15 +29,18 @@ from bayescascade.methods.rules.models import (
     density_log_likelihood,
     density_probabilities,
 )
-from bayescascade.methods.rules.parts import log_first_volumes
 from bayescascade.methods.rules.posterior import (
     DensityListPosterior,
     LabelListPosterior,
     RuleListPosterior,
 )
-from bayescascade.methods.rules.rule_list import CountedRules, RuleList, read_numbers_of_candidates
+from bayescascade.methods.rules.rule_list import (
+    ListedRules,
+    RuleList,
+    read_numbers_of_candidates,
+    read_rules,
+)
 from bayescascade.model.estimator import DENSITIES, DensityEstimator, PosteriorEstimator
-from bayescascade.model.learned import Readable
 from bayescascade.model.search import SAMPLED, Search, Seed
 from bayescascade.model.solution import Certificate, Solution
 
@@ -46,13 +49,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DensityRuleList", "RuleListEstimator"]
 
-L = TypeVar("L", bound=Readable)
+L = TypeVar("L", bound=ListedRules)
 
 _START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find
 _FEW_COLUMNS = 4
 
 
-class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
+class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     """What both estimators of rule lists do; the subclasses document the parameters."""
 
     learned_name: ClassVar[str] = "rules"
@@ -164,16 +167,24 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
     def _prior(self) -> ListPrior:
         return ListPrior(self.expected_rules, self.expected_size)
 
-    def _rules_of(self, state: RuleList) -> tuple[Antecedent, ...]:
-        """Return the conditions of a list's rules, by `posterior_`."""
-        return tuple(self.posterior_.antecedents[rule] for rule in state.rules)
+    @abstractmethod
+    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> L:
+        """Return the list of these rules with these weights of its parts."""
 
-    def _log_density(self, counted: CountedRules) -> float:
-        log_prior = self._prior().log_prior(counted.sizes, self._n_candidates)
+    def _count(self, state: RuleList) -> L:
+        rules = tuple(self.posterior_.antecedents[rule] for rule in state.rules)
+        return self._list(rules, self.posterior_.counts(state))
+
+    def _readable(self, counted: L) -> L:
+        return self._list(counted.rules, counted.counts)
+
+    def _log_density(self, counted: L) -> float:
+        sizes = [len(rule) for rule in counted.rules]
+        log_prior = self._prior().log_prior(sizes, self._n_candidates)
         return log_prior + self._log_likelihood(counted)
 
     @abstractmethod
-    def _log_likelihood(self, counted: CountedRules) -> float:
+    def _log_likelihood(self, counted: L) -> float:
         """Return the log likelihood of a list, nats, by its weights."""
 
     def _own_record(self) -> dict[str, Any]:
@@ -185,7 +196,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, CountedRules, L]):
 
 
 class DensityRuleList(
-    RuleListEstimator[DensityList], DensityEstimator[RuleList, CountedRules, DensityList]
+    RuleListEstimator[DensityList], DensityEstimator[RuleList, DensityList, DensityList]
 ):
     """Density as a list of rules, "if ..., else if ..., else" (Goh 2018, Model III).
 
@@ -313,24 +324,19 @@ class DensityRuleList(
         # in more columns lists are longer, and it takes ever longer to count what a rule captures
         return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
 
-    def _count(self, state: RuleList) -> CountedRules:
-        return CountedRules(self._rules_of(state), self.posterior_.counts(state))
-
-    def _readable(self, counted: CountedRules) -> DensityList:
+    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> DensityList:
         check_choice("density", self.density, DENSITIES)
-        counts = counted.counts
         if self.density == "empirical":
             probabilities = counts / counts.sum()
         else:
             probabilities = density_probabilities(counts, self.concentration)
-        return DensityList(self.schema_, counted.rules, counts, probabilities)
+        return DensityList(self.schema_, rules, counts, probabilities)
 
-    def _read_counted(self, record: Mapping[str, Any]) -> CountedRules:
-        counted = CountedRules.from_record(record, self.schema_, self._n_candidates)
-        if np.isneginf(log_first_volumes(self.schema_, counted.rules)).any():
+    def _read_counted(self, record: Mapping[str, Any]) -> DensityList:
+        listed = self._list(*read_rules(record, self.schema_, self._n_candidates))
+        if np.isneginf(listed.log_volumes).any():
             raise ModelFileError("every part of a saved density list must capture a cell")
-        return counted
+        return listed
 
-    def _log_likelihood(self, counted: CountedRules) -> float:
-        log_volumes = log_first_volumes(self.schema_, counted.rules)
-        return density_log_likelihood(counted.counts, log_volumes, self.concentration)
+    def _log_likelihood(self, counted: DensityList) -> float:
+        return density_log_likelihood(counted.counts, counted.log_volumes, self.concentration)

@@ -14,7 +14,7 @@ level that was never seen may be let pass: it satisfies no condition.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -26,19 +26,14 @@ from bayescascade.data.column import Column
 from bayescascade.data.levels import Cells, check_numbers, level_text, to_numbers
 from bayescascade.data.rows import rows_frame
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
-from bayescascade.methods.rules.antecedents import (
-    Antecedent,
-    antecedent_dict,
-    list_table,
-    part_words,
-)
+from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.models import (
     label_beta_parameters,
     label_intervals,
     label_probabilities,
 )
 from bayescascade.methods.rules.parts import parts_of_codes
-from bayescascade.model.learned import Readable
+from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.report.layout import longest, printable
 from bayescascade.report.numbers import count_texts, estimate_text, interval_text, probability_text
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
@@ -133,7 +128,7 @@ def _encode_levels(
 
 
 @dataclass(frozen=True, eq=False)
-class LabelList(Readable):
+class LabelList(ListedRules):
     """Probabilities of classes that are constant on the parts of a list.
 
     Parameters
@@ -151,16 +146,13 @@ class LabelList(Readable):
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
     """
 
+    is_open: ClassVar[bool] = True
+
     schema: Schema
     classes: NDArray[Any]
     rules: tuple[Antecedent, ...]
     counts: NDArray[np.float64]
     concentration: float
-
-    @property
-    def n_rules(self) -> int:
-        """Number of rules, the `else` not counted."""
-        return len(self.rules)
 
     @property
     def n_classes(self) -> int:
@@ -189,10 +181,6 @@ class LabelList(Readable):
         return label_beta_parameters(self.counts, self.concentration)
 
     # -- words -------------------------------------------------------------------------------------
-
-    def part_words(self, part: int) -> str:
-        """Return the conditions of a part's rule, or "anything else" for the `else`."""
-        return part_words(self.schema, self.rules, part, is_open=True)
 
     @cached_property
     def class_texts(self) -> list[str]:
@@ -236,7 +224,7 @@ class LabelList(Readable):
         class has a column; where these do not fit, every part is followed by all its classes, most
         probable first, with intervals.
         """
-        words, intervals = self._words, self.intervals()
+        intervals = self.intervals()
         if self.n_classes == 2:
             head = f"P({printable(self.class_texts[1])})"
             is_short = longest([head]) <= _LONGEST_CLASS
@@ -248,7 +236,7 @@ class LabelList(Readable):
                 ),
             ]
             told = Pieces([f"P: probability of {self.class_texts[1]}"], "dim", indent=3)
-            return (*(() if is_short else (told,)), list_table(words, columns))
+            return (*(() if is_short else (told,)), self._listed(columns))
         below = []
         for of_part, ends in zip(self.probabilities, intervals, strict=True):
             pieces = [
@@ -256,7 +244,7 @@ class LabelList(Readable):
                 for c in np.argsort(-of_part, kind="stable").tolist()
             ]
             below.append(Pieces(pieces, indent=0))
-        narrow = list_table(words, [self._rows], below)
+        narrow = self._listed([self._rows], below)
         return self._fitting((self._class_table,), (narrow,))
 
     @property
@@ -279,11 +267,7 @@ class LabelList(Readable):
     def _class_table(self) -> Table:
         """The table with a column for each class."""
         texts = map(self._probability_texts, range(self.n_classes))
-        return list_table(self._words, [self._rows, *map(Numbers, self._headers, texts)])
-
-    @property
-    def _words(self) -> list[str]:
-        return [self.part_words(part) for part in range(self.n_rules + 1)]
+        return self._listed([self._rows, *map(Numbers, self._headers, texts)])
 
     @property
     def _headers(self) -> list[str]:
@@ -332,11 +316,7 @@ class LabelList(Readable):
                 strict=True,
             )
         ]
-        rules = [
-            {"if": antecedent_dict(self.schema, rule, is_open=True), **part}
-            for rule, part in zip(self.rules, parts[:-1], strict=True)
-        ]
-        return {"rules": rules, "else": parts[-1]}
+        return self._part_dicts(parts)
 
     def record(self) -> dict[str, Any]:
         """Return the classes and the list at full precision as plain data; see `to_dict`."""
