@@ -22,14 +22,19 @@ import numpy as np
 from samplers.blocks import Memory, Phase, Plan, Program, Record, Snapshot, choose_moves
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.errors import SamplerValueError
 from samplers.metropolis import (
     advance_block,
     better_of,
     init,
     trace_block,
 )
-from samplers.parameters import Seed, check_integer, check_positive, check_seconds
+from samplers.parameters import (
+    SamplerValueError,
+    Seed,
+    check_integer,
+    check_positive,
+    check_seconds,
+)
 from samplers.run import Progress, Run
 from samplers.types import ChainState, Move, Target
 

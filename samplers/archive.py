@@ -23,7 +23,7 @@ import numpy as np
 
 from samplers.blocks import Chunk, Memory, Program, Record, Snapshot, restore_generator
 from samplers.checkpoint import CheckpointSection
-from samplers.errors import CheckpointError
+from samplers.parameters import CheckpointError
 from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec, Target
 
 __all__ = ["Archive", "History", "StateCodec", "decode", "encode"]

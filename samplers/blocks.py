@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from samplers.errors import SamplerValueError
-from samplers.parameters import check_fraction, check_integer
+from samplers.parameters import SamplerValueError, check_fraction, check_integer
 from samplers.types import (
     ChainState,
     Move,

@@ -22,8 +22,8 @@ import numpy as np
 from samplers.archive import Archive, History
 from samplers.blocks import Chunk, Program, Snapshot, describe, run_blocks
 from samplers.checkpoint import CheckpointSection, open_section
-from samplers.errors import SamplerValueError
 from samplers.parameters import (
+    SamplerValueError,
     Seed,
     check_initial_states,
     check_integer,

@@ -16,8 +16,7 @@ import re
 import warnings
 from pathlib import Path
 
-from samplers.errors import CheckpointError, SamplerValueError
-from samplers.parameters import check_positive
+from samplers.parameters import CheckpointError, SamplerValueError, check_positive
 
 __all__ = ["Checkpoint", "CheckpointSection", "open_section"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from samplers.blocks import move_weights
-from samplers.errors import SamplerError, SamplerValueError
+from samplers.parameters import SamplerError, SamplerValueError
 from samplers.types import FiniteMove, Target
 
 __all__ = ["enumerate_states", "log_normalizer", "normalize", "transition_matrix"]

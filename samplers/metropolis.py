@@ -29,8 +29,7 @@ from samplers.blocks import (
 )
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.errors import SamplerError, SamplerValueError
-from samplers.parameters import Seed
+from samplers.parameters import SamplerError, SamplerValueError, Seed
 from samplers.run import Progress, Run
 from samplers.types import (
     ChainState,

@@ -8,22 +8,15 @@ and save it. Part ``l`` holds the cells that satisfy rule ``l`` and none before 
 continuous ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.data.evidence import (
-    Evidence,
-    agrees,
-    check_agrees,
-    check_possible,
-    narrow_evidence,
-)
+from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import (
     Antecedent,
@@ -100,25 +93,18 @@ class DensityList(ListedRules, DensityParts):
     def _table(self, columns: list[Numbers]) -> Page:
         return (self._listed(columns),)
 
-    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
-        """Return the rule of the part that holds a row and what is known of that part, in words.
-
-        A row with missing cells that could be in several parts gets one line for each.
-        """
-        codes = self.schema.encode_row(row)
-        check_agrees(self.schema, self.evidence, codes)
-        possible = np.flatnonzero(self._log_volumes_given(codes) > -np.inf)
-        return "\n".join(self._describe_part(int(part)) for part in possible)
-
-    def _describe_part(self, part: int) -> str:
-        told = density_text(
-            self.counts[part],
-            self.counts.sum(),
-            self.probabilities[part],
-            self.log_densities[part],
-            self.relative_densities[part],
-        )
-        return f"{self.part_words(part)}: {told}"
+    def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
+        seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
+        log_volumes = log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
+        for part in np.flatnonzero(log_volumes > -np.inf).tolist():
+            told = density_text(
+                self.counts[part],
+                self.counts.sum(),
+                self.probabilities[part],
+                self.log_densities[part],
+                self.relative_densities[part],
+            )
+            yield f"{self.part_words(part)}: {told}"
 
     # -- densities and draws -----------------------------------------------------------------------
 
@@ -169,11 +155,6 @@ class DensityList(ListedRules, DensityParts):
         )
         return scores
 
-    def _log_volumes_given(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log volume of each part's cells that agree with one row's cells."""
-        seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
-        return log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
-
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw (p, n) codes: a part by its probability, then uniformly within the part."""
         shares = self.probabilities / self.probabilities.sum()
@@ -186,41 +167,16 @@ class DensityList(ListedRules, DensityParts):
             )
         return codes
 
-    def condition(self, evidence: Mapping[str, object]) -> "DensityList":
-        """Return the density given evidence, as a list over what the evidence leaves open.
-
-        Parameters
-        ----------
-        evidence : mapping of str to level, list of levels or pair of bin edges
-            Such as ``{"sex": "male", "class": ["1st", "2nd"]}``.
-
-        Returns
-        -------
-        DensityList
-            Parts that the evidence rules out are gone, as are conditions that it decides; the last
-            part left is the `else`. Within a part rows are spread uniformly, so a part that the
-            evidence cuts keeps the share of its volume; `counts` are then expected.
-
-        Raises
-        ------
-        DataError
-            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
-            if levels of an ordered column are not neighbors.
-        """
-        known = narrow_evidence(self.schema, self.evidence, evidence)
+    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
         log_volumes = log_first_volumes(self.schema, self.rules, known)
         shares = np.exp(log_volumes - self.log_volumes)
-        probability = float(np.dot(self.probabilities, shares))
-        check_possible(evidence, probability)
         kept = np.flatnonzero(log_volumes > -np.inf)
-        return DensityList(
-            self.schema,
-            tuple(_restricted(self.rules[part], known) for part in kept[:-1]),
-            (self.counts * shares)[kept],
-            (self.probabilities * shares)[kept] / probability,
-            known,
-            self.evidence_probability * probability,
-        )
+        changes = {
+            "rules": tuple(_restricted(self.rules[part], known) for part in kept[:-1]),
+            "counts": (self.counts * shares)[kept],
+            "probabilities": (self.probabilities * shares)[kept],
+        }
+        return changes, float(np.dot(self.probabilities, shares))
 
     # -- as plain data -----------------------------------------------------------------------------
 
