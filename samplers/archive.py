@@ -3,29 +3,153 @@
 A section is {"engine", "settings", "seed", "fingerprint", "chains"}; a chain is its snapshot and
 one record per traced block. The text of a record is made once, when it is first saved, and does
 not depend on when that was: a run ends in the same bytes however often it was saved or resumed.
+
+States are JSON, exactly: None, bool, int, str and finite floats are their own (a float's shortest
+decimal gives the same float back); lists stay lists; everything else becomes an object with one key
+that names its kind. Types are matched exactly: a subclass would come back as its base, so it is
+refused. An order of iteration over a frozenset is not part of its value. A move that depends on it,
+instead of sorting, is not repeatable, with checkpoints or without.
 """
 
+import base64
 import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from samplers.blocks import Chunk, Memory, Program, Record, Snapshot, restore_generator
 from samplers.checkpoint import CheckpointSection
-from samplers.codec import StateCodec, decode, encode
-from samplers.errors import CheckpointError
-from samplers.types import ChainState, ProvidesFingerprint
+from samplers.parameters import CheckpointError
+from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec, Target
 
-__all__ = ["Archive", "History"]
+__all__ = ["Archive", "History", "StateCodec", "decode", "encode"]
 
 S = TypeVar("S")
+Array = np.ndarray[Any, np.dtype[Any]]  # of any shape and dtype
+
+ARRAY_KINDS = "biufcSUmM"
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 TOLERANCE = 1e-6  # of log densities: compiled targets may update theirs in small steps
+
+
+class StateCodec(Generic[S]):
+    """States to JSON and back, by the target's own codec or the built-in one."""
+
+    def __init__(self, target: Target[S]) -> None:
+        self._own = target if isinstance(target, ProvidesStateCodec) else None
+
+    def encode(self, state: S) -> object:
+        """Return `state` as what `dumps` writes; raises CheckpointError if it is not supported."""
+        if self._own is None:
+            return encode(state)
+        try:
+            return self._own.encode_state(state)
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"encode_state failed with {error!r}") from error
+
+    def dumps(self, content: object) -> str:
+        """Return what may hold encoded states as JSON; raises CheckpointError if it is not JSON."""
+        try:
+            return json.dumps(content)
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"encode_state must return JSON: {error}") from error
+
+    def decode(self, encoded: object) -> S:
+        """Return the state from its JSON content; raises ValueError and its like if forged."""
+        if self._own is None:
+            state: S = decode(encoded)  # type: ignore[assignment]  # S is whatever was encoded
+            return state
+        try:
+            state = self._own.decode_state(encoded)
+        except Exception as error:  # it is the target's, and may raise whatever it likes
+            raise ValueError(f"decode_state failed with {error!r}") from error
+        return state
+
+
+def encode(value: object) -> object:
+    """Return `value` as an object that the json module writes.
+
+    Raises
+    ------
+    CheckpointError
+        If `value` holds something of a type that is not supported.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return value
+    if isinstance(value, float) and kind is float:
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, list) and kind is list:
+        return [encode(item) for item in value]
+    if isinstance(value, tuple) and kind is tuple:
+        return {"tuple": [encode(item) for item in value]}
+    if isinstance(value, dict) and kind is dict:
+        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    if isinstance(value, frozenset) and kind is frozenset:
+        return {"frozenset": sorted((encode(item) for item in value), key=json.dumps)}
+    if isinstance(value, np.ndarray) and kind is np.ndarray and _is_plain(value.dtype):
+        return {"array": _encode_array(value)}
+    if isinstance(value, np.generic) and _is_plain(value.dtype):
+        return {"scalar": _encode_array(np.asarray(value))}
+    raise CheckpointError(
+        f"states holding a {kind.__module__}.{kind.__qualname__} cannot be written to a "
+        "checkpoint: give the target encode_state and decode_state"
+    )
+
+
+def decode(encoded: object) -> object:
+    """Return the value of which `encode` made `encoded`.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError
+        If it made no such thing.
+    """
+    if isinstance(encoded, list):
+        return [decode(item) for item in encoded]
+    if not isinstance(encoded, dict):
+        return encoded
+    ((kind, content),) = encoded.items()
+    return DECODERS[kind](content)
+
+
+def _is_plain(dtype: np.dtype[np.generic]) -> bool:
+    return dtype.kind in ARRAY_KINDS
+
+
+def _encode_array(array: Array) -> object:
+    # the memory layout is kept too: it decides the order of a sum, hence its last digit
+    is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    return {
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "order": "F" if is_fortran else "C",
+        "base64": base64.b64encode(array.tobytes("F" if is_fortran else "C")).decode("ascii"),
+    }
+
+
+def _decode_array(content: dict[str, Any]) -> Array:
+    dtype = np.dtype(str(content["dtype"]))
+    shape = [int(size) for size in content["shape"]]
+    data = bytearray(base64.b64decode(content["base64"], validate=True))
+    if not _is_plain(dtype) or math.prod(shape) * dtype.itemsize != len(data):
+        raise ValueError("an array's data do not fit its shape and dtype")
+    return np.ndarray(shape, dtype, data, order="F" if content["order"] == "F" else "C")
+
+
+DECODERS: dict[str, Callable[..., object]] = {
+    "float": float,
+    "tuple": lambda items: tuple(decode(item) for item in items),
+    "dict": lambda items: {decode(key): decode(item) for key, item in items},
+    "frozenset": lambda items: frozenset(decode(item) for item in items),
+    "array": _decode_array,
+    "scalar": lambda content: _decode_array(content)[()],
+}
 
 
 class History(NamedTuple, Generic[S]):
@@ -112,8 +236,7 @@ class Archive(Generic[S]):
         """
         is_finished = history.block == self._program.plan.n_blocks
         try:
-            self._encode_records(history)
-            self._section.write(self._parts(history), is_finished=is_finished)
+            self._section.write(self._text(history), is_finished=is_finished)
         except CheckpointError as error:
             if not self._was_saved:
                 raise
@@ -171,46 +294,36 @@ class Archive(Generic[S]):
         """Return a short text that tells initial states apart."""
         if states is None:
             return None
-        text = ", ".join(self._codec.dumps(state) for state in states)
+        text = ", ".join(self._codec.dumps(self._codec.encode(state)) for state in states)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _encode_records(self, history: History[S]) -> None:
-        for texts, records in zip(self._texts, history.records, strict=True):
-            for record in records[len(texts) :]:
-                texts.append(self._record_text(record))
+    def _text(self, history: History[S]) -> str:
+        chains = []
+        for snapshot, texts, records in zip(
+            history.snapshots, self._texts, history.records, strict=True
+        ):
+            texts += map(self._record_text, records[len(texts) :])
+            told = {
+                **snapshot._asdict(),
+                "replicas": [self._encode_chain(chain) for chain in snapshot.replicas],
+                "best": self._encode_chain(snapshot.best),
+            }
+            last = self._codec.dumps(told)
+            chains.append(f'{{"snapshot": {last}, "records": [{", ".join(texts)}]}}')
+        return f'{json.dumps(self._header)[:-1]}, "chains": [{", ".join(chains)}]}}'
 
     def _record_text(self, record: Record[S]) -> str:
-        numbers = json.dumps(
-            {
-                "values": {name: encode(value) for name, value in record.values.items()},
-                "proposed": {name: int(count) for name, count in record.proposed.items()},
-                "accepted": {name: int(count) for name, count in record.accepted.items()},
-            }
-        )
-        if record.state is None:
-            return numbers
-        return f'{numbers[:-1]}, "state": {self._codec.dumps(record.state)}}}'
+        told = record._asdict()
+        told["values"] = {name: encode(value) for name, value in record.values.items()}
+        for name in ("proposed", "accepted"):
+            told[name] = {move: int(count) for move, count in told[name].items()}
+        del told["state"]
+        if record.state is not None:
+            told["state"] = self._codec.encode(record.state)
+        return self._codec.dumps(told)
 
-    def _parts(self, history: History[S]) -> Iterator[str]:
-        yield json.dumps(self._header)[:-1] + ', "chains": ['
-        for index, (snapshot, texts) in enumerate(zip(history.snapshots, self._texts, strict=True)):
-            separator = ", " if index else ""
-            yield f'{separator}{{"snapshot": {self._snapshot_text(snapshot)}, "records": ['
-            yield ", ".join(texts)
-            yield "]}"
-        yield "]}"
-
-    def _snapshot_text(self, snapshot: Snapshot[S]) -> str:
-        replicas = ", ".join(self._chain_text(chain) for chain in snapshot.replicas)
-        return (
-            f'{{"block": {snapshot.block}, '
-            f'"bit_generator": {json.dumps(snapshot.bit_generator)}, '
-            f'"memory": {json.dumps(snapshot.memory)}, '
-            f'"replicas": [{replicas}], "best": {self._chain_text(snapshot.best)}}}'
-        )
-
-    def _chain_text(self, chain: ChainState[S]) -> str:
-        return f"[{self._codec.dumps(chain.state)}, {json.dumps(chain.log_density)}]"
+    def _encode_chain(self, chain: ChainState[S]) -> list[object]:
+        return [self._codec.encode(chain.state), chain.log_density]
 
     def _decode_history(self, chains: list[dict[str, Any]]) -> History[S]:
         history = History(
@@ -298,10 +411,10 @@ def _decode_float(encoded: object) -> float:
 
 def _describe_seed(root: np.random.SeedSequence) -> Mapping[str, object]:
     entropy = root.entropy
+    if isinstance(entropy, list | tuple):
+        entropy = [int(word) for word in entropy]
     return {
-        "entropy": [int(word) for word in entropy]
-        if isinstance(entropy, list | tuple)
-        else entropy,
+        "entropy": entropy,
         "spawn_key": [int(word) for word in root.spawn_key],
         "n_children_spawned": root.n_children_spawned,
     }

@@ -7,30 +7,123 @@ interrupted can be thrown away, and where or in which portions the work is done 
 the result.
 """
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from samplers.plan import Plan
-from samplers.types import ChainState, ProvidesDescription, Target
+from samplers.parameters import SamplerValueError, check_fraction, check_integer
+from samplers.types import (
+    ChainState,
+    Move,
+    ProvidesAdvance,
+    ProvidesDescription,
+    ProvidesMoves,
+    ProvidesMoveWeights,
+    Target,
+)
 
 __all__ = [
     "BitGeneratorState",
     "Chunk",
     "Memory",
+    "MoveChoice",
+    "Phase",
+    "Plan",
     "Program",
     "Record",
     "Snapshot",
+    "choose_moves",
     "describe",
+    "move_weights",
     "restore_generator",
     "run_blocks",
+    "sampling_plan",
 ]
 
 S = TypeVar("S")
 
 BitGeneratorState = Mapping[str, Any]  # Any: NumPy nests strings, integers and dicts in it
 Memory = Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of a run: `n_steps` steps per chain divided into `n_blocks` even blocks."""
+
+    name: str
+    n_steps: int
+    n_blocks: int
+    is_traced: bool
+
+    def steps_before(self, block: int) -> int:
+        """Return how many of the phase's steps precede its block number `block`."""
+        return block * self.n_steps // self.n_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All phases of a run, in order."""
+
+    phases: tuple[Phase, ...]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks per chain."""
+        return sum(phase.n_blocks for phase in self.phases)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps per chain."""
+        return sum(phase.n_steps for phase in self.phases)
+
+    def locate(self, block: int) -> tuple[int, int]:
+        """Return the index of the phase that `block` lies in, and the block's number there."""
+        for index, phase in enumerate(self.phases):
+            if block < phase.n_blocks:
+                return index, block
+            block -= phase.n_blocks
+        raise IndexError("block is beyond the end of the plan")
+
+    def n_steps_of(self, block: int) -> int:
+        """Return how many steps `block` has."""
+        index, number = self.locate(block)
+        phase = self.phases[index]
+        return phase.steps_before(number + 1) - phase.steps_before(number)
+
+    def steps_before(self, block: int) -> int:
+        """Return how many of all steps precede `block`, which may be the plan's end."""
+        if block == self.n_blocks:
+            return self.n_steps
+        index, number = self.locate(block)
+        earlier = sum(phase.n_steps for phase in self.phases[:index])
+        return earlier + self.phases[index].steps_before(number)
+
+    def n_traced_before(self, block: int) -> int:
+        """Return how many of the blocks before `block` leave a record."""
+        n_traced = 0
+        for phase in self.phases:
+            n_inside = min(max(block, 0), phase.n_blocks)
+            n_traced += n_inside if phase.is_traced else 0
+            block -= phase.n_blocks
+        return n_traced
+
+
+def sampling_plan(n_steps: int, warmup: float, n_draws: int) -> Plan:
+    """Return the blocks of a warm-up followed by one block for each draw."""
+    n_steps = check_integer("n_steps", n_steps, 1)
+    n_draws = check_integer("n_draws", n_draws, 1)
+    n_sampling = n_steps - int(check_fraction("warmup", warmup) * n_steps)
+    thin = max(1, n_sampling // n_draws)
+    n_draws = min(n_draws, n_sampling)
+    n_warmup = n_steps - n_draws * thin
+    sampling = Phase("sampling", n_draws * thin, n_draws, is_traced=True)
+    if n_warmup == 0:
+        return Plan((sampling,))
+    return Plan((Phase("warmup", n_warmup, math.ceil(n_warmup / thin), is_traced=False), sampling))
 
 
 class Snapshot(NamedTuple, Generic[S]):
@@ -98,56 +191,117 @@ class Chunk(NamedTuple, Generic[S]):
     described: Mapping[str, float]
 
 
-class Program(Protocol[S]):
-    """An engine with its settings: how a chain starts and what it does in one block."""
+@dataclass(frozen=True, slots=True)
+class MoveChoice(Generic[S]):
+    """Which moves an engine uses, or, when `moves` is None, that it uses the target's `advance`.
 
-    @property
-    def method(self) -> str:
-        """Name of the engine, as in `Run.method`."""
-        ...
+    Attributes
+    ----------
+    moves : Mapping of str to Move, or None
+    weights : Mapping of str to float > 0, or None
+        The names of `moves`.
+    names : tuple of str
+        Names under which moves are reported, as far as the target tells them.
+    """
 
-    @property
-    def target(self) -> Target[S]:
-        """The density explored."""
-        ...
+    moves: Mapping[str, Move[S]] | None
+    weights: Mapping[str, float] | None
+    names: tuple[str, ...]
 
-    @property
-    def plan(self) -> Plan:
-        """The run's blocks."""
-        ...
+    def settings(self) -> object:
+        """Return what a checkpoint remembers of the choice."""
+        return "advance" if self.weights is None else dict(self.weights)
 
-    @property
-    def uses_advance(self) -> bool:
-        """Whether blocks run in the target's own `advance`."""
-        ...
 
-    @property
-    def trace_names(self) -> tuple[str, ...]:
-        """Names of a record's values, without those of the target's description."""
-        ...
+def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> MoveChoice[S]:
+    """Return the moves given or, when there are none, those that the target offers.
 
-    @property
-    def move_names(self) -> tuple[str, ...]:
-        """Names of the moves, as far as they are known before the first block."""
-        ...
+    Raises
+    ------
+    SamplerValueError
+        If the target or a move lacks its method, there are no moves, or weights are missing,
+        negative, or all zero.
+    """
+    if not callable(getattr(target, "log_density", None)):
+        raise SamplerValueError(f"target must have a log_density method, got {target!r}")
+    if moves is None:
+        if isinstance(target, ProvidesAdvance):
+            told = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
+            return MoveChoice(None, None, tuple(told))
+        if not isinstance(target, ProvidesMoves):
+            raise SamplerValueError("moves must be given when the target has no moves(), got None")
+        moves = target.moves()
+    if not isinstance(moves, Mapping) or not moves:
+        raise SamplerValueError(f"moves must be a mapping of one name or more, got {moves!r}")
+    for name, move in moves.items():
+        if not callable(getattr(move, "propose", None)):
+            raise SamplerValueError(f"move {name!r} must have a propose method, got {move!r}")
+    weights = move_weights(target, moves)
+    used = {name: move for name, move in moves.items() if weights[name] > 0.0}
+    return MoveChoice(used, {name: weights[name] for name in used}, tuple(used))
 
+
+def move_weights(target: Target[S], moves: Mapping[str, Move[S]]) -> dict[str, float]:
+    """Return the weight of each move: the target's, or 1 when it names none of them."""
+    given = target.move_weights() if isinstance(target, ProvidesMoveWeights) else {}
+    if not any(name in given for name in moves):
+        return dict.fromkeys(moves, 1.0)
+    missing = [name for name in moves if name not in given]
+    if missing:
+        raise SamplerValueError(f"move_weights must name every move, got none for {missing[0]!r}")
+    weights = {name: float(given[name]) for name in moves}
+    for name, weight in weights.items():
+        if not 0.0 <= weight < math.inf:
+            raise SamplerValueError(f"the weight of move {name!r} must be >= 0, got {weight}")
+    if not any(weights.values()):
+        raise SamplerValueError("move_weights must have one weight > 0 or more, got only zeros")
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class Program(ABC, Generic[S]):
+    """An engine with its settings: how a chain starts and what it does in one block.
+
+    Parameters
+    ----------
+    target : Target
+        The density explored.
+    plan : Plan
+        The run's blocks.
+    choice : MoveChoice
+
+    Attributes
+    ----------
+    method : str
+        Name of the engine, as in `Run.method`.
+    trace_names : tuple of str
+        Names of a record's values, without those of the target's description.
+    """
+
+    method: ClassVar[str]
+    trace_names: ClassVar[tuple[str, ...]] = ("log_density", "acceptance_rate")
+
+    target: Target[S]
+    plan: Plan
+    choice: MoveChoice[S]
+
+    @abstractmethod
     def settings(self) -> Mapping[str, object]:
         """Return everything that the result depends on, for comparison on resume; JSON."""
-        ...
 
+    @abstractmethod
     def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
         """Return the replicas and the memory of a chain that starts in `state`."""
-        ...
 
+    @abstractmethod
     def run_block(
         self, rng: np.random.Generator, snapshot: Snapshot[S]
     ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
         """Take one block; return replicas, best, memory, and the record without description."""
-        ...
 
-    def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:
+    def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:  # noqa: ARG002
         """Return `Run.extras` of chains that ended in `snapshots`."""
-        ...
+        return {}
 
 
 def run_blocks(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chunk[S]:

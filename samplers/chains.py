@@ -22,8 +22,8 @@ import numpy as np
 from samplers.archive import Archive, History
 from samplers.blocks import Chunk, Program, Snapshot, describe, run_blocks
 from samplers.checkpoint import CheckpointSection, open_section
-from samplers.errors import SamplerValueError
 from samplers.parameters import (
+    SamplerValueError,
     Seed,
     check_initial_states,
     check_integer,
@@ -154,7 +154,9 @@ def _run_chunks(
 ) -> list[Chunk[S]]:
     if n_jobs == 1:
         return [run_blocks(program, snapshot, n_blocks) for snapshot in snapshots]
-    parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads" if program.uses_advance else None)
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, prefer="threads" if program.choice.moves is None else None
+    )
     parent = os.getpid()
     return list(
         parallel(
@@ -200,7 +202,7 @@ def _collect(program: Program[S], history: History[S], clock: _Clock, interrupte
         trace_names, move_names = tuple(records[0][0].values), tuple(records[0][0].proposed)
     else:
         described = describe(program.target, snapshots[0].replicas[0].state)
-        trace_names, move_names = (*program.trace_names, *described), program.move_names
+        trace_names, move_names = (*program.trace_names, *described), program.choice.names
     return Run(
         method=program.method,
         best_state=best.state,

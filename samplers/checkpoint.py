@@ -14,11 +14,9 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 
-from samplers.errors import CheckpointError, SamplerValueError
-from samplers.parameters import check_positive
+from samplers.parameters import CheckpointError, SamplerValueError, check_positive
 
 __all__ = ["Checkpoint", "CheckpointSection", "open_section"]
 
@@ -57,7 +55,7 @@ class Checkpoint:
         self._was_written = False
         self._has_warned = False
         self._is_finished = False
-        self._sections: dict[str, list[str]] = {}
+        self._sections: dict[str, str] = {}  # as JSON
         self._stored = self._read()
 
     def section(self, name: str) -> "CheckpointSection":
@@ -78,9 +76,9 @@ class Checkpoint:
         """Return the section `name` as read from the file, or None."""
         return self._stored.get(name)
 
-    def replace_section(self, name: str, parts: Iterable[str], *, is_last: bool) -> None:
-        """Put the JSON text made of `parts` in place of the section `name`, and save the file."""
-        self._sections[name] = list(parts)
+    def replace_section(self, name: str, text: str, *, is_last: bool) -> None:
+        """Put JSON in place of the section `name`, and save the file."""
+        self._sections[name] = text
         self._is_finished = is_last
         self._save(must_succeed=not self._was_written)
 
@@ -104,7 +102,7 @@ class Checkpoint:
         is_finished, sections = self._parse(text)
         if self.resume:
             self._is_finished = is_finished
-            self._sections = {name: [json.dumps(content)] for name, content in sections.items()}
+            self._sections = {name: json.dumps(content) for name, content in sections.items()}
             return sections
         if not is_finished:
             raise self.error("holds an unfinished run: resume it, or delete it to start anew")
@@ -140,9 +138,7 @@ class Checkpoint:
     def _write(self) -> None:
         path = Path(os.path.realpath(self.path))
         temporary = path.with_name(f".{path.name}.tmp")
-        sections = ", ".join(
-            json.dumps(name) + ": " + "".join(parts) for name, parts in self._sections.items()
-        )
+        sections = ", ".join(f"{json.dumps(name)}: {text}" for name, text in self._sections.items())
         finished = json.dumps(self._is_finished)
         text = _file_text(f'{{"finished": {finished}, "sections": {{{sections}}}}}')
         try:
@@ -168,10 +164,10 @@ class CheckpointSection:
         """Return what the file holds for this section, or None."""
         return self.checkpoint.stored_section(self.name)
 
-    def write(self, parts: Iterable[str], *, is_finished: bool) -> None:
-        """Save the JSON text made of `parts` as this section."""
+    def write(self, text: str, *, is_finished: bool) -> None:
+        """Save JSON as this section."""
         is_last = is_finished and self._is_whole_file
-        self.checkpoint.replace_section(self.name, parts, is_last=is_last)
+        self.checkpoint.replace_section(self.name, text, is_last=is_last)
 
 
 def open_section(

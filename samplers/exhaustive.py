@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from samplers.errors import SamplerError, SamplerValueError
-from samplers.selection import move_weights
+from samplers.blocks import move_weights
+from samplers.parameters import SamplerError, SamplerValueError
 from samplers.types import FiniteMove, Target
 
 __all__ = ["enumerate_states", "log_normalizer", "normalize", "transition_matrix"]

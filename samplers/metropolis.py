@@ -14,18 +14,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Record, Snapshot
+from samplers.blocks import (
+    Memory,
+    MoveChoice,
+    Program,
+    Record,
+    Snapshot,
+    choose_moves,
+    sampling_plan,
+)
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.errors import SamplerError, SamplerValueError
-from samplers.parameters import Seed
-from samplers.plan import Plan, sampling_plan
+from samplers.parameters import SamplerError, SamplerValueError, Seed
 from samplers.run import Progress, Run
-from samplers.selection import MoveChoice, choose_moves
 from samplers.types import (
     ChainState,
     Move,
@@ -41,6 +46,7 @@ __all__ = [
     "better_of",
     "init",
     "metropolis",
+    "sampling_settings",
     "step",
     "trace_block",
 ]
@@ -108,8 +114,7 @@ def advance_block(
     rng: np.random.Generator,
     chain: ChainState[S],
     target: Target[S],
-    moves: Mapping[str, Move[S]] | None,
-    weights: Mapping[str, float] | None,
+    choice: MoveChoice[S],
     n_steps: int,
     inverse_temperature: float,
 ) -> tuple[ChainState[S], StepCounts[S]]:
@@ -120,10 +125,9 @@ def advance_block(
     rng : Generator
     chain : ChainState
     target : Target
-    moves : Mapping of str to Move, or None
-        None leaves the block to the target's own `advance`.
-    weights : Mapping of str to float, or None
-        Selection probability of each move, up to a common factor; None for equal ones.
+    choice : MoveChoice
+        Without moves, the block is left to the target's own `advance`; weights are up to a common
+        factor, and equal if there are none.
     n_steps : int >= 1
     inverse_temperature : float >= 0
 
@@ -132,6 +136,7 @@ def advance_block(
     chain : ChainState
     counts : StepCounts
     """
+    moves, weights = choice.moves, choice.weights
     if moves is None:
         return _advance_compiled(rng, chain, target, n_steps, inverse_temperature)
     names = list(moves)
@@ -225,39 +230,14 @@ def metropolis(
 
 
 @dataclass(frozen=True, slots=True)
-class _Metropolis(Generic[S]):
+class _Metropolis(Program[S]):
     """The plain engine as a `Program`."""
 
-    target: Target[S]
-    plan: Plan
-    choice: MoveChoice[S]
+    method = "metropolis"
     keep_states: bool
 
-    @property
-    def method(self) -> str:
-        return "metropolis"
-
-    @property
-    def uses_advance(self) -> bool:
-        return self.choice.moves is None
-
-    @property
-    def trace_names(self) -> tuple[str, ...]:
-        return ("log_density", "acceptance_rate")
-
-    @property
-    def move_names(self) -> tuple[str, ...]:
-        return self.choice.names
-
     def settings(self) -> Mapping[str, object]:
-        sampling = self.plan.phases[-1]
-        return {
-            "n_steps": self.plan.n_steps,
-            "n_draws": sampling.n_blocks,
-            "n_warmup": self.plan.n_steps - sampling.n_steps,
-            "moves": self.choice.settings(),
-            "keep_states": self.keep_states,
-        }
+        return {**sampling_settings(self), "keep_states": self.keep_states}
 
     def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
         return (init(state, self.target),), {}
@@ -265,20 +245,23 @@ class _Metropolis(Generic[S]):
     def run_block(
         self, rng: np.random.Generator, snapshot: Snapshot[S]
     ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
+        n_steps = self.plan.n_steps_of(snapshot.block)
         chain, counts = advance_block(
-            rng,
-            snapshot.replicas[0],
-            self.target,
-            self.choice.moves,
-            self.choice.weights,
-            self.plan.n_steps_of(snapshot.block),
-            1.0,
+            rng, snapshot.replicas[0], self.target, self.choice, n_steps, 1.0
         )
         record = trace_block(chain, counts, self.keep_states)
         return (chain,), better_of(snapshot.best, counts), {}, record
 
-    def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:  # noqa: ARG002
-        return {}
+
+def sampling_settings(program: Program[S]) -> dict[str, object]:
+    """Return what the result of any sampling depends on, for comparison on resume."""
+    sampling = program.plan.phases[-1]
+    return {
+        "n_steps": program.plan.n_steps,
+        "n_draws": sampling.n_blocks,
+        "n_warmup": program.plan.n_steps - sampling.n_steps,
+        "moves": program.choice.settings(),
+    }
 
 
 def trace_block(chain: ChainState[S], counts: StepCounts[S], keep_states: bool) -> Record[S]:

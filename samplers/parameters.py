@@ -1,4 +1,7 @@
-"""Checks of what the user passes to an engine: *name, rule, value*."""
+"""Checks of what the user passes to an engine: *name, rule, value*; and all errors of the package.
+
+A message names the parameter, the rule it broke, and the value found.
+"""
 
 import math
 import operator
@@ -7,9 +10,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from samplers.errors import SamplerValueError
-
 __all__ = [
+    "CheckpointError",
+    "SamplerError",
+    "SamplerValueError",
     "Seed",
     "check_fraction",
     "check_initial_states",
@@ -23,6 +27,18 @@ __all__ = [
 T = TypeVar("T")
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+
+class SamplerError(Exception):
+    """Base class; raised itself when a target or a move breaks its contract."""
+
+
+class SamplerValueError(SamplerError, ValueError):
+    """A parameter is out of its range or of the wrong type."""
+
+
+class CheckpointError(SamplerError):
+    """A checkpoint cannot be written, cannot be read, or belongs to another run."""
 
 
 def check_integer(name: str, value: object, minimum: int) -> int:

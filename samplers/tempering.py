@@ -15,18 +15,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Record, Snapshot
+from samplers.blocks import Memory, Program, Record, Snapshot, choose_moves, sampling_plan
 from samplers.chains import ChainOptions, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.metropolis import advance_block, better_of, init, trace_block
+from samplers.metropolis import (
+    advance_block,
+    better_of,
+    init,
+    sampling_settings,
+    trace_block,
+)
 from samplers.parameters import Seed, check_integer, check_positive
-from samplers.plan import Plan, sampling_plan
 from samplers.run import Progress, Run
-from samplers.selection import MoveChoice, choose_moves
 from samplers.types import ChainState, Move, StepCounts, Target
 
 __all__ = ["tempering"]
@@ -107,47 +111,25 @@ checkpoint, resume
 
 
 @dataclass(frozen=True, slots=True)
-class _Tempering(Generic[S]):
+class _Tempering(Program[S]):
     """Replica exchange as a `Program`.
 
     Its memory: "log_gaps", the logarithms of log(beta_k / beta_{k+1}); "tried" and "accepted",
     swaps per pair of neighbors while sampling; "n_rounds", rounds of swaps so far.
     """
 
-    target: Target[S]
-    plan: Plan
-    choice: MoveChoice[S]
+    method = "tempering"
     keep_states: bool
     n_temperatures: int
     min_inverse_temperature: float
     swap_target: float
 
-    @property
-    def method(self) -> str:
-        return "tempering"
-
-    @property
-    def uses_advance(self) -> bool:
-        return self.choice.moves is None
-
-    @property
-    def trace_names(self) -> tuple[str, ...]:
-        return ("log_density", "acceptance_rate")
-
-    @property
-    def move_names(self) -> tuple[str, ...]:
-        return self.choice.names
-
     def settings(self) -> Mapping[str, object]:
-        sampling = self.plan.phases[-1]
         return {
-            "n_steps": self.plan.n_steps,
+            **sampling_settings(self),
             "n_temperatures": self.n_temperatures,
             "min_inverse_temperature": self.min_inverse_temperature,
             "swap_target": self.swap_target,
-            "n_draws": sampling.n_blocks,
-            "n_warmup": self.plan.n_steps - sampling.n_steps,
-            "moves": self.choice.settings(),
             "keep_states": self.keep_states,
         }
 
@@ -174,7 +156,7 @@ class _Tempering(Generic[S]):
             n_steps = min(n_left, STEPS_BETWEEN_SWAPS)
             n_left -= n_steps
             advanced = [
-                self._advance(rng, replica, n_steps, inverse_temperature)
+                advance_block(rng, replica, self.target, self.choice, n_steps, inverse_temperature)
                 for replica, inverse_temperature in zip(replicas, _ladder(memory), strict=True)
             ]
             for _, counts in advanced:
@@ -195,13 +177,6 @@ class _Tempering(Generic[S]):
             "inverse_temperatures": np.array([_ladder(one.memory) for one in snapshots]),
             "swap_acceptance": swap_acceptance,
         }
-
-    def _advance(
-        self, rng: np.random.Generator, chain: ChainState[S], n_steps: int, beta: float
-    ) -> tuple[ChainState[S], StepCounts[S]]:
-        return advance_block(
-            rng, chain, self.target, self.choice.moves, self.choice.weights, n_steps, beta
-        )
 
     def _swap(
         self,

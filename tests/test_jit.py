@@ -75,10 +75,10 @@ def test_editing_a_helper_in_another_file_recompiles_its_callers(package):
 
 def test_kernels_release_the_interpreter():
     """Chains in threads would otherwise wait for each other."""
-    from bayescascade.methods.cascades import kernels
+    from bayescascade.methods.cascades.kernels.subtrees import export, load
+    from bayescascade.methods.cascades.kernels.sweep import score_rows, sweep
 
-    for name in ("sweep", "load", "export", "score_rows"):
-        function = getattr(kernels, name)
+    for function in (sweep, load, export, score_rows):
         if hasattr(function, "py_func"):  # not when the JIT is disabled
             assert function.targetoptions["nogil"]
             assert function.targetoptions["error_model"] == "numpy"

@@ -102,7 +102,7 @@ def main() -> NoReturn:
 def _is_expected(error: Exception) -> bool:
     """Whether an error is a user's to mend, not a defect of the program."""
     from bayescascade.base.errors import BayesCascadeError
-    from samplers.errors import SamplerError
+    from samplers.parameters import SamplerError
 
     return isinstance(error, BayesCascadeError | SamplerError | OSError)
 

@@ -25,7 +25,7 @@ from scipy.special import gammaln
 from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_real
 from bayescascade.data.table import Table
-from bayescascade.model.plain_density import Baseline
+from bayescascade.model.row_densities import Baseline
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import Page, Pieces
 

@@ -2,7 +2,8 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -10,7 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.data.evidence import Evidence, evidence_words
+from bayescascade.data.evidence import (
+    Evidence,
+    check_agrees,
+    check_possible,
+    evidence_words,
+    narrow_evidence,
+)
 from bayescascade.data.schema import Schema
 from bayescascade.model.learned import Readable
 from bayescascade.report.numbers import (
@@ -67,12 +74,15 @@ class DensityParts(Readable):
         """Draw (n_columns, n) codes."""
 
     @abstractmethod
-    def condition(self, evidence: Mapping[str, object]) -> Self:
-        """Return the density given evidence."""
+    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+        """Return what evidence changes, its own fields aside, and the probability of it.
+
+        Probabilities are those before, scaled by what is left of each part.
+        """
 
     @abstractmethod
-    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
-        """Return in words why a row has the density that it has."""
+    def _explanations(self, codes: NDArray[np.int32]) -> Iterable[str]:
+        """Return in words the parts that a coded row may be in, and what is known of them."""
 
     @abstractmethod
     def _table(self, columns: list[Numbers]) -> Page:
@@ -81,6 +91,46 @@ class DensityParts(Readable):
     @abstractmethod
     def _own_record(self) -> dict[str, Any]:
         """Return the parts for `record`."""
+
+    def condition(self, evidence: Mapping[str, object]) -> Self:
+        """Return the density given evidence, over what the evidence leaves open.
+
+        Parameters
+        ----------
+        evidence : mapping of str to level, list of levels or pair of bin edges
+            Such as ``{"sex": "male", "class": ["1st", "2nd"]}``.
+
+        Returns
+        -------
+        DensityTree or DensityList
+            Splits and conditions that the evidence decides are gone, as are parts that it rules
+            out; the last part left of a list is the `else`. A part that the evidence cuts keeps the
+            share of its volume, or of its level probabilities, that is left; `counts` are then
+            expected.
+
+        Raises
+        ------
+        DataError
+            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
+            if levels of an ordered column are not neighbors.
+        """
+        known = narrow_evidence(self.schema, self.evidence, evidence)
+        changes, probability = self._given(known)
+        check_possible(evidence, probability)
+        changes["probabilities"] /= probability
+        changes["evidence_probability"] = self.evidence_probability * probability
+        return replace(self, **changes, evidence=known)  # type: ignore[type-var] # dataclasses
+
+    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
+        """Return the rule of the part that holds a row and what is known of that part, in words.
+
+        A row with missing cells that could be in several parts gets one line for each. Of an
+        independent leaf the density is the average over it, followed by levels that rows there
+        mostly have and those of this row that they rarely have.
+        """
+        codes = self.schema.encode_row(row)
+        check_agrees(self.schema, self.evidence, codes)
+        return "\n".join(self._explanations(codes))
 
     @cached_property
     def log_densities(self) -> NDArray[np.float64]:

@@ -1,26 +1,28 @@
 """What every density over rows does, whatever it learned: read tables, and score rows of any form.
 
-An estimator inherits this and says how coded rows are scored.
+An estimator inherits `RowDensities` and says how coded rows are scored; a `Baseline`, which others
+are compared with, is fitted in closed form.
 """
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_weights
+from bayescascade.base.validation import check_choice, check_weights
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
+from bayescascade.report.printed import PrintedModel
 
 if TYPE_CHECKING:
     from bayescascade.base.constructor import Continuous, Names, Ordinal
 
-__all__ = ["RowDensities"]
+__all__ = ["Baseline", "RowDensities"]
 
 
 class RowDensities(DensityMixin):  # type: ignore[misc] # untyped base
@@ -85,3 +87,62 @@ class RowDensities(DensityMixin):  # type: ignore[misc] # untyped base
             continuous=self.continuous,
             missing=self.missing,
         )
+
+
+class Baseline(PrintedModel, RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
+    """A density without a posterior; subclasses document their parameters.
+
+    Attributes
+    ----------
+    model_name, title : str
+        Its name in comparisons, and what it is called.
+    """
+
+    model_name: ClassVar[str]
+    title: ClassVar[str]
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise ParameterError if a parameter of the model itself is out of its range."""
+
+    @abstractmethod
+    def _fit_table(self, table: Table) -> None:
+        """Learn from a table; `schema_` is set already."""
+
+    def fit(
+        self,
+        X: pd.DataFrame | ArrayLike | Table,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the density.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array or Table
+            Rows to learn from. A Table brings its own columns and weights, so the parameters that
+            say how to read columns do not apply to it.
+        y : ignored
+            There are no labels; the parameter is scikit-learn's convention.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            How many rows each row stands for.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If the data cannot be used; the message names column, value and row.
+        """
+        del y
+        self._check_parameters()
+        check_choice("missing", self.missing, ("error", "level"))
+        table = self._to_table(X, sample_weight)
+        self.schema_ = table.schema
+        self._fit_table(table)
+        self.n_features_in_ = table.schema.n_columns
+        self.feature_names_in_ = np.array(table.schema.names, dtype=object)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "feature_names_in_")

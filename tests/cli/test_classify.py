@@ -13,7 +13,7 @@ import bayescascade
 from bayescascade import RuleListClassifier
 from bayescascade.cli import classify as classify_module
 from bayescascade.cli.classify import classify
-from bayescascade.methods.rules.encoding import UNKNOWNS
+from bayescascade.methods.rules.label_list import UNKNOWNS
 from bayescascade.model import estimator, search
 from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, interrupted, run

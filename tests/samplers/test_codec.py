@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import samplers
-from samplers.codec import decode, encode
+from samplers.archive import decode, encode
 from samplers.run import _is_same
 
 # trees of at most a dozen leaves: larger ones only make Hypothesis slow

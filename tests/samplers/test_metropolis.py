@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import samplers
+from samplers.blocks import MoveChoice
 from samplers.metropolis import advance_block
 from tests.samplers.targets import (
     BROKEN,
@@ -83,22 +84,23 @@ def test_step_counts_mean_what_they_say(rng):
     target = Ring()
     for n_steps in (1, 2, 200):
         chain, counts = advance_block(
-            rng, samplers.init(4, target), target, MOVES, None, n_steps, 1.0
+            rng, samplers.init(4, target), target, MoveChoice(MOVES, None, ()), n_steps, 1.0
         )
         assert sum(counts.proposed.values()) == n_steps
         assert set(counts.proposed) == set(counts.accepted) == set(MOVES)
         assert counts.log_density == chain.log_density == target.log_density(chain.state)
         assert (counts.best_state, counts.best_log_density) == (4, math.log(6.0))
     flat = Ring([1.0] * 6)
-    chain, counts = advance_block(rng, samplers.init(2, flat), flat, MOVES, None, 200, 1.0)
+    chain, counts = advance_block(
+        rng, samplers.init(2, flat), flat, MoveChoice(MOVES, None, ()), 200, 1.0
+    )
     assert counts.best_state == 2
     assert counts.accepted["turn"] > 0
 
 
 def test_selection_follows_the_weights(rng):
-    _, counts = advance_block(
-        rng, samplers.init(1, Ring()), Ring(), MOVES, {"turn": 3.0, "jump": 1.0}, 10_000, 1.0
-    )
+    choice = MoveChoice(MOVES, {"turn": 3.0, "jump": 1.0}, ())
+    _, counts = advance_block(rng, samplers.init(1, Ring()), Ring(), choice, 10_000, 1.0)
     assert abs(counts.proposed["turn"] - 7500) < 5 * math.sqrt(10_000 * 0.75 * 0.25)
 
 

@@ -1,13 +1,16 @@
 """What both cascades do beside any density estimator: trees, their leaves and their columns."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import fields
+from math import nan
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Rows
@@ -16,20 +19,30 @@ from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import (
     PARTITIONS,
+    BranchModel,
     CascadeModel,
+    LeafModel,
     empirical_probabilities,
     independent_log_inside,
     independent_probabilities,
 )
-from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
-from bayescascade.model.search import Search
-from bayescascade.model.solution import Solution
+from bayescascade.model.search import Search, most_blocks
+from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.trace import COLUMNS_USED
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.exact import ExactPosterior
 
 __all__ = ["STARTS", "Cascade"]
 
 STARTS = ("random", "greedy")
+
+_AUTO_TERMS = 2e8  # of the recursion up to which search "auto" is exact: some ten seconds
+_MOST_TERMS = 1e12  # hours
+_CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 
 
 class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
@@ -43,6 +56,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     _later_parameters: ClassVar[frozenset[str]] = frozenset(
         ("leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start")
     )
+
+    _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
+    _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
 
     max_branches: int | None
     partitions: str
@@ -70,13 +86,20 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         is_usual = (name, value) in (("partitions", "subsets"), ("leaf", "uniform"))
         return "" if is_usual else super()._words_of(name, parameters)
 
-    @abstractmethod
+    def _model_parameters(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self._model_class)}
+
     def _model(self) -> CascadeModel:
         """Return the model that the parameters describe; raises ParameterError if they are bad."""
+        return self._model_class(**self._model_parameters())
 
-    @abstractmethod
     def _make_posterior(self, table: Table) -> CascadePosterior:
-        """Return the model's posterior given a table."""
+        return self._posterior_class(
+            table,
+            **self._model_parameters(),
+            max_branches=self.max_branches,
+            partitions=self.partitions,
+        )
 
     def _check_model(self) -> None:
         self._model()
@@ -92,16 +115,43 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             )
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
-        from bayescascade.methods.cascades.exact_fit import solve_cascade
+        from bayescascade.methods.cascades.exact import solve
 
-        return solve_cascade(posterior, search, self.memory_limit)
+        def report(share: float) -> None:
+            if search.progress is not None:
+                done = round(1000 * share)
+                search.progress(samplers.Progress("all trees", done, 1000, nan, nan, nan, {}))
+
+        started = perf_counter()
+        exact = solve(
+            posterior,
+            memory_limit=self.memory_limit * 1e9,
+            work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
+            progress=report,
+        )
+        n_chains = int(search.n_chains)
+        n_draws = max(1, most_blocks(posterior.table.n_distinct) // n_chains)
+        drawn = exact.sample(n_chains * n_draws, search.rng())
+        return Solution(
+            result=exact,
+            state=exact.tree,
+            log_density=exact.log_density,
+            certificate=Certificate(
+                gap=0.0,
+                extent=f"{exact.cost.n_boxes:,} boxes",
+                log_evidence=exact.log_evidence,
+            ),
+            seconds=perf_counter() - started,
+            draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
+            shares=_shares(exact),
+        )
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
             return None
-        from bayescascade.methods.cascades.det import det_tree
+        from bayescascade.methods.cascades.det import DensityEstimationTree
 
-        tree = det_tree(posterior.table, random_state=0)
+        tree = DensityEstimationTree(random_state=0).fit(posterior.table).tree_.tree
         if posterior.log_density(tree) == -np.inf:
             raise ParameterError(
                 f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
@@ -225,3 +275,20 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             )
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
+
+
+def _shares(exact: "ExactPosterior") -> dict[str, dict[str, float]]:
+    """Return exact posterior shares, largest first, as far as they cost little."""
+    shares: dict[str, dict[str, float]] = {}
+    if exact.max_leaves is not None:
+        counts = enumerate(exact.leaf_count_probabilities.tolist(), start=1)
+        shares["leaves"] = _sorted({str(k): p for k, p in counts})
+    if exact.cost.n_terms * exact.posterior.schema.n_columns <= _CHEAP_TERMS:
+        split = exact.split_probabilities
+        shares["first split"] = _sorted({**split.first, "none": split.none})
+        shares[COLUMNS_USED] = dict(sorted(split.used.items(), key=lambda item: -item[1]))
+    return shares
+
+
+def _sorted(shares: dict[str, float]) -> dict[str, float]:
+    return dict(sorted(((k, p) for k, p in shares.items() if p > 0), key=lambda item: -item[1]))

@@ -104,10 +104,7 @@ class CountedTree:
         is_count = np.isfinite(leaf_counts) & (leaf_counts >= 0)
         if not is_count.all() or not 0 < math.fsum(leaf_counts) < math.inf:
             raise ModelFileError("a saved tree's counts must be finite, >= 0 and not all 0")
-        counts = np.zeros(tree.n_nodes)
-        counts[leaves] = leaf_counts
-        for node in range(tree.n_nodes - 1, 0, -1):
-            counts[tree.parent[node]] += counts[node]
+        counts = tree.summed(leaf_counts)
         if ("level_counts" in record) != has_level_counts:
             raise ModelFileError(
                 "a saved tree must have counts of levels exactly if its leaves are independent"

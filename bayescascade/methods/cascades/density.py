@@ -8,26 +8,24 @@ its own probabilities ``q`` of the levels that are left, of widths ``w``; the de
 ``p`` times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.data.column import Column
-from bayescascade.data.evidence import (
-    agrees,
-    check_agrees,
-    check_possible,
-    narrow_evidence,
+from bayescascade.data.evidence import Evidence, agrees
+from bayescascade.methods.cascades.tree_parts import (
+    Standout,
+    TreeParts,
+    frequent_levels,
+    rare_levels,
+    restricted,
 )
-from bayescascade.methods.cascades.conditioning import restricted
-from bayescascade.methods.cascades.standouts import Standout, frequent_levels, rare_levels
-from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Guided, Numbers, Page, Pieces
@@ -60,21 +58,16 @@ class DensityTree(TreeParts):
                 conditions.append(column.condition_words(codes))
         return " and ".join(conditions) if conditions else "any row"
 
-    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
-        """Return the rule of the leaf that holds a row and what is known of that leaf, in words.
-
-        A row with missing cells that could be in several leaves gets one line for each. Of an
-        independent leaf the density is the average over it, followed by levels that rows there
-        mostly have (see `standouts`) and those of this row that they rarely have.
-        """
-        codes = self.schema.encode_row(row)
-        check_agrees(self.schema, self.evidence, codes)
-        return "\n".join(self._leaf_words(leaf, codes) for leaf in self._leaves_for(codes))
+    def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
+        for leaf in self.tree.leaves.tolist():
+            box = self.boxes[leaf]
+            if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
+                yield self._leaf_words(leaf, codes)
 
     def standouts(self, leaf: int) -> list[Standout]:
         """Return the levels that stand out inside a leaf, the most telling first.
 
-        Nothing for a uniform leaf; see `bayescascade.methods.cascades.standouts` for the rule.
+        Nothing for a uniform leaf; see `bayescascade.methods.cascades.tree_parts` for the rule.
         """
         return frequent_levels(self, leaf)
 
@@ -162,7 +155,7 @@ class DensityTree(TreeParts):
             As `level_probabilities`, None exactly if those are.
         """
         from bayescascade.base.jit import sparing
-        from bayescascade.methods.cascades import kernels
+        from bayescascade.methods.cascades.kernels.sweep import score_rows
 
         first, following = self._links
         if log_level_probabilities is None:
@@ -173,7 +166,7 @@ class DensityTree(TreeParts):
             log_levels = log_level_probabilities - self._log_level_widths
         out = np.empty(codes.shape[1])
         with sparing(codes.size * self.tree.n_nodes):
-            kernels.score_rows(
+            score_rows(
                 np.ascontiguousarray(codes, np.int32),
                 np.array(self.is_nominal, np.bool_),
                 self.tree.feature.astype(np.int64),
@@ -221,39 +214,10 @@ class DensityTree(TreeParts):
                 codes[j, inside] = rng.choice(left, size=inside.size, p=shares)
         return codes
 
-    def condition(self, evidence: Mapping[str, object]) -> "DensityTree":
-        """Return the density given evidence, as a tree over what the evidence leaves open.
-
-        Parameters
-        ----------
-        evidence : mapping of str to level, list of levels or pair of bin edges
-            Such as ``{"sex": "male", "class": ["1st", "2nd"]}``.
-
-        Returns
-        -------
-        DensityTree
-            Splits that the evidence decides are gone. A leaf that the evidence cuts keeps the share
-            of its volume, or of its level probabilities, that is left; `counts` are then expected.
-
-        Raises
-        ------
-        DataError
-            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
-            if levels of an ordered column are not neighbors.
-        """
-        known = narrow_evidence(self.schema, self.evidence, evidence)
-        left = restricted(self, known)
-        probability = float(left.probabilities[0])
-        check_possible(evidence, probability)
-        return DensityTree(
-            self.schema,
-            left.tree,
-            left.counts,
-            left.probabilities / probability,
-            known,
-            self.evidence_probability * probability,
-            left.level_probabilities,
-        )
+    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+        tree, counts, probabilities, levels = restricted(self, known)
+        changes = {"tree": tree, "counts": counts, "probabilities": probabilities}
+        return {**changes, "level_probabilities": levels}, float(probabilities[0])
 
     # -- as plain data -----------------------------------------------------------------------------
 
@@ -301,13 +265,6 @@ class DensityTree(TreeParts):
             ]
             for j, column in enumerate(self.schema.columns)
         }
-
-    def _leaves_for(self, codes: NDArray[np.int32]) -> Iterator[int]:
-        """Yield the leaves that a coded row may be in, left to right."""
-        for leaf in self.tree.leaves:
-            box = self.boxes[leaf]
-            if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
-                yield int(leaf)
 
 
 def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:

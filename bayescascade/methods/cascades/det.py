@@ -16,8 +16,7 @@ log likelihood of -inf. What is reported, and scored in the folds, is the leaf c
 mean for the same tree, ``(n_l + alpha) / (n + K alpha) / v_l``, unless the paper's is asked for.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,63 +37,18 @@ from bayescascade.methods.cascades.det_tree import (
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.estimator import DENSITIES
-from bayescascade.model.plain_density import Baseline
+from bayescascade.model.row_densities import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
     from bayescascade.base.constructor import Continuous, Names, Ordinal
 
-__all__ = ["DensityEstimationTree", "DetSettings", "det_tree"]
+__all__ = ["DensityEstimationTree"]
 
 Floats = NDArray[np.float64]
 
 CRITERIA = ("likelihood", "squared_error")
-
-
-@dataclass(frozen=True, slots=True)
-class DetSettings:
-    """How a density estimation tree is grown and pruned; see `DensityEstimationTree`.
-
-    Raises
-    ------
-    ParameterError
-        If one is out of its range.
-    """
-
-    min_leaf_size: float = 0.0
-    max_leaf_size: float = 10.0
-    complexity: float | None = None
-    choose_by: str = "likelihood"
-    n_folds: int = 10
-    concentration: float = 2.0
-
-    def __post_init__(self) -> None:
-        check_real("min_leaf_size", self.min_leaf_size, minimum=0.0)
-        check_real("max_leaf_size", self.max_leaf_size, minimum=0.0)
-        if self.complexity is not None:
-            check_real("complexity", self.complexity, minimum=0.0)
-        check_choice("choose_by", self.choose_by, CRITERIA)
-        check_integer("n_folds", self.n_folds, minimum=2)
-        check_real("concentration", self.concentration, above=0.0)
-
-
-def det_tree(table: Table, settings: DetSettings | None = None, random_state: Seed = None) -> Tree:
-    """Return the density estimation tree of a table, as a chain may start from.
-
-    Parameters
-    ----------
-    table : Table
-    settings : DetSettings, optional
-    random_state : int, SeedSequence, Generator or None
-        Seed of the folds.
-
-    Returns
-    -------
-    Tree
-        Every split has two branches, which are any two sets of the levels of a nominal column.
-    """
-    return _learn(table, settings or DetSettings(), random_state).tree
 
 
 class DensityEstimationTree(Baseline):
@@ -128,7 +82,8 @@ class DensityEstimationTree(Baseline):
     Attributes
     ----------
     tree_ : DensityTree
-        The tree, with counts, volumes and probabilities.
+        The tree, with counts, volumes and probabilities. Every split has two branches, which are
+        any two sets of the levels of a nominal column.
     complexity_ : float
         What it was pruned to.
     schema_ : Schema
@@ -157,6 +112,7 @@ class DensityEstimationTree(Baseline):
     concentration: float
     density: str
     random_state: Seed
+    _learned: tuple[Tree, Floats]  # with the counts of its nodes
 
     def __init__(
         self,
@@ -183,7 +139,7 @@ class DensityEstimationTree(Baseline):
         """The tree, with counts, volumes and probabilities."""
         check_is_fitted(self, "_learned")
         check_choice("density", self.density, DENSITIES)
-        tree, counts, _ = self._learned
+        tree, counts = self._learned
         if self.density == "empirical":
             probabilities = empirical_probabilities(tree, counts)
         else:
@@ -195,53 +151,40 @@ class DensityEstimationTree(Baseline):
         return self.tree_.score_codes(codes)
 
     def _check_parameters(self) -> None:
-        self._settings()
+        check_real("min_leaf_size", self.min_leaf_size, minimum=0.0)
+        check_real("max_leaf_size", self.max_leaf_size, minimum=0.0)
+        if self.complexity is not None:
+            check_real("complexity", self.complexity, minimum=0.0)
+        check_choice("choose_by", self.choose_by, CRITERIA)
+        check_integer("n_folds", self.n_folds, minimum=2)
+        check_real("concentration", self.concentration, above=0.0)
         check_choice("density", self.density, DENSITIES)
 
     def _fit_table(self, table: Table) -> None:
-        self._learned = _learn(table, self._settings(), self.random_state)
-        self.complexity_ = self._learned.complexity
-
-    def _settings(self) -> DetSettings:
-        return DetSettings(
-            self.min_leaf_size,
-            self.max_leaf_size,
-            self.complexity,
-            self.choose_by,
-            self.n_folds,
-            self.concentration,
-        )
+        grown, links = _grow(table, table.weights[np.newaxis], self)
+        complexity = self.complexity
+        if complexity is None:
+            candidates = _between(links)
+            rng = np.random.default_rng(self.random_state)
+            n_folds = max(1, min(self.n_folds, int(table.total_weight)))
+            scores = np.zeros(candidates.size)
+            for held_out in deal(table.weights, n_folds, rng):
+                scores += _scores(table, held_out, candidates, self)
+            best = scores.max()
+            is_best = scores >= best - 1e-9 * abs(best)
+            complexity = float(candidates[is_best][-1])  # of equal ones the smallest tree
+        tree, kept = prune(grown.tree, links, complexity)
+        self._learned = tree, grown.counts[0, kept]
+        self.complexity_ = complexity
 
     def page(self) -> Page:
         """Return the tree."""
         return self.tree_.page()
 
 
-class _Learned(NamedTuple):
-    tree: Tree
-    counts: Floats
-    complexity: float
-
-
-def _learn(table: Table, settings: DetSettings, random_state: Seed) -> _Learned:
-    """Grow, choose a complexity and prune."""
-    grown, links = _grow(table, table.weights[np.newaxis], settings)
-    complexity = settings.complexity
-    if complexity is None:
-        candidates = _between(links)
-        rng = np.random.default_rng(random_state)
-        n_folds = max(1, min(settings.n_folds, int(table.total_weight)))
-        scores = np.zeros(candidates.size)
-        for held_out in deal(table.weights, n_folds, rng):
-            scores += _scores(table, held_out, candidates, settings)
-        best = scores.max()
-        is_best = scores >= best - 1e-9 * abs(best)
-        complexity = float(candidates[is_best][-1])  # of equal ones the smallest tree
-    tree, kept = prune(grown.tree, links, complexity)
-    return _Learned(tree, grown.counts[0, kept], complexity)
-
-
-def _grow(table: Table, weights: Floats, settings: DetSettings) -> tuple[GrownTree, Floats]:
+def _grow(
+    table: Table, weights: Floats, settings: DensityEstimationTree
+) -> tuple[GrownTree, Floats]:
     """Return a tree grown by the first of the weights, and its weakest links."""
     grown = grow(
         table.schema,
@@ -262,7 +205,9 @@ def _between(links: Floats) -> Floats:
     return np.append(np.sqrt(changes[:-1] * changes[1:]), changes[-1])
 
 
-def _scores(table: Table, held_out: Floats, complexities: Floats, settings: DetSettings) -> Floats:
+def _scores(
+    table: Table, held_out: Floats, complexities: Floats, settings: DensityEstimationTree
+) -> Floats:
     """Return how well rows held out are predicted by the others' tree, for each complexity."""
     others = table.weights - held_out
     if not others.any():

@@ -11,10 +11,9 @@ from typing import ClassVar
 
 import samplers
 from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
-from bayescascade.data.table import Table
 from bayescascade.methods.cascades.base import Cascade
-from bayescascade.methods.cascades.models import BranchModel, CascadeModel, LeafModel
-from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.models import BranchModel, LeafModel
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.model.search import Seed
 
 __all__ = ["BranchCascade", "LeafCascade"]
@@ -113,6 +112,8 @@ class LeafCascade(Cascade):
 
     model_name: ClassVar[str] = "leaf"
     title: ClassVar[str] = "leaf cascade"
+    _model_class = LeafModel
+    _posterior_class = LeafPosterior
     printed: ClassVar[tuple[str, ...]] = (
         "expected_leaves", "concentration", "max_leaves", "max_branches", "partitions", "leaf",
         "leaf_concentration",
@@ -152,27 +153,6 @@ class LeafCascade(Cascade):
     ) -> None:
         store_parameters(self, locals())
 
-    def _make_posterior(self, table: Table) -> CascadePosterior:
-        return LeafPosterior(
-            table,
-            self.expected_leaves,
-            self.concentration,
-            self.max_branches,
-            max_leaves=self.max_leaves,
-            partitions=self.partitions,
-            leaf=self.leaf,
-            leaf_concentration=self.leaf_concentration,
-        )
-
-    def _model(self) -> CascadeModel:
-        return LeafModel(
-            self.expected_leaves,
-            self.concentration,
-            self.max_leaves,
-            self.leaf,
-            self.leaf_concentration,
-        )
-
 
 class BranchCascade(Cascade):
     """Density tree with a Poisson prior on the branches of every node (Goh 2018, Model II).
@@ -202,6 +182,8 @@ feature_names_in_
 
     model_name: ClassVar[str] = "branch"
     title: ClassVar[str] = "branch cascade"
+    _model_class = BranchModel
+    _posterior_class = BranchPosterior
     printed: ClassVar[tuple[str, ...]] = (
         "expected_branches", "concentration", "feature_inclusion", "max_branches", "partitions",
         "leaf", "leaf_concentration",
@@ -240,24 +222,3 @@ feature_names_in_
         progress: Callable[[samplers.Progress], object] | None = None,
     ) -> None:
         store_parameters(self, locals())
-
-    def _make_posterior(self, table: Table) -> CascadePosterior:
-        return BranchPosterior(
-            table,
-            self.expected_branches,
-            self.concentration,
-            self.max_branches,
-            self.feature_inclusion,
-            partitions=self.partitions,
-            leaf=self.leaf,
-            leaf_concentration=self.leaf_concentration,
-        )
-
-    def _model(self) -> CascadeModel:
-        return BranchModel(
-            self.expected_branches,
-            self.concentration,
-            self.feature_inclusion,
-            self.leaf,
-            self.leaf_concentration,
-        )

@@ -29,8 +29,9 @@ that many leaves times the Poisson, as in the thesis. The thesis's plug-in densi
 is zero on an empty leaf; the posterior mean is used unless asked otherwise.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,42 +62,44 @@ PARTITIONS = ("subsets", "levels")
 Floats = NDArray[np.float64]
 
 
-class CascadeModel(Protocol):
-    """A prior on trees and a likelihood of their nodes' counts."""
+class CascadeModel(ABC):
+    """A prior on trees and a likelihood of their nodes' counts.
+
+    Attributes
+    ----------
+    kind : int
+        Which of the kernels' models it is.
+    concentration : float > 0
+        Dirichlet parameter.
+    max_leaves : int >= 1 or None
+        Most leaves of a tree; None for no bound.
+    leaf : {"uniform", "independent"}
+        What the density is inside a leaf.
+    leaf_concentration : float > 0
+        Dirichlet parameter of every level of a column inside an independent leaf.
+    """
+
+    kind: ClassVar[int]
+    concentration: float
+    max_leaves: int | None
+    leaf: str
+    leaf_concentration: float
+
+    def _check_shared(self) -> None:
+        check_real("concentration", self.concentration, above=0.0)
+        if self.max_leaves is not None:
+            check_integer("max_leaves", self.max_leaves, minimum=1)
+        check_choice("leaf", self.leaf, LEAVES)
+        check_real("leaf_concentration", self.leaf_concentration, above=0.0)
 
     @property
-    def concentration(self) -> float:
-        """Dirichlet parameter, > 0."""
-        ...
-
-    @property
-    def kind(self) -> int:
-        """Which of the kernels' models it is."""
-        ...
-
-    @property
+    @abstractmethod
     def rate(self) -> float:
         """Mean of the Poisson, > 0."""
-        ...
 
-    @property
-    def max_leaves(self) -> int | None:
-        """Most leaves of a tree, >= 1; None for no bound."""
-        ...
-
-    @property
-    def leaf(self) -> str:
-        """What the density is inside a leaf, one of LEAVES."""
-        ...
-
-    @property
-    def leaf_concentration(self) -> float:
-        """Dirichlet parameter of every level inside an independent leaf, > 0."""
-        ...
-
+    @abstractmethod
     def log_prior(self, tree: Tree, n_columns: int) -> float:
         """Return the log prior of a tree over `n_columns` columns, nats."""
-        ...
 
     def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
         """Return the log likelihood, nats.
@@ -104,30 +107,32 @@ class CascadeModel(Protocol):
         `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
         (n_nodes,) float64.
         """
-        ...
+        groups = (counts[nodes] for nodes in self.dirichlet_groups(tree))
+        multinomial = sum(_log_beta_ratio(group, self.concentration) for group in groups)
+        return multinomial + float(log_inside[tree.leaves].sum())
 
+    @abstractmethod
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
         """Return the posterior-mean probability of every node, (n_nodes,) float64."""
-        ...
 
+    @abstractmethod
     def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
         """Return the groups of nodes whose shares of what is above them follow one Dirichlet.
 
         Those nearer to the root come first; nodes in no group are certain.
         """
-        ...
 
     def log_inclusion(self, n_columns: int) -> Floats:
         """Return the log prior of using 0 .. n_columns columns, (n_columns + 1,) float64."""
-        ...
+        return np.zeros(n_columns + 1)
 
+    @abstractmethod
     def branch_log_weights(self, b: Floats) -> Floats:
         """Return log weights for proposing ``b`` branches; any choice is correct."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class LeafModel:
+class LeafModel(CascadeModel):
     """Model I: a Poisson on the number of leaves, one Dirichlet over all of them.
 
     Parameters
@@ -153,10 +158,7 @@ class LeafModel:
 
     def __post_init__(self) -> None:
         check_real("expected_leaves", self.expected_leaves, above=0.0)
-        check_real("concentration", self.concentration, above=0.0)
-        if self.max_leaves is not None:
-            check_integer("max_leaves", self.max_leaves, minimum=1)
-        _check_leaf(self.leaf, self.leaf_concentration)
+        self._check_shared()
 
     @property
     def rate(self) -> float:
@@ -170,33 +172,14 @@ class LeafModel:
             return -np.inf
         return float(-lam + k * np.log(lam) - gammaln(k + 1))
 
-    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
-        """Return the log likelihood, nats.
-
-        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
-        (n_nodes,) float64.
-        """
-        leaf_counts = counts[tree.leaves]
-        multinomial = _log_beta_ratio(leaf_counts, self.concentration)
-        return multinomial + float(log_inside[tree.leaves].sum())
-
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
         """Return ``(n_l + alpha) / (n + K alpha)`` at the leaves, and sums above."""
-        leaves = tree.leaves
-        probabilities = np.zeros(tree.n_nodes)
-        probabilities[leaves] = counts[leaves] + self.concentration
-        probabilities /= probabilities.sum()
-        for node in range(tree.n_nodes - 1, 0, -1):
-            probabilities[tree.parent[node]] += probabilities[node]
-        return probabilities
+        smoothed = counts[tree.leaves] + self.concentration
+        return tree.summed(smoothed / smoothed.sum())
 
     def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
         """Return the leaves, all of which share one Dirichlet."""
         return [tree.leaves]
-
-    def log_inclusion(self, n_columns: int) -> Floats:
-        """Return zeros: the model does not weigh how many columns are used."""
-        return np.zeros(n_columns + 1)
 
     def branch_log_weights(self, b: Floats) -> Floats:
         """Return ``-b ln 2``: a branch more is a leaf more."""
@@ -205,7 +188,7 @@ class LeafModel:
 
 
 @dataclass(frozen=True, slots=True)
-class BranchModel:
+class BranchModel(CascadeModel):
     """Model II: a Poisson on the branches of every node, a Dirichlet at every split.
 
     Parameters
@@ -230,10 +213,9 @@ class BranchModel:
 
     def __post_init__(self) -> None:
         check_real("expected_branches", self.expected_branches, above=0.0)
-        check_real("concentration", self.concentration, above=0.0)
+        self._check_shared()
         if self.feature_inclusion is not None:
             check_real("feature_inclusion", self.feature_inclusion, above=0.0, below=1.0)
-        _check_leaf(self.leaf, self.leaf_concentration)
 
     @property
     def rate(self) -> float:
@@ -247,17 +229,6 @@ class BranchModel:
         inner = float(np.sum(-lam + branches * np.log(lam) - gammaln(branches + 1)))
         included = self.log_inclusion(n_columns)[tree.features_used.shape[0]]
         return inner - lam * tree.n_leaves + float(included)
-
-    def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
-        """Return the log likelihood, nats.
-
-        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
-        (n_nodes,) float64.
-        """
-        inner = np.flatnonzero(tree.feature != LEAF)
-        below = (counts[tree.children(int(node))] for node in inner)
-        multinomial = sum(_log_beta_ratio(n, self.concentration) for n in below)
-        return multinomial + float(log_inside[tree.leaves].sum())
 
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
         """Return the product of ``(n_c + alpha) / (n + b alpha)`` down to every node."""
@@ -293,11 +264,6 @@ class BranchModel:
 def empirical_probabilities(tree: Tree, counts: Floats) -> Floats:
     """Return each node's share of the rows, the thesis's plug-in estimate, (n_nodes,) float64."""
     return counts / counts[0] if counts[0] > 0 else np.zeros(tree.n_nodes)
-
-
-def _check_leaf(leaf: str, leaf_concentration: float) -> None:
-    check_choice("leaf", leaf, LEAVES)
-    check_real("leaf_concentration", leaf_concentration, above=0.0)
 
 
 def _branches(tree: Tree) -> NDArray[np.int64]:

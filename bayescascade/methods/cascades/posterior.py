@@ -16,9 +16,21 @@ from scipy.special import gammaln
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades import kernels
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.kernels.layout import (
+    COUNT,
+    LOG_VOLUME,
+    MOVES,
+    FlatTree,
+    ModelArrays,
+    TableArrays,
+    Work,
+    new_flat_tree,
+    new_work,
+)
+from bayescascade.methods.cascades.kernels.subtrees import export, load
+from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.models import (
     PARTITIONS,
     BranchModel,
@@ -72,7 +84,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         ones), or sends each its own way; `max_branches` is then of no effect.
     """
 
-    moves_compiled = kernels.MOVES
+    moves_compiled = MOVES
     state_name = "tree"
 
     def __init__(
@@ -188,14 +200,14 @@ class CascadePosterior(CompiledPosterior[Tree]):
         done = 0
         while done < n_steps:  # again only if the tree outgrew the work space
             capacity = 3 * state.n_nodes + 4 * self.max_proposed + 128
-            work, flat = self._load(state, capacity), kernels.new_flat_tree(capacity)
-            done += kernels.sweep(
+            work, flat = self._load(state, capacity), new_flat_tree(capacity)
+            done += sweep(
                 rng, self.arrays, self.model_arrays, work, n_steps - done,
                 float(inverse_temperature), self.move_cdf, counts[0], counts[1], summary, flat,
             )  # fmt: skip
             if summary[1] > best_log_density:
                 best, best_log_density = _tree_of(flat, int(summary[2])), float(summary[1])
-            state = _tree_of(flat, kernels.export(work, flat))
+            state = _tree_of(flat, export(work, flat))
         return state, self.step_counts(counts, summary[0], best, best_log_density)
 
     def encode_state(self, state: Tree) -> object:
@@ -248,7 +260,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def node_statistics(self, state: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return weight and log volume (nats) of every node, each (n_nodes,) float64."""
         work = self._load(state, state.n_nodes)
-        return work.reals[:, kernels.COUNT].copy(), work.reals[:, kernels.LOG_VOLUME].copy()
+        return work.reals[:, COUNT].copy(), work.reals[:, LOG_VOLUME].copy()
 
     def level_counts(self, state: Tree) -> NDArray[np.float64]:
         """Return the weight of every level among each node's rows, (n_nodes, L) float64.
@@ -257,14 +269,14 @@ class CascadePosterior(CompiledPosterior[Tree]):
         """
         work = self._load(state, state.n_nodes)
         with sparing(self.table.n_distinct * state.n_nodes):
-            kernels.count_levels(self.arrays, work, state.n_nodes)
+            count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
 
-    def _load(self, state: Tree, capacity: int) -> kernels.Work:
-        work = kernels.new_work(self.arrays, self.model_arrays, capacity)
+    def _load(self, state: Tree, capacity: int) -> Work:
+        work = new_work(self.arrays, self.model_arrays, capacity)
         tree = state.feature, state.parent, state.block
         with sparing(self.table.n_distinct * state.n_nodes):
-            kernels.load(self.arrays, self.model_arrays, work, *tree)
+            load(self.arrays, self.model_arrays, work, *tree)
         return work
 
     def canonical(self, state: Tree) -> Tree:
@@ -272,10 +284,10 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return state
 
     @cached_property
-    def arrays(self) -> kernels.TableArrays:
+    def arrays(self) -> TableArrays:
         """The table as kernels read it."""
         schema = self.table.schema
-        return kernels.TableArrays(
+        return TableArrays(
             codes=self.table.codes,
             row_codes=self.table.codes.T.copy(order="C"),
             weights=self.table.weights,
@@ -286,7 +298,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         )
 
     @cached_property
-    def model_arrays(self) -> kernels.ModelArrays:
+    def model_arrays(self) -> ModelArrays:
         """The model as kernels read it."""
         nominal_levels = self.table.schema.n_levels[np.array(self.is_nominal, np.bool_)]
         largest = max(2, int(nominal_levels.max(initial=2)))
@@ -296,7 +308,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         whole = whole_weights(self.table.weights)
         norms = np.full(weights.shape, -np.inf)
         norms[2:] = np.logaddexp.accumulate(weights[2:])
-        return kernels.ModelArrays(
+        return ModelArrays(
             kind=self.model.kind,
             rate=self.model.rate,
             alpha=float(self.model.concentration),
@@ -413,7 +425,7 @@ def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
     return table
 
 
-def _tree_of(flat: kernels.FlatTree, n_nodes: int) -> Tree:
+def _tree_of(flat: FlatTree, n_nodes: int) -> Tree:
     return Tree(*(array[:n_nodes].copy() for array in flat))
 
 

@@ -195,6 +195,14 @@ class Tree:
             children[self.parent[node]].append(node)
         return children
 
+    def summed(self, of_leaves: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum below every node of numbers of the leaves, (n_nodes,) float64."""
+        sums = np.zeros(self.n_nodes)
+        sums[self.leaves] = of_leaves
+        for node in range(self.n_nodes - 1, 0, -1):
+            sums[self.parent[node]] += sums[node]
+        return sums
+
     def boxes(self, root: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the (n_nodes, p) blocks of every column that remain at each node below `root`."""
         boxes = np.empty((self.n_nodes, root.shape[0]), np.uint64)
@@ -299,11 +307,10 @@ def _split_problems(
     node: int, blocks: Sequence[int], remaining: int, is_nominal: bool, n_levels: int
 ) -> Iterator[str]:
     """Yield what is wrong with a node's branches, given the block of levels that reach it."""
-    low_bits = (1 << 32) - 1
     if is_nominal:
         in_range = all(0 < word < 1 << n_levels for word in blocks)
     else:  # before any block is unpacked: a forged one may be long
-        in_range = all(word & low_bits < word >> 32 <= n_levels for word in blocks)
+        in_range = all(word & _LOW_BITS < word >> 32 <= n_levels for word in blocks)
     if len(blocks) < 2 or not in_range:
         yield f"node {node} must have two or more nonempty branches of its column's levels"
         return

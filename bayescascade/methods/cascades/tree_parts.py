@@ -1,17 +1,44 @@
-"""What is where in a density tree: boxes, volumes and shares of levels of its nodes."""
+"""What is where in a density tree: boxes, volumes, shares of levels, what evidence leaves of them.
+
+Levels stand out inside an independent leaf where they are far from their share of its box. By
+width, a set of levels has the share ``u`` of its column's levels left; in the leaf it has the
+probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
+
+* `frequent_levels`: of each column the set with the largest ``q - u``, contiguous for ordered
+  columns and of at most three levels for nominal ones; told if most rows have one of them and it
+  is worth at least 0.1 nats (of two levels of equal width: from 0.73 on), and 3 nats over all of
+  the leaf's rows, for a few rows may be alike by chance; the most worth first.
+* `rare_levels`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
+from bayescascade.methods.cascades.tree import (
+    Tree,
+    block_codes,
+    level_starts,
+    pack_block,
+    root_box,
+)
 from bayescascade.model.density_parts import DensityParts
+from bayescascade.report.numbers import probability_text
 
-__all__ = ["TreeParts"]
+__all__ = ["Standout", "TreeParts", "frequent_levels", "rare_levels", "restricted"]
+
+Floats = NDArray[np.float64]
+
+_LEAST_NATS = 0.1  # a row
+_LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
+_MOST_LEVELS = 3  # of a nominal column, told together
+_MOST_RATIO = 0.5  # of a level that is rare
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,3 +160,135 @@ class TreeParts(DensityParts):
     def _branch_codes(self, node: int) -> tuple[int, ...]:
         column = int(self.tree.feature[self.tree.parent[node]])
         return block_codes(self.is_nominal[column], int(self.tree.block[node]))
+
+
+def restricted(
+    density: TreeParts, evidence: Evidence
+) -> tuple[Tree, Floats, Floats, Floats | None]:
+    """Return what is left of a density given evidence, which includes what it was given before.
+
+    That is the tree without the splits that the evidence decides; every node's count and
+    probability, scaled by what is left of each leaf, so that the root's is the probability of the
+    evidence; and of independent leaves the probabilities of the levels left, summing up to 1 again.
+    """
+    nested, leaves = _below(density, evidence, 0)
+    tree = Tree.from_nested(nested, density.is_nominal)
+    shares = np.ones(len(leaves))
+    inside = density.level_probabilities
+    if inside is not None:
+        inside = inside[density.leaf_rows[leaves]]
+    for j, allowed in evidence.items():
+        widths = density.schema.columns[j].widths
+        for row, leaf in enumerate(leaves):
+            left = [code for code in density.boxes[leaf][j] if code in allowed]
+            if inside is None:
+                shares[row] *= widths[left].sum() / density.box_widths[leaf, j]
+                continue
+            start = level_starts(density.schema)[j]
+            levels = inside[row, start : start + widths.size]
+            chosen = levels[left]
+            levels[:] = 0.0
+            total = chosen.sum()
+            # of levels of probability 0 alone the leaf has none, and any spread is right
+            levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
+            shares[row] *= total
+    counts = tree.summed(density.counts[leaves] * shares)
+    return tree, counts, tree.summed(density.probabilities[leaves] * shares), inside
+
+
+def _below(density: TreeParts, evidence: Evidence, node: int) -> tuple[Any, list[int]]:
+    """Return the nested tree that evidence leaves below a node, and its leaves, left to right."""
+    children = density.tree.children(node)
+    if not children:
+        return None, [node]
+    column = int(density.tree.feature[node])
+    branches = []
+    for child in children:
+        codes = block_codes(density.is_nominal[column], int(density.tree.block[child]))
+        codes = tuple(code for code in codes if code in evidence.get(column, codes))
+        if codes:
+            branches.append((codes, *_below(density, evidence, child)))
+    if len(branches) == 1:
+        return branches[0][1:]
+    branches.sort(key=lambda branch: branch[0])
+    leaves = [leaf for *_, below in branches for leaf in below]
+    return (column, [(codes, nested) for codes, nested, _ in branches]), leaves
+
+
+class Standout(NamedTuple):
+    """Levels of a column that stand out inside a leaf.
+
+    Parameters
+    ----------
+    column : int
+    codes : tuple of int
+        Ascending.
+    probability : float in [0, 1]
+        Of those levels together, inside the leaf.
+    """
+
+    column: int
+    codes: tuple[int, ...]
+    probability: float
+
+    def words(self, schema: Schema) -> str:
+        """Return it in words, such as "wind is yes 0.93"."""
+        condition = schema.columns[self.column].condition_words(self.codes)
+        return f"{condition} {probability_text(self.probability)}"
+
+
+def frequent_levels(density: TreeParts, leaf: int) -> list[Standout]:
+    """Return the sets of levels that most rows of a leaf have, the most telling first.
+
+    Nothing for a uniform leaf.
+    """
+    if density.level_probabilities is None:
+        return []
+    least = _LEAST_TOTAL / density.counts[leaf] if density.counts[leaf] > 0 else np.inf
+    found = []
+    for column, codes in enumerate(density.boxes[leaf]):
+        shares, by_width = _shares(density, leaf, column)
+        excess = shares - by_width
+        if density.is_nominal[column]:
+            order = np.argsort(-excess, kind="stable")[:_MOST_LEVELS]
+            chosen = np.sort(order[excess[order] > 0])
+        else:
+            chosen = _largest_run(excess)
+        q, u = min(1.0, float(shares[chosen].sum())), min(1.0, float(by_width[chosen].sum()))
+        worth = float(rel_entr(q, u) + rel_entr(1 - q, 1 - u))
+        if q >= 0.5 and q > u and worth >= max(_LEAST_NATS, least):
+            found.append((worth, Standout(column, tuple(codes[i] for i in chosen), q)))
+    found.sort(key=lambda item: -item[0])
+    return [standout for _, standout in found]
+
+
+def rare_levels(density: TreeParts, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+    """Return which levels of a coded row stand out by being rare in its leaf, rarest first."""
+    found = []
+    for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):
+        if code < 0:
+            continue
+        position = left.index(code)
+        shares, by_width = _shares(density, leaf, column)
+        ratio = float(shares[position] / by_width[position])
+        if ratio <= _MOST_RATIO:
+            found.append((ratio, Standout(column, (code,), float(shares[position]))))
+    found.sort(key=lambda item: item[0])
+    return [standout for _, standout in found]
+
+
+def _shares(
+    density: TreeParts, leaf: int, column: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probabilities of a column's levels left in a leaf, and their shares by width."""
+    widths = density.schema.columns[column].widths[list(density.boxes[leaf][column])]
+    return density.level_shares(leaf, column), widths / widths.sum()
+
+
+def _largest_run(excess: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the positions of the run of numbers with the largest sum."""
+    before = np.concatenate([[0.0], np.cumsum(excess)])
+    gains = before[1:] - np.minimum.accumulate(before)[:-1]
+    last = int(np.argmax(gains))
+    first = int(np.argmin(before[: last + 1]))
+    return np.arange(first, last + 1)

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.files import replaced_file
-from bayescascade.methods.cascades.standouts import frequent_levels
-from bayescascade.methods.cascades.tree_parts import TreeParts
+from bayescascade.methods.cascades.tree_parts import TreeParts, frequent_levels
 from bayescascade.report.layout import wrap
 
 if TYPE_CHECKING:

@@ -34,7 +34,6 @@ __all__ = [
     "conditions_of",
     "list_table",
     "n_conditions",
-    "part_words",
 ]
 
 
@@ -208,18 +207,6 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
     return " and ".join(words)
 
 
-def part_words(
-    schema: Schema, rules: Sequence[Antecedent], part: int, *, is_open: bool = False
-) -> str:
-    """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
-
-    That no earlier rule may apply goes without saying: a list is read downward.
-    """
-    if part < len(rules):
-        return antecedent_words(schema, rules[part], is_open=is_open)
-    return "anything else" if rules else "any row"
-
-
 def list_table(
     words: Sequence[str], columns: Sequence[Numbers], below: Sequence[Pieces] = ()
 ) -> Table:
@@ -228,7 +215,7 @@ def list_table(
     Parameters
     ----------
     words : sequence of str
-        Of every part; see `part_words`.
+        Of every part.
     columns : sequence of Numbers
     below : sequence of Pieces
         What stands below each part, if anything.

@@ -24,15 +24,15 @@ from bayescascade.data.labeled_rows import LabeledRows
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import rows_frame
-from bayescascade.data.schema import Rows
+from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
+from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities
-from bayescascade.methods.rules.base import RuleListEstimator
-from bayescascade.methods.rules.encoding import UNKNOWNS, encode_for_labels
-from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.rules.estimators import RuleListEstimator
+from bayescascade.methods.rules.label_list import UNKNOWNS, LabelList, encode_for_labels
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.posterior import LabelListPosterior
-from bayescascade.methods.rules.rule_list import CountedRules, RuleList
+from bayescascade.methods.rules.rule_list import read_rules
 from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.page import column_words
 from bayescascade.model.roles import Predicted
@@ -117,7 +117,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     classes_: NDArray[Any]
     target_: str
     posterior_: LabelListPosterior
-    _target: str
+    _labeled: LabeledRows | None = None  # learned from, if not read from a file
 
     def __init__(
         self,
@@ -185,10 +185,8 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
             If the checkpoint is of another model or data, is damaged, or cannot be written.
         """
         search = self.check_parameters()
-        rows = self._labeled_rows(X, y, sample_weight)
-        self._target = rows.target
-        self._fit_table(rows.table, search)
-        self.classes_, self.target_ = rows.classes, rows.target
+        self._labeled = self._labeled_rows(X, y, sample_weight)
+        self._fit_table(self._labeled.table, search)
         if self.predictive == "average":
             self._draws  # noqa: B018 - counted now, for predicting must change nothing
         return self
@@ -222,10 +220,16 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         check_integer("n_bins", self.n_bins, minimum=2, maximum=MAX_LEVELS - 1)
         check_choice("unknown", self.unknown, UNKNOWNS)
 
+    def _set_features(self, schema: Schema) -> None:
+        super()._set_features(schema)
+        if self._labeled is not None:
+            self.classes_, self.target_ = self._labeled.classes, self._labeled.target
+
     def _make_posterior(self, table: Table) -> LabelListPosterior:
+        assert self._labeled is not None, "set by fit"
         return LabelListPosterior(
             table,
-            self._target,
+            self._labeled.target,
             self.expected_rules,
             self.expected_size,
             self.concentration,
@@ -370,13 +374,8 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         del table
         return 1_000_000
 
-    def _count(self, state: RuleList) -> CountedRules:
-        return CountedRules(self._rules_of(state), self.posterior_.counts(state))
-
-    def _readable(self, counted: CountedRules) -> LabelList:
-        return LabelList(
-            self.schema_, self.classes_, counted.rules, counted.counts, self.concentration
-        )
+    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> LabelList:
+        return LabelList(self.schema_, self.classes_, rules, counts, self.concentration)
 
     def _data_pieces(self) -> list[str]:
         *pieces, _ = super()._data_pieces()  # cells say little of what is learned from labels
@@ -389,13 +388,12 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     def _legend(self, learned: LabelList) -> Page:
         return learned.legend
 
-    def _log_likelihood(self, counted: CountedRules) -> float:
+    def _log_likelihood(self, counted: LabelList) -> float:
         return label_log_likelihood(counted.counts, self.concentration)
 
-    def _read_counted(self, record: Mapping[str, Any]) -> CountedRules:
-        return CountedRules.from_record(
-            record, self.schema_, self._n_candidates, len(self.classes_)
-        )
+    def _read_counted(self, record: Mapping[str, Any]) -> LabelList:
+        n_classes = len(self.classes_)
+        return self._list(*read_rules(record, self.schema_, self._n_candidates, n_classes))
 
     def _own_record(self) -> dict[str, Any]:
         classes = classes_record(self.classes_)

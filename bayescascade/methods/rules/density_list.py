@@ -8,32 +8,23 @@ and save it. Part ``l`` holds the cells that satisfy rule ``l`` and none before 
 continuous ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.data.evidence import (
-    Evidence,
-    agrees,
-    check_agrees,
-    check_possible,
-    narrow_evidence,
-)
+from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import (
     Antecedent,
     Condition,
-    antecedent_dict,
     candidate_arrays,
-    list_table,
-    part_words,
 )
 from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
+from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Numbers, Page
@@ -44,7 +35,7 @@ _EXACT = 1e12  # below, a rounded logarithm still tells whole numbers apart
 
 
 @dataclass(frozen=True, eq=False)
-class DensityList(DensityParts):
+class DensityList(ListedRules, DensityParts):
     """A density that is constant on the parts of a list.
 
     Parameters
@@ -73,11 +64,6 @@ class DensityList(DensityParts):
 
     # -- what is where -----------------------------------------------------------------------------
 
-    @property
-    def n_rules(self) -> int:
-        """Number of rules, the `else` not counted."""
-        return len(self.rules)
-
     @cached_property
     def log_volumes(self) -> NDArray[np.float64]:
         """Log volume of what each part captures first, nats, (n_rules + 1,) float64."""
@@ -104,33 +90,21 @@ class DensityList(DensityParts):
 
     # -- words -------------------------------------------------------------------------------------
 
-    def part_words(self, part: int) -> str:
-        """Return the conditions of a part's rule, or "anything else" for the `else`."""
-        return part_words(self.schema, self.rules, part)
-
     def _table(self, columns: list[Numbers]) -> Page:
-        words = [self.part_words(part) for part in range(self.n_rules + 1)]
-        return (list_table(words, columns),)
+        return (self._listed(columns),)
 
-    def explain(self, row: Mapping[str, object] | pd.Series) -> str:
-        """Return the rule of the part that holds a row and what is known of that part, in words.
-
-        A row with missing cells that could be in several parts gets one line for each.
-        """
-        codes = self.schema.encode_row(row)
-        check_agrees(self.schema, self.evidence, codes)
-        possible = np.flatnonzero(self._log_volumes_given(codes) > -np.inf)
-        return "\n".join(self._describe_part(int(part)) for part in possible)
-
-    def _describe_part(self, part: int) -> str:
-        told = density_text(
-            self.counts[part],
-            self.counts.sum(),
-            self.probabilities[part],
-            self.log_densities[part],
-            self.relative_densities[part],
-        )
-        return f"{self.part_words(part)}: {told}"
+    def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
+        seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
+        log_volumes = log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
+        for part in np.flatnonzero(log_volumes > -np.inf).tolist():
+            told = density_text(
+                self.counts[part],
+                self.counts.sum(),
+                self.probabilities[part],
+                self.log_densities[part],
+                self.relative_densities[part],
+            )
+            yield f"{self.part_words(part)}: {told}"
 
     # -- densities and draws -----------------------------------------------------------------------
 
@@ -163,7 +137,7 @@ class DensityList(DensityParts):
         `cells` (n_rule_columns, n_rows) are those of the rules' columns, -1 where missing.
         """
         from bayescascade.methods.rules.kernels.layout import new_space
-        from bayescascade.methods.rules.kernels.scoring import score_open_rows
+        from bayescascade.methods.rules.kernels.volumes import score_open_rows
 
         widths = np.concatenate(self._widths)
         arrays = candidate_arrays(self.schema, self.rules, widths.copy())
@@ -181,11 +155,6 @@ class DensityList(DensityParts):
         )
         return scores
 
-    def _log_volumes_given(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log volume of each part's cells that agree with one row's cells."""
-        seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
-        return log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
-
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw (p, n) codes: a part by its probability, then uniformly within the part."""
         shares = self.probabilities / self.probabilities.sum()
@@ -198,41 +167,16 @@ class DensityList(DensityParts):
             )
         return codes
 
-    def condition(self, evidence: Mapping[str, object]) -> "DensityList":
-        """Return the density given evidence, as a list over what the evidence leaves open.
-
-        Parameters
-        ----------
-        evidence : mapping of str to level, list of levels or pair of bin edges
-            Such as ``{"sex": "male", "class": ["1st", "2nd"]}``.
-
-        Returns
-        -------
-        DensityList
-            Parts that the evidence rules out are gone, as are conditions that it decides; the last
-            part left is the `else`. Within a part rows are spread uniformly, so a part that the
-            evidence cuts keeps the share of its volume; `counts` are then expected.
-
-        Raises
-        ------
-        DataError
-            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
-            if levels of an ordered column are not neighbors.
-        """
-        known = narrow_evidence(self.schema, self.evidence, evidence)
+    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
         log_volumes = log_first_volumes(self.schema, self.rules, known)
         shares = np.exp(log_volumes - self.log_volumes)
-        probability = float(np.dot(self.probabilities, shares))
-        check_possible(evidence, probability)
         kept = np.flatnonzero(log_volumes > -np.inf)
-        return DensityList(
-            self.schema,
-            tuple(_restricted(self.rules[part], known) for part in kept[:-1]),
-            (self.counts * shares)[kept],
-            (self.probabilities * shares)[kept] / probability,
-            known,
-            self.evidence_probability * probability,
-        )
+        changes = {
+            "rules": tuple(_restricted(self.rules[part], known) for part in kept[:-1]),
+            "counts": (self.counts * shares)[kept],
+            "probabilities": (self.probabilities * shares)[kept],
+        }
+        return changes, float(np.dot(self.probabilities, shares))
 
     # -- as plain data -----------------------------------------------------------------------------
 
@@ -259,11 +203,7 @@ class DensityList(DensityParts):
                 strict=True,
             )
         ]
-        rules = [
-            {"if": antecedent_dict(self.schema, rule), **part}
-            for rule, part in zip(self.rules, parts[:-1], strict=True)
-        ]
-        return {"rules": rules, "else": parts[-1]}
+        return self._part_dicts(parts)
 
     def _own_record(self) -> dict[str, Any]:
         return {"n_rules": self.n_rules, **self.to_dict()}

@@ -1,37 +1,204 @@
-"""The estimator of densities by rule lists, Goh's Model III; `classifier` has that of labels.
+"""What estimators of rule lists do, and that of densities, Goh's Model III; labels: `classifier`.
 
 Goh (2018), section 3.2.3; `models` has the formulas. Fitting anneals for the most probable list and
 then, by default, runs Metropolis-Hastings chains from where the annealing chains ended, for how
 sure one can be.
 """
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import nan
 from pathlib import Path
-from typing import Any, ClassVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_choice
+from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.table import Table
-from bayescascade.methods.rules.base import RuleListEstimator
+from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.density_list import DensityList
-from bayescascade.methods.rules.models import density_log_likelihood, density_probabilities
-from bayescascade.methods.rules.parts import log_first_volumes
-from bayescascade.methods.rules.posterior import DensityListPosterior
-from bayescascade.methods.rules.rule_list import CountedRules, RuleList
-from bayescascade.model.estimator import DENSITIES, DensityEstimator
-from bayescascade.model.search import Seed
+from bayescascade.methods.rules.models import (
+    ListPrior,
+    density_log_likelihood,
+    density_probabilities,
+)
+from bayescascade.methods.rules.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
+from bayescascade.methods.rules.rule_list import (
+    ListedRules,
+    RuleList,
+    read_numbers_of_candidates,
+    read_rules,
+)
+from bayescascade.model.estimator import DENSITIES, DensityEstimator, PosteriorEstimator
+from bayescascade.model.search import SAMPLED, Search, Seed
+from bayescascade.model.solution import Certificate, Solution
 
-__all__ = ["DensityRuleList"]
+if TYPE_CHECKING:
+    from bayescascade.methods.rules.exact import BoundPoint
 
+__all__ = ["DensityRuleList", "RuleListEstimator"]
+
+L = TypeVar("L", bound=ListedRules)
+
+_START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find
 _FEW_COLUMNS = 4
 
 
+class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
+    """What both estimators of rule lists do; the subclasses document the parameters."""
+
+    learned_name: ClassVar[str] = "rules"
+    learned_word: ClassVar[str] = "list"
+    size_name: ClassVar[str] = "n_rules"
+    size_words: ClassVar[tuple[str, str]] = ("rule", "rules")
+    printed: ClassVar[tuple[str, ...]] = (
+        "expected_rules", "expected_size", "concentration", "max_size", "min_support",
+    )  # fmt: skip
+
+    _later_parameters: ClassVar[frozenset[str]] = frozenset(("memory_limit",))
+
+    # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
+    _n_replicas: ClassVar[int] = 16
+
+    # "auto" would have to foretell how long a proof takes, which nobody can
+    _searches: ClassVar[Sequence[str]] = ("exact", *SAMPLED)
+    _drawless_searches: ClassVar[Sequence[str]] = ("anneal", "exact")
+
+    expected_rules: float
+    expected_size: float
+    time_limit: float | None
+    max_size: int
+    memory_limit: float
+    posterior_: RuleListPosterior
+    _n_candidates: NDArray[np.int64]  # of a model read from a file, which has no posterior
+
+    @property
+    def rules_(self) -> L:
+        """The most probable list found."""
+        return self.learned_
+
+    @property
+    def n_candidates_(self) -> NDArray[np.int64]:
+        """Number of candidates for rules of 0 (none), 1, .. conditions, int64."""
+        check_is_fitted(self, "_best")
+        if "posterior_" in self.__dict__:
+            return self.posterior_.antecedents.n_of_size
+        return self._n_candidates
+
+    @abstractmethod
+    def _make_posterior(self, table: Table) -> RuleListPosterior:
+        """Return the model's posterior given a table."""
+
+    @abstractmethod
+    def _most_steps_of(self, table: Table) -> float:
+        """Return the default steps, if the table has at most 200,000 distinct rows."""
+
+    def _default_steps(self, table: Table) -> int:
+        most = self._most_steps_of(table)
+        if self.search == "tempering":  # which takes that many at each temperature
+            most /= 2
+        return int(max(50_000, min(most, most * 200_000 / max(table.n_distinct, 1))))
+
+    def _check_model(self) -> None:
+        self._prior()
+        check_real("concentration", self.concentration, above=0.0)
+        check_integer("max_size", self.max_size, minimum=1)
+        check_real("memory_limit", self.memory_limit, above=0.0)
+        if self.time_limit is not None:
+            check_real("time_limit", self.time_limit, above=0.0)
+
+    def check_parameters(self) -> Search:
+        """Return how to search, from now on; raises ParameterError if a parameter is bad."""
+        search = super().check_parameters()
+        if self.time_limit is None or self.search != "exact":
+            return search
+        return replace(search, deadline=perf_counter() + self.time_limit)
+
+    def _solve(
+        self, posterior: DensityListPosterior | LabelListPosterior, search: Search
+    ) -> Solution[RuleList]:
+        from bayescascade.methods.rules.exact import best_list
+
+        def report(point: "BoundPoint") -> None:
+            if search.progress is not None:
+                found = {"gap": point.upper_bound - point.log_density}
+                search.progress(
+                    samplers.Progress("proof", 0, 0, point.log_density, nan, nan, found)
+                )
+
+        started = perf_counter()
+        annealed = replace(search, search="anneal", deadline=(started + search.deadline) / 2).run(
+            posterior, default_steps=self._default_steps(posterior.table) // _START_SHARE
+        )
+        time_left = None
+        if annealed.interrupted:  # a bound, and no search
+            time_left = 0.0
+        elif self.time_limit is not None:
+            time_left = max(0.0, search.deadline - perf_counter())
+        found = best_list(
+            posterior,
+            start=annealed.best_state,
+            time_limit=time_left,
+            memory_limit=self.memory_limit * 1e9,
+            progress=report,
+        )
+        return Solution(
+            result=found,
+            state=found.state,
+            log_density=found.log_density,
+            certificate=Certificate(
+                gap=found.gap,
+                extent=f"{found.n_visited:,} beginnings of lists",
+                log_evidence=None,
+            ),
+            seconds=perf_counter() - started,
+            interrupted=annealed.interrupted or found.interrupted,
+        )
+
+    def _prior(self) -> ListPrior:
+        return ListPrior(self.expected_rules, self.expected_size)
+
+    @abstractmethod
+    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> L:
+        """Return the list of these rules with these weights of its parts."""
+
+    def _count(self, state: RuleList) -> L:
+        rules = tuple(self.posterior_.antecedents[rule] for rule in state.rules)
+        return self._list(rules, self.posterior_.counts(state))
+
+    def _readable(self, counted: L) -> L:
+        return self._list(counted.rules, counted.counts)
+
+    def _log_density(self, counted: L) -> float:
+        sizes = [len(rule) for rule in counted.rules]
+        log_prior = self._prior().log_prior(sizes, self._n_candidates)
+        return log_prior + self._log_likelihood(counted)
+
+    @abstractmethod
+    def _log_likelihood(self, counted: L) -> float:
+        """Return the log likelihood of a list, nats, by its weights."""
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"n_candidates": self.n_candidates_.tolist()}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        most = min(self.max_size, self.schema_.n_columns)
+        self._n_candidates = read_numbers_of_candidates(record["n_candidates"], most)
+
+
 class DensityRuleList(
-    RuleListEstimator[DensityList], DensityEstimator[RuleList, CountedRules, DensityList]
+    RuleListEstimator[DensityList], DensityEstimator[RuleList, DensityList, DensityList]
 ):
     """Density as a list of rules, "if ..., else if ..., else" (Goh 2018, Model III).
 
@@ -159,24 +326,19 @@ class DensityRuleList(
         # in more columns lists are longer, and it takes ever longer to count what a rule captures
         return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
 
-    def _count(self, state: RuleList) -> CountedRules:
-        return CountedRules(self._rules_of(state), self.posterior_.counts(state))
-
-    def _readable(self, counted: CountedRules) -> DensityList:
+    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> DensityList:
         check_choice("density", self.density, DENSITIES)
-        counts = counted.counts
         if self.density == "empirical":
             probabilities = counts / counts.sum()
         else:
             probabilities = density_probabilities(counts, self.concentration)
-        return DensityList(self.schema_, counted.rules, counts, probabilities)
+        return DensityList(self.schema_, rules, counts, probabilities)
 
-    def _read_counted(self, record: Mapping[str, Any]) -> CountedRules:
-        counted = CountedRules.from_record(record, self.schema_, self._n_candidates)
-        if np.isneginf(log_first_volumes(self.schema_, counted.rules)).any():
+    def _read_counted(self, record: Mapping[str, Any]) -> DensityList:
+        listed = self._list(*read_rules(record, self.schema_, self._n_candidates))
+        if np.isneginf(listed.log_volumes).any():
             raise ModelFileError("every part of a saved density list must capture a cell")
-        return counted
+        return listed
 
-    def _log_likelihood(self, counted: CountedRules) -> float:
-        log_volumes = log_first_volumes(self.schema_, counted.rules)
-        return density_log_likelihood(counted.counts, log_volumes, self.concentration)
+    def _log_likelihood(self, counted: DensityList) -> float:
+        return density_log_likelihood(counted.counts, counted.log_volumes, self.concentration)

@@ -5,48 +5,130 @@ last part, `else`, those that satisfy none. With ``n_lc`` rows of class ``c`` ou
 classes and ``alpha`` = `concentration`, the probabilities of a part are Dirichlet a posteriori;
 given are their means ``(n_lc + alpha) / (n_l + C alpha)``, and intervals of the marginals,
 ``Beta(n_lc + alpha, n_l - n_lc + (C - 1) alpha)``.
+
+More rows fit than were learned from. Unlike a density (`Schema.encode`), labels can be told of a
+row beyond the range that was learned from: it is in the outer bin of a continuous column. And a
+level that was never seen may be let pass: it satisfies no condition.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_probability
-from bayescascade.data.levels import level_text
+from bayescascade.data.column import Column
+from bayescascade.data.levels import Cells, check_numbers, level_text, to_numbers
 from bayescascade.data.matrix import rows_frame
-from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import (
-    Antecedent,
-    antecedent_dict,
-    list_table,
-    part_words,
-)
-from bayescascade.methods.rules.encoding import encode_for_labels
+from bayescascade.data.schema import Schema, check_distinct_names, check_present
+from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.models import (
     label_beta_parameters,
     label_intervals,
     label_probabilities,
 )
 from bayescascade.methods.rules.parts import parts_of_codes
-from bayescascade.model.learned import Readable
+from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.report.layout import longest, printable
 from bayescascade.report.numbers import count_texts, estimate_text, interval_text, probability_text
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 
-__all__ = ["LabelList"]
+__all__ = ["UNKNOWNS", "LabelList", "encode_for_labels"]
 
+UNKNOWNS: Final = ("error", "none")
+"""What a level unseen in fit is: an error, or a cell that satisfies no condition."""
+
+_REMEDIES: Final = {
+    "error": ': fill it, or fit with missing="level" (--missing level)',
+    "level": ': fill it, or let it pass with unknown="none" (--unknown none)',
+}
 _LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
 _LONGEST_CLASS = 16  # columns of a class's name in a header
 
 
+def encode_for_labels(
+    schema: Schema,
+    frame: pd.DataFrame,
+    *,
+    missing: str = "error",
+    unknown: str = "error",
+    first_row: int = 1,
+) -> NDArray[np.int32]:
+    """Return the codes of rows, -1 where a cell satisfies no condition.
+
+    Parameters
+    ----------
+    schema : Schema
+    frame : DataFrame
+        Columns are matched by name, in any order, and there may be more.
+    missing : {"error", "level", "none"}
+        A missing cell is an error; the missing level of its column, and where there is none an
+        unknown level; or satisfies no condition where there is no missing level.
+    unknown : {"error", "none"}
+        See `UNKNOWNS`.
+    first_row : int
+        Number of the first row, for messages.
+
+    Returns
+    -------
+    (n_columns, n_rows) int32, C-contiguous
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or a cell has no code; names column, value and row.
+    """
+    names = [str(name) for name in frame.columns]
+    check_distinct_names([name for name in names if name in set(schema.names)])
+    check_present(schema.names, names)
+    codes = np.empty((schema.n_columns, len(frame)), np.int32)
+    for column, column_codes in zip(schema.columns, codes, strict=True):
+        cells = frame.iloc[:, names.index(column.name)]
+        is_missing = cells.isna().to_numpy(dtype=np.bool_)
+        if is_missing.any() and _is_refused(column, missing, unknown):
+            row = first_row + int(np.argmax(is_missing))
+            raise DataError(
+                f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
+                + _REMEDIES[missing]
+            )
+        if column.kind == "continuous":
+            column_codes[:] = _encode_numbers(column, cells, first_row)
+        else:
+            column_codes[:] = _encode_levels(column, cells, first_row, unknown == "none")
+    return codes
+
+
+def _is_refused(column: Column, missing: str, unknown: str) -> bool:
+    if missing == "error":
+        return True
+    return missing == "level" and not column.has_missing_level and unknown == "error"
+
+
+def _encode_numbers(column: Column, cells: Cells, first_row: int) -> NDArray[np.int32]:
+    numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
+    check_numbers(f'column "{column.name}"', numbers, first_row)
+    return column.encode(pd.Series(np.clip(numbers, column.edges[0], column.edges[-1])))
+
+
+def _encode_levels(
+    column: Column, cells: Cells, first_row: int, allow_unknown: bool
+) -> NDArray[np.int32]:
+    try:
+        return column.encode(cells, first_row, allow_unknown=allow_unknown)
+    except UnknownLevelError as error:
+        raise error.advising(
+            "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass with "
+            'unknown="none" (--unknown none)'
+        ) from None
+
+
 @dataclass(frozen=True, eq=False)
-class LabelList(Readable):
+class LabelList(ListedRules):
     """Probabilities of classes that are constant on the parts of a list.
 
     Parameters
@@ -64,16 +146,13 @@ class LabelList(Readable):
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
     """
 
+    is_open: ClassVar[bool] = True
+
     schema: Schema
     classes: NDArray[Any]
     rules: tuple[Antecedent, ...]
     counts: NDArray[np.float64]
     concentration: float
-
-    @property
-    def n_rules(self) -> int:
-        """Number of rules, the `else` not counted."""
-        return len(self.rules)
 
     @property
     def n_classes(self) -> int:
@@ -102,10 +181,6 @@ class LabelList(Readable):
         return label_beta_parameters(self.counts, self.concentration)
 
     # -- words -------------------------------------------------------------------------------------
-
-    def part_words(self, part: int) -> str:
-        """Return the conditions of a part's rule, or "anything else" for the `else`."""
-        return part_words(self.schema, self.rules, part, is_open=True)
 
     @cached_property
     def class_texts(self) -> list[str]:
@@ -149,7 +224,7 @@ class LabelList(Readable):
         class has a column; where these do not fit, every part is followed by all its classes, most
         probable first, with intervals.
         """
-        words, intervals = self._words, self.intervals()
+        intervals = self.intervals()
         if self.n_classes == 2:
             head = f"P({printable(self.class_texts[1])})"
             is_short = longest([head]) <= _LONGEST_CLASS
@@ -161,7 +236,7 @@ class LabelList(Readable):
                 ),
             ]
             told = Pieces([f"P: probability of {self.class_texts[1]}"], "dim", indent=3)
-            return (*(() if is_short else (told,)), list_table(words, columns))
+            return (*(() if is_short else (told,)), self._listed(columns))
         below = []
         for of_part, ends in zip(self.probabilities, intervals, strict=True):
             pieces = [
@@ -169,7 +244,7 @@ class LabelList(Readable):
                 for c in np.argsort(-of_part, kind="stable").tolist()
             ]
             below.append(Pieces(pieces, indent=0))
-        narrow = list_table(words, [self._rows], below)
+        narrow = self._listed([self._rows], below)
         return self._fitting((self._class_table,), (narrow,))
 
     @property
@@ -192,11 +267,7 @@ class LabelList(Readable):
     def _class_table(self) -> Table:
         """The table with a column for each class."""
         texts = map(self._probability_texts, range(self.n_classes))
-        return list_table(self._words, [self._rows, *map(Numbers, self._headers, texts)])
-
-    @property
-    def _words(self) -> list[str]:
-        return [self.part_words(part) for part in range(self.n_rules + 1)]
+        return self._listed([self._rows, *map(Numbers, self._headers, texts)])
 
     @property
     def _headers(self) -> list[str]:
@@ -245,11 +316,7 @@ class LabelList(Readable):
                 strict=True,
             )
         ]
-        rules = [
-            {"if": antecedent_dict(self.schema, rule, is_open=True), **part}
-            for rule, part in zip(self.rules, parts[:-1], strict=True)
-        ]
-        return {"rules": rules, "else": parts[-1]}
+        return self._part_dicts(parts)
 
     def record(self) -> dict[str, Any]:
         """Return the classes and the list at full precision as plain data; see `to_dict`."""

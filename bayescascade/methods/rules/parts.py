@@ -39,7 +39,7 @@ def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDA
         A cell coded -1 satisfies no condition.
     rules : sequence of Antecedent
     """
-    from bayescascade.methods.rules.kernels.scoring import first_parts
+    from bayescascade.methods.rules.kernels.volumes import first_parts
 
     conditions = [condition for antecedent in rules for condition in antecedent]
     parts = np.empty(codes.shape[1], np.int64)

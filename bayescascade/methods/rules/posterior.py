@@ -4,6 +4,7 @@
 that samplers call through `advance`.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -222,6 +223,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         """Return the indices of the columns that a list has conditions on, ascending."""
         members = self.antecedents.members[list(state.rules)]
         return sorted(set(self.antecedents.items[members[members >= 0], 0].tolist()))
+
+    @abstractmethod
+    def counts(self, state: RuleList) -> NDArray[np.float64]:
+        """Return the weight of the rows, or of each class, in each part, `else` last."""
 
     def class_counts(self, state: RuleList) -> NDArray[np.float64]:
         """Return the weight of each class among the rows that each part captures first.

@@ -1,23 +1,31 @@
 """The state of the rule lists' posteriors: which candidates, in which order.
 
-`CountedRules`, rules with the weights of their parts, are what is kept of a draw, and saved,
-without the data.
+`ListedRules`, rules with the weights of their parts, are what is kept of a draw, and saved, without
+the data.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Antecedent, Condition
+from bayescascade.methods.rules.antecedents import (
+    Antecedent,
+    Condition,
+    antecedent_dict,
+    antecedent_words,
+    list_table,
+)
 from bayescascade.methods.rules.models import MAX_RULES
+from bayescascade.model.learned import Readable
+from bayescascade.report.page import Numbers, Pieces, Table
 
-__all__ = ["CountedRules", "RuleList", "read_numbers_of_candidates"]
+__all__ = ["ListedRules", "RuleList", "read_numbers_of_candidates", "read_rules"]
 
 _MOST_CANDIDATES = 1 << 53
 
@@ -63,78 +71,104 @@ class RuleList:
         return RuleList((*self.rules[:position], rule, *self.rules[position:]))
 
 
-@dataclass(frozen=True, eq=False)
-class CountedRules:
-    """The rules of a list and the weight of the rows in each of its parts.
+class ListedRules(Readable):
+    """The rules of a list with the weights of its parts, which is kept of it without the data.
 
-    Parameters
+    Attributes
     ----------
+    schema : Schema
+        The columns.
     rules : tuple of Antecedent
+        The conditions of each rule, the rule tried first at the front.
     counts : (n_rules + 1,) or, with labels, (n_rules + 1, n_classes) float64
-        `else` last.
+        Weight of the rows in each part, `else` last.
+    is_open : bool
+        Whether outer bins have no end.
     """
 
+    schema: Schema
     rules: tuple[Antecedent, ...]
     counts: NDArray[np.float64]
+    is_open: ClassVar[bool] = False
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules, the `else` not counted."""
+        return len(self.rules)
 
     @property
     def total(self) -> float:
         """Weight of all rows."""
         return float(self.counts.sum())
 
-    @property
-    def sizes(self) -> list[int]:
-        """Number of conditions of each rule."""
-        return [len(rule) for rule in self.rules]
+    def part_words(self, part: int) -> str:
+        """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
+
+        That no earlier rule may apply goes without saying: a list is read downward.
+        """
+        if part < self.n_rules:
+            return antecedent_words(self.schema, self.rules[part], is_open=self.is_open)
+        return "anything else" if self.rules else "any row"
+
+    def _listed(self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()) -> Table:
+        """Return the table of all parts, see `list_table`."""
+        return list_table([self.part_words(k) for k in range(self.n_rules + 1)], columns, below)
+
+    def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the rules as plain data with what is told of each part."""
+        rules = [
+            {"if": antecedent_dict(self.schema, rule, is_open=self.is_open), **part}
+            for rule, part in zip(self.rules, parts[:-1], strict=True)
+        ]
+        return {"rules": rules, "else": parts[-1]}
 
     def to_record(self) -> dict[str, Any]:
         """Return rules, of conditions [column, low, high] on codes [low, high), and weights."""
         return {"rules": self.rules, "counts": self.counts.tolist()}
 
-    @classmethod
-    def from_record(
-        cls,
-        record: Mapping[str, Any],
-        schema: Schema,
-        n_candidates: NDArray[np.int64],
-        n_classes: int | None = None,
-    ) -> "CountedRules":
-        """Rebuild from what `to_record` returned.
 
-        Parameters
-        ----------
-        record : mapping
-        schema : Schema
-        n_candidates : (max_size + 1,) int64
-            Number of candidates of each size.
-        n_classes : int, optional
-            Number of classes; None without labels.
+def read_rules(
+    record: Mapping[str, Any],
+    schema: Schema,
+    n_candidates: NDArray[np.int64],
+    n_classes: int | None = None,
+) -> tuple[tuple[Antecedent, ...], NDArray[np.float64]]:
+    """Return rules and counts of what `ListedRules.to_record` returned, checked.
 
-        Raises
-        ------
-        ModelFileError
-            If a rule is none over the schema's columns, rules repeat or are more than candidates,
-            or the weights are not those of as many parts and classes.
-        KeyError, TypeError, ValueError
-            If a field is missing or of a wrong type.
-        """
-        rules = tuple(_read_rule(rule, schema) for rule in record["rules"])
-        if len(set(rules)) < len(rules) or len(rules) > MAX_RULES:
-            raise ModelFileError(f"a saved list's rules must be different, at most {MAX_RULES}")
-        sizes = np.bincount([len(rule) for rule in rules], minlength=n_candidates.size)
-        if sizes.size > n_candidates.size or (sizes > n_candidates).any():
-            raise ModelFileError("a saved list's rules must be among the candidates")
-        counts = np.array(record["counts"], np.float64)
-        shape = (len(rules) + 1,) if n_classes is None else (len(rules) + 1, n_classes)
-        if counts.shape != shape:
-            raise ModelFileError(
-                f"a saved list of {len(rules)} rules must have counts of shape {shape}, "
-                f"got {counts.shape}"
-            )
-        is_count = np.isfinite(counts) & (counts >= 0)
-        if not is_count.all() or not 0 < math.fsum(counts.ravel()) < math.inf:
-            raise ModelFileError("a saved list's counts must be finite, >= 0 and not all 0")
-        return cls(rules, counts)
+    Parameters
+    ----------
+    record : mapping
+    schema : Schema
+    n_candidates : (max_size + 1,) int64
+        Number of candidates of each size.
+    n_classes : int, optional
+        Number of classes; None without labels.
+
+    Raises
+    ------
+    ModelFileError
+        If a rule is none over the schema's columns, rules repeat or are more than candidates,
+        or the weights are not those of as many parts and classes.
+    KeyError, TypeError, ValueError
+        If a field is missing or of a wrong type.
+    """
+    rules = tuple(_read_rule(rule, schema) for rule in record["rules"])
+    if len(set(rules)) < len(rules) or len(rules) > MAX_RULES:
+        raise ModelFileError(f"a saved list's rules must be different, at most {MAX_RULES}")
+    sizes = np.bincount([len(rule) for rule in rules], minlength=n_candidates.size)
+    if sizes.size > n_candidates.size or (sizes > n_candidates).any():
+        raise ModelFileError("a saved list's rules must be among the candidates")
+    counts = np.array(record["counts"], np.float64)
+    shape = (len(rules) + 1,) if n_classes is None else (len(rules) + 1, n_classes)
+    if counts.shape != shape:
+        raise ModelFileError(
+            f"a saved list of {len(rules)} rules must have counts of shape {shape}, "
+            f"got {counts.shape}"
+        )
+    is_count = np.isfinite(counts) & (counts >= 0)
+    if not is_count.all() or not 0 < math.fsum(counts.ravel()) < math.inf:
+        raise ModelFileError("a saved list's counts must be finite, >= 0 and not all 0")
+    return rules, counts
 
 
 def read_numbers_of_candidates(value: object, max_size: int) -> NDArray[np.int64]:

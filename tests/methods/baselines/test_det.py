@@ -13,7 +13,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.det import DetSettings, _between, _grow, _scores, det_tree
+from bayescascade.methods.cascades.det import _between, _grow, _scores
 from bayescascade.methods.cascades.det_tree import grow, leaf_totals, prune, weakest_links
 from tests.cli.conftest import DATA, TITANIC
 from tests.methods.baselines import greedy
@@ -157,7 +157,7 @@ def test_folds_are_scored_as_trees_of_their_own_would_score_them(
 ) -> None:
     """All complexities are scored at once; each must be what learning for it alone gives."""
     table = Table.from_csv(TITANIC)
-    settings = DetSettings(choose_by=choose_by)
+    settings = DensityEstimationTree(choose_by=choose_by)
     complexities = _between(_grow(table, table.weights[None], settings)[1])
     held_out = deal(table.weights, 4, rng)[0]
     scores = _scores(table, held_out, complexities, settings)
@@ -239,9 +239,9 @@ def test_missing_cells_are_integrated_out() -> None:
 def test_a_chain_may_start_from_the_tree() -> None:
     table = Table.from_csv(TITANIC)
     posterior = LeafPosterior(table)
-    tree = det_tree(table, random_state=0)
+    tree = DensityEstimationTree(random_state=0).fit(table).tree_.tree
     assert posterior.decode_state(posterior.encode_state(tree)) == tree
-    root = det_tree(table, DetSettings(complexity=1e9))
+    root = DensityEstimationTree(complexity=1e9).fit(table).tree_.tree
     assert root.n_nodes == 1
     assert posterior.log_density(tree) > posterior.log_density(root)
 

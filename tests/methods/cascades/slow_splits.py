@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.kernels import EPS
+from bayescascade.methods.cascades.kernels.layout import EPS
 from bayescascade.methods.cascades.models import independent_log_inside
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Split, pack_block

@@ -8,9 +8,8 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from bayescascade import BranchCascade, DensityTree, LeafCascade, Table
+from bayescascade import BranchCascade, DensityEstimationTree, DensityTree, LeafCascade, Table
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.methods.cascades.det import det_tree
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
 
@@ -318,7 +317,7 @@ def test_chains_may_start_from_a_greedy_tree(estimator):
     """A good start is worth steps, and the search must not end in a worse tree than it."""
     options = {**QUICK, "n_steps": 1, "search": "anneal"}
     model = estimator(start="greedy", **options, **DECLARED).fit(people())
-    greedy = det_tree(model.posterior_.table, random_state=0)
+    greedy = DensityEstimationTree(random_state=0).fit(model.posterior_.table).tree_.tree
     assert model.run_.best_log_density >= model.posterior_.log_density(greedy)
     with pytest.raises(ParameterError, match="than max_leaves, 1, got"):
         LeafCascade(start="greedy", max_leaves=1, **options, **DECLARED).fit(people())

@@ -6,7 +6,9 @@ from numpy.testing import assert_allclose
 
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades import kernels
+from bayescascade.methods.cascades.kernels.layout import new_work
+from bayescascade.methods.cascades.kernels.subtrees import load
+from bayescascade.methods.cascades.kernels.sweep import split_log_probability
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree, root_box
 from tests.methods.cascades.slow_splits import SplitProposals
@@ -45,15 +47,13 @@ def boxes_of(posterior, tree):
 
 def compiled(posterior, tree, node, split):
     """Return the probability that the kernels give a split of a node."""
-    work = kernels.new_work(posterior.arrays, posterior.model_arrays, tree.n_nodes)
-    kernels.load(
-        posterior.arrays, posterior.model_arrays, work, tree.feature, tree.parent, tree.block
-    )
+    work = new_work(posterior.arrays, posterior.model_arrays, tree.n_nodes)
+    load(posterior.arrays, posterior.model_arrays, work, tree.feature, tree.parent, tree.block)
     j, blocks = split
     assign = np.zeros(int(posterior.table.schema.n_levels.max()), np.int64)
     for branch, codes in enumerate(blocks):
         assign[list(codes)] = branch
-    log_q = kernels.split_log_probability(
+    log_q = split_log_probability(
         posterior.arrays, posterior.model_arrays, work, node, j, len(blocks), assign
     )
     return float(np.exp(log_q))

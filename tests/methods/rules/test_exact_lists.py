@@ -20,8 +20,7 @@ from bayescascade.methods.rules.exact import (
 )
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.kernels.layout import LABELS
-from bayescascade.methods.rules.kernels.parts import PartModel, partition
-from bayescascade.methods.rules.kernels.stairs import Stairs, climb
+from bayescascade.methods.rules.kernels.parts import PartModel, Stairs, climb, partition
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference

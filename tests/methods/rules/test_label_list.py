@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.schema import Column, Schema
 from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.encoding import encode_for_labels
-from bayescascade.methods.rules.label_list import LabelList
+from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
 from tests import rules_reference as reference
 from tests.methods.rules.lists import DOMAINS, cells_of, random_rules
 

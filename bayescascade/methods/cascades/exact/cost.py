@@ -6,7 +6,7 @@ from math import log10
 from typing import TYPE_CHECKING
 
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact.kernels import UNION
+from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import LeafModel
 

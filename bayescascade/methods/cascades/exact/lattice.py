@@ -1,24 +1,164 @@
-"""The boxes of a table as kernels read them, and their shapes: what they are without rows."""
+"""The boxes of a table as kernels read them, and their shapes: what they are without rows.
 
+The blocks of a column that splits can make are numbered so that parts come before wholes.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from math import comb
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
-from bayescascade.methods.cascades.exact.blocks import Blocks, block_shapes, column_blocks
-from bayescascade.methods.cascades.exact.kernels import LatticeArrays, TermArrays
+from bayescascade.methods.cascades.exact.kernels.layout import UNION, LatticeArrays, TermArrays
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.tree import pack_block
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.models import CascadeModel
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Lattice", "term_arrays"]
+__all__ = ["Blocks", "Lattice", "Root", "block_shapes", "column_blocks", "term_arrays"]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_LARGE = 1e5
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The blocks of one column's levels, the whole column last.
+
+    Parameters
+    ----------
+    codes : tuple of (size,) int64 arrays
+        The levels of every block, ascending; of shapes, arrays of the right size.
+    words : (n_blocks,) uint64
+        The blocks as trees have them; zeros of shapes.
+    single : (n_levels,) int64
+        The block of each level alone.
+    pair_start : (n_blocks + 1,) int64
+    first, rest : (n_pairs,) int32
+        Every way to share out a block in two: the part with its lowest level, and the rest;
+        ascending by `rest`. None where more than two levels each go their own way.
+    times : (n_pairs,) float64
+        How many such ways one pair stands for: 1, except among shapes.
+    shape : (n_blocks,) int64
+        The block's id among the column's shapes.
+    """
+
+    codes: Sequence[Integers]
+    words: NDArray[np.uint64]
+    single: Integers
+    pair_start: Integers
+    first: NDArray[np.int32]
+    rest: NDArray[np.int32]
+    times: NDArray[np.float64]
+    shape: Integers
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.codes)
+
+    @property
+    def sizes(self) -> Integers:
+        """Number of levels of every block, (n_blocks,) int64."""
+        return np.array([codes.size for codes in self.codes], np.int64)
+
+
+def column_blocks(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
+    """Return the blocks of a column: any, contiguous ones, or single levels and the whole."""
+    if partitions == "levels":
+        codes = [np.array([code]) for code in range(n_levels)]
+        if n_levels > 1:
+            codes.append(np.arange(n_levels))
+        pairs = [_NO_PAIRS] * len(codes)
+        if n_levels == 2:
+            pairs[-1] = np.array([0]), np.array([1])
+        single = np.arange(n_levels)
+        shape = (np.arange(len(codes)) == n_levels).astype(np.int64)
+    elif is_nominal:
+        masks = np.arange(1, 1 << n_levels)
+        levels = np.arange(n_levels)
+        codes = [levels[mask >> levels & 1 == 1] for mask in masks]
+        pairs = [_subset_pairs(int(mask)) for mask in masks]
+        single = (1 << np.arange(n_levels)) - 1
+        shape = np.array([c.size - 1 for c in codes])
+    else:
+        ranges = [(low, low + m) for m in range(1, n_levels + 1) for low in range(n_levels - m + 1)]
+        ids = {bounds: block for block, bounds in enumerate(ranges)}
+        codes = [np.arange(low, high) for low, high in ranges]
+        pairs = [_range_pairs(low, high, ids) for low, high in ranges]
+        single = np.arange(n_levels)
+        shape = np.array([c.size - 1 for c in codes])
+    words = [pack_block(is_nominal, c.tolist()) for c in codes]
+    return _joined(codes, words, single, pairs, shape)
+
+
+def block_shapes(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
+    """Return what blocks of a column are without data: numbers of levels, and how many each."""
+    if partitions == "levels":
+        sizes = [1, n_levels] if n_levels > 1 else [1]
+        pairs, times = [_NO_PAIRS] * len(sizes), np.ones(int(n_levels == 2))
+        if n_levels == 2:
+            pairs[-1] = np.array([0]), np.array([0])
+    else:
+        sizes = list(range(1, n_levels + 1))
+        pairs = [(np.arange(m - 1, 0, -1) - 1, np.arange(1, m) - 1) for m in sizes]
+        ways = [comb(m - 1, rest) if is_nominal else 1 for m in sizes for rest in range(1, m)]
+        times = np.array(ways, np.float64)
+    codes = [np.zeros(m, np.int64) for m in sizes]
+    nothing = np.zeros(len(sizes), np.int64)
+    return _joined(codes, [0] * len(sizes), np.zeros(n_levels, np.int64), pairs, nothing, times)
+
+
+_NO_PAIRS = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def _subset_pairs(mask: int) -> tuple[Integers, Integers]:
+    """Return the ids, mask - 1, of first parts and rests of a set of levels."""
+    rests = np.zeros(1, np.int64)
+    others = mask & (mask - 1)
+    while others:
+        bit = others & -others
+        rests = np.concatenate([rests, rests | bit])
+        others ^= bit
+    return (mask ^ rests[1:]) - 1, rests[1:] - 1
+
+
+def _range_pairs(low: int, high: int, ids: dict[tuple[int, int], int]) -> tuple[Integers, Integers]:
+    cuts = range(high - 1, low, -1)
+    return np.array([ids[low, cut] for cut in cuts], np.int64), np.array(
+        [ids[cut, high] for cut in cuts], np.int64
+    )
+
+
+def _joined(
+    codes: Sequence[Integers],
+    words: Sequence[int],
+    single: Integers,
+    pairs: Sequence[tuple[Integers, Integers]],
+    shape: Integers,
+    times: NDArray[np.float64] | None = None,
+) -> Blocks:
+    sizes = [first.size for first, _ in pairs]
+    return Blocks(
+        codes=codes,
+        words=np.array(words, np.uint64),
+        single=single,
+        pair_start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        first=np.concatenate([first for first, _ in pairs]).astype(np.int32),
+        rest=np.concatenate([rest for _, rest in pairs]).astype(np.int32),
+        times=np.ones(sum(sizes)) if times is None else times,
+        shape=shape,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +272,67 @@ def _log_sum(widths: tuple[float, ...]) -> tuple[float, float]:
 
 def _starts(sizes: "list[int] | NDArray[np.int64]") -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Root:
+    """What the whole tree is worth beyond its parts.
+
+    Parameters
+    ----------
+    plan : Plan
+    model : LeafModel or BranchModel
+    """
+
+    plan: Plan
+    model: "CascadeModel"
+
+    def log_densities(self, log_values: Floats, total: float) -> Floats:
+        """Return, for every entry of the root, the log of what its trees' densities sum to.
+
+        Less `log_common`: so large a number would leave no digits for the differences.
+
+        Parameters
+        ----------
+        log_values : (n_entries,) float64
+            Logs of the root's entries, up to a constant.
+        total : float >= 0
+            Weight of all rows.
+        """
+        if isinstance(self.model, BranchModel):  # the root is no branch, and has no share of one
+            weighted: Floats = log_values + gammaln(self.model.concentration)
+            return weighted + self._log_inclusion()
+        return log_values + self.log_weights(np.arange(1, log_values.size + 1), total)
+
+    def log_weights(self, k: NDArray[np.int64], total: float) -> Floats:
+        """Return the logs, less `log_common`, of what trees of `k` leaves count but for rows."""
+        alpha, rate = self.model.concentration, self.model.rate
+        log_prior = -rate + k * np.log(rate) - gammaln(k + 1)
+        weights: Floats = log_prior + gammaln(k * alpha) - _log_rise(total + alpha, (k - 1) * alpha)
+        return weights
+
+    def log_common(self, total: float) -> float:
+        """Return what the density of every tree has in common given the weight of all rows."""
+        return -float(gammaln(total + self.model.concentration))
+
+    def log_sum(self, log_values: Floats, total: float) -> float:
+        """Return the log of the sum over all trees, less `log_common`."""
+        return float(logsumexp(self.log_densities(log_values, total)))
+
+    def _log_inclusion(self) -> Floats:
+        if self.plan.shift != UNION:
+            return np.zeros(1)
+        p = len(self.plan.columns)
+        used = np.array([u.bit_count() for u in range(1 << p)])
+        inclusion: Floats = self.model.log_inclusion(p)[used]
+        return inclusion
+
+
+def _log_rise(x: float, y: NDArray[np.floating[Any]]) -> Floats:
+    """Return ``lnG(x + y) - lnG(x)``, by Stirling's series for an x too large for a difference."""
+    if x < _LARGE:
+        rise: Floats = gammaln(x + y) - gammaln(x)
+        return rise
+    series = 1 / (12 * (x + y)) - 1 / (12 * x)
+    by_series: Floats = (x + y - 0.5) * np.log1p(y / x) + y * (np.log(x) - 1) + series
+    return by_series

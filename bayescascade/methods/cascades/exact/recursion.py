@@ -1,7 +1,14 @@
-"""Running the recursion: allocates what the plan announced, in pieces that can be interrupted."""
+"""Running the recursion: allocates what the plan announced, in pieces that can be interrupted.
+
+From the values of boxes, `choose_trees` makes trees, the most probable one or independent draws,
+from the root down, all of them together: a box's choices are made for every tree that comes through
+it, before those of any smaller box, so that what they need is computed once.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import chain, islice
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -10,17 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.jit import sparing
-from bayescascade.methods.cascades.exact import kernels
-from bayescascade.methods.cascades.exact.kernels import UNIT, Scaled
+from bayescascade.methods.cascades.exact.kernels.boxes import (
+    count_boxes,
+    count_rows,
+    evaluate_boxes,
+)
+from bayescascade.methods.cascades.exact.kernels.choices import choose_splits, sum_columns
+from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays, Work, new_work
+from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.lattice import Lattice
+from bayescascade.methods.cascades.tree import LEAF, Tree
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-__all__ = ["Progress", "Recursion", "count_all"]
+__all__ = ["Progress", "Recursion", "choose_trees", "count_all"]
 
 Flags = NDArray[np.bool_]
 Progress = Callable[[float], None]
+Digits = tuple[int, ...]
 
 _PIECE = 0.2  # seconds between looks for an interrupt
 _FIRST_LINES = 64  # of the first piece, before it is known how long lines take
@@ -43,7 +58,7 @@ class Recursion:
     def __init__(
         self,
         lattice: Lattice,
-        terms: kernels.TermArrays,
+        terms: TermArrays,
         counts: NDArray[np.float64],
         shapes: "Recursion | None",
     ) -> None:
@@ -56,7 +71,7 @@ class Recursion:
         is_shape = shapes is None
         self.index = plan.shape_index(lattice.closed) if is_shape else plan.index(lattice.closed)
         self.values = _no_values(self.index.n_entries)
-        self.work = new_work(lattice)
+        self.work = _work_of(lattice)
         self.maximize = False
 
     def run(
@@ -78,7 +93,7 @@ class Recursion:
         flags = _open_blocks(lattice, is_open)
 
         def piece(is_first: bool, n_lines: int) -> bool:
-            return kernels.evaluate_boxes(
+            return evaluate_boxes(
                 lattice.arrays, index, flags, self.terms, count_index, self.counts, self.values,
                 shapes_index, shapes, self.work, maximize, is_first, n_lines,
             )  # fmt: skip
@@ -128,7 +143,7 @@ class Recursion:
         parts = np.empty((n, 2, most), np.int64)
         self.work.digits[:] = digits
         with self._sparing(n * self._terms_a_box):
-            kernels.choose_splits(
+            choose_splits(
                 rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
                 columns, n_branches, parts,
@@ -150,7 +165,7 @@ class Recursion:
         sums = _no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
         with self._sparing(n * self._terms_a_box):
-            kernels.sum_columns(
+            sum_columns(
                 self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, sums,
             )  # fmt: skip
@@ -163,12 +178,12 @@ def _log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
     return logs + (numbers.exponent[where] - origin) * UNIT
 
 
-def new_work(lattice: Lattice) -> kernels.Work:
+def _work_of(lattice: Lattice) -> Work:
     """Allocate the scratch of a recursion."""
     plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
     line = n_blocks[-1] if plan.keeps else 1
     side = max(n_blocks) if plan.keeps else 1
-    return kernels.new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side)
+    return new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side)
 
 
 def count_all(lattice: Lattice, table: "Table") -> NDArray[np.float64]:
@@ -180,15 +195,13 @@ def count_all(lattice: Lattice, table: "Table") -> NDArray[np.float64]:
     subsets = _narrowest(plan.costs, plan.n_levels, len(index.sizes) - 2)
     while subset := list(islice(subsets, _SUBSETS)):
         with sparing(len(subset) * row_codes.size):
-            kernels.count_rows(
+            count_rows(
                 lattice.arrays, index.arrays, row_codes, table.weights, np.array(subset), counts
             )
-    flags, work = _open_blocks(lattice, None), new_work(lattice)
+    flags, work = _open_blocks(lattice, None), _work_of(lattice)
 
     def piece(is_first: bool, n_lines: int) -> bool:
-        return kernels.count_boxes(
-            lattice.arrays, index.arrays, flags, counts, work, is_first, n_lines
-        )
+        return count_boxes(lattice.arrays, index.arrays, flags, counts, work, is_first, n_lines)
 
     with sparing(plan.n_terms):
         _in_pieces(piece, _n_lines(lattice), None)
@@ -252,3 +265,58 @@ def _in_pieces(piece: Callable[[bool, int], bool], n_lines: int, progress: Progr
 
 def _no_values(n: int) -> Scaled:
     return Scaled(np.zeros(n), np.zeros(n, np.int64))
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node of a tree being made: the block that leads to it, its column and its branches."""
+
+    word: int
+    column: int = LEAF
+    branches: "list[_Node]" = field(default_factory=list)
+
+
+def choose_trees(
+    recursion: Recursion, entries: Sequence[int], rng: np.random.Generator
+) -> list[Tree]:
+    """Return a tree for each of the root's `entries`: drawn by sums, or the best by maxima."""
+    lattice = recursion.lattice
+    words = [blocks.words.tolist() for blocks in lattice.blocks]
+    roots = [_Node(0) for _ in entries]
+    waiting = {lattice.whole: list(zip(roots, entries, strict=True))}
+    order = [_later(lattice.whole)]
+    while order:
+        digits = _later(heappop(order))  # the largest box: no other can lead to it
+        nodes = waiting.pop(digits)
+        chosen = recursion.choose(rng, digits, [entry for _, entry in nodes])
+        for (node, _), (j, blocks, below) in zip(nodes, chosen, strict=True):
+            if j < 0:
+                continue
+            node.column = lattice.plan.columns[j]
+            for block, entry in zip(blocks, below, strict=True):
+                node.branches.append(_Node(words[j][block]))
+                box = (*digits[:j], block, *digits[j + 1 :])
+                if box not in waiting:
+                    waiting[box] = []
+                    heappush(order, _later(box))
+                waiting[box].append((node.branches[-1], entry))
+    return [_tree(root) for root in roots]
+
+
+def _later(digits: Digits) -> Digits:
+    """Return digits that sort the other way round; its own inverse."""
+    return tuple(-digit for digit in digits)
+
+
+def _tree(root: _Node) -> Tree:
+    feature: list[int] = []
+    parent: list[int] = []
+    block: list[int] = []
+    stack = [(root, -1)]
+    while stack:
+        node, above = stack.pop()
+        stack.extend((branch, len(feature)) for branch in reversed(node.branches))
+        feature.append(node.column)
+        parent.append(above)
+        block.append(node.word)
+    return Tree.from_nodes(feature, parent, block)

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact.kernels import TermArrays
-from bayescascade.methods.cascades.exact.lattice import Lattice
+from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
+from bayescascade.methods.cascades.exact.lattice import Lattice, Root
 from bayescascade.methods.cascades.exact.recursion import Recursion
-from bayescascade.methods.cascades.exact.root import Root
 
 __all__ = ["LEFT_OUT", "Tail", "log_prior_mass"]
 

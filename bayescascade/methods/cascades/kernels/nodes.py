@@ -5,7 +5,16 @@ from math import log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import branch_value, inside, leaf_value
+from bayescascade.methods.cascades.kernels.densities import (
+    block_size,
+    block_width,
+    blocks_of,
+    branch_value,
+    inside,
+    leaf_value,
+    levels_of,
+    lowest_code,
+)
 from bayescascade.methods.cascades.kernels.layout import (
     COUNT,
     END,
@@ -28,13 +37,6 @@ from bayescascade.methods.cascades.kernels.layout import (
     TWIGS,
     VALUE,
     WEIGHT,
-)
-from bayescascade.methods.cascades.kernels.levels import (
-    block_size,
-    block_width,
-    blocks_of,
-    levels_of,
-    lowest_code,
 )
 
 __all__ = [

@@ -14,7 +14,10 @@ import numpy as np
 
 from bayescascade.base.jit import inner_kernel
 from bayescascade.methods.cascades.kernels.densities import (
+    block_size,
     count_rows,
+    in_block,
+    levels_of,
     log_gamma,
     weigh_cuts,
     weigh_levels,
@@ -39,7 +42,6 @@ from bayescascade.methods.cascades.kernels.layout import (
     WEIGHT,
     WIDTH,
 )
-from bayescascade.methods.cascades.kernels.levels import block_size, in_block, levels_of
 
 __all__ = [
     "draw_partition",

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayescascade.base.chain_kernels import accept
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import branch_value
+from bayescascade.methods.cascades.kernels.densities import block_size, block_width, branch_value
 from bayescascade.methods.cascades.kernels.layout import (
     BRANCH_MODEL,
     COUNT,
@@ -29,7 +29,6 @@ from bayescascade.methods.cascades.kernels.layout import (
     WEIGHT,
     WIDTH,
 )
-from bayescascade.methods.cascades.kernels.levels import block_size, block_width
 from bayescascade.methods.cascades.kernels.nodes import (
     copy_row,
     count_use,

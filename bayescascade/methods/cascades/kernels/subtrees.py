@@ -5,7 +5,13 @@ from math import log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
-from bayescascade.methods.cascades.kernels.densities import inside, leaf_value, shape_value
+from bayescascade.methods.cascades.kernels.densities import (
+    block_width,
+    full_block,
+    inside,
+    leaf_value,
+    shape_value,
+)
 from bayescascade.methods.cascades.kernels.layout import (
     COUNT,
     END,
@@ -28,7 +34,6 @@ from bayescascade.methods.cascades.kernels.layout import (
     TableArrays,
     Work,
 )
-from bayescascade.methods.cascades.kernels.levels import block_width, full_block
 from bayescascade.methods.cascades.kernels.nodes import (
     copy_row,
     count_use,

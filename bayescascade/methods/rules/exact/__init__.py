@@ -1,10 +1,9 @@
 """The best rule list, with a certificate: branch and bound over all lists, for either likelihood.
 
-`search` is the search, `bounds` what it rests on, with the proofs; `further` bounds the prior,
-`points` is the data as no list can part it.
+`search` is the search, `bounds` what it rests on, with the proofs; `points` is the data as no list
+can part it.
 """
 
-from bayescascade.methods.rules.exact.certificate import BoundPoint, CertifiedList
-from bayescascade.methods.rules.exact.search import best_list
+from bayescascade.methods.rules.exact.search import BoundPoint, CertifiedList, best_list
 
 __all__ = ["BoundPoint", "CertifiedList", "best_list"]

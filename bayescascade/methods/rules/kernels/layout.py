@@ -16,7 +16,6 @@ __all__ = [
     "LABELS",
     "MAX_RULES",
     "MOVES",
-    "RELOCATE",
     "REMOVE",
     "REPLACE",
     "SWAP",

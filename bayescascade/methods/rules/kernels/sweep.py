@@ -9,15 +9,15 @@ any candidate in the place of a rule, *edit* one that differs by a condition; *s
 rules, *relocate* moves one to any other position. What would list a candidate twice is invalid.
 """
 
-from math import log
+from math import lgamma, log
 
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.rules.kernels.bits import capture, count
-from bayescascade.methods.rules.kernels.densities import log_prior, part_value, shape_value
 from bayescascade.methods.rules.kernels.layout import (
     ADD,
+    COLUMN,
     DENSITY,
     EDIT,
     MAX_RULES,
@@ -30,12 +30,182 @@ from bayescascade.methods.rules.kernels.layout import (
     RowArrays,
     Work,
 )
-from bayescascade.methods.rules.kernels.proposals import draw_candidate, edit, is_listed
 from bayescascade.methods.rules.kernels.volumes import are_disjoint, first_log_volume, reset_box
 
-__all__ = ["load", "sweep"]
+__all__ = ["load", "log_prior", "part_value", "shape_value", "sweep"]
 
 CURRENT, TRIAL = 0, 1  # rows of the work space's pairs
+
+
+@inner_kernel
+def _log_gamma(table, count, alpha):
+    """lnG(count + alpha), from a table where weights are whole."""
+    index = np.int64(count)
+    if index < table.shape[0]:
+        return table[index]
+    return lgamma(count + alpha)
+
+
+@inner_kernel
+def log_prior(candidates, model, rules, n_rules, used):
+    """Log prior of a list but for its volumes; used (H + 1,) int64 is scratch."""
+    used[:] = 0
+    value = model.log_length[n_rules]
+    log_norm = _log_norm(candidates, model, used)
+    for position in range(n_rules):
+        size = candidates.sizes[rules[position]]
+        n_of_size = candidates.starts[size + 1] - candidates.starts[size]
+        value += model.log_size[size] - log_norm - log(n_of_size - used[size])
+        used[size] += 1
+        if used[size] == n_of_size:
+            log_norm = _log_norm(candidates, model, used)
+    return value
+
+
+@inner_kernel
+def _log_norm(candidates, model, used):
+    """Log of the summed weights of the sizes of which candidates are left."""
+    log_norm = -np.inf
+    for size in range(1, model.log_size.shape[0]):
+        if candidates.starts[size + 1] - candidates.starts[size] > used[size]:
+            log_norm = np.logaddexp(log_norm, model.log_size[size])
+    return log_norm
+
+
+@inner_kernel
+def part_value(model, counts, log_volume):
+    """Contribution of a part to the log likelihood, but for `shape_value`."""
+    value = 0.0
+    for label in range(counts.shape[0]):
+        value += _log_gamma(model.log_gamma, counts[label], model.alpha)
+        value -= _log_gamma(model.log_gamma, 0.0, model.alpha)
+    if model.kind == DENSITY:
+        return value - counts[0] * log_volume
+    total = 0.0
+    for label in range(counts.shape[0]):
+        total += counts[label]
+    all_alpha = counts.shape[0] * model.alpha
+    value += _log_gamma(model.log_gamma_all, 0.0, all_alpha)
+    return value - _log_gamma(model.log_gamma_all, total, all_alpha)
+
+
+@inner_kernel
+def shape_value(model, n_rules):
+    """Contribution of the number of parts to the log likelihood."""
+    if model.kind != DENSITY:
+        return 0.0
+    all_alpha = (n_rules + 1) * model.alpha
+    return lgamma(all_alpha) - lgamma(model.total + all_alpha)
+
+
+@inner_kernel
+def draw_candidate(rng, candidates, model):
+    """Draw a size by its prior weight, then a candidate of that size."""
+    u = rng.random()
+    size = 1
+    while u >= model.size_cdf[size]:
+        size += 1
+    start, end = candidates.starts[size], candidates.starts[size + 1]
+    return start + np.int64(rng.random() * (end - start))
+
+
+@inner_kernel
+def is_listed(rules, n_rules, rule):
+    """Whether a candidate is one of the rules."""
+    position = 0
+    while position < n_rules and rules[position] != rule:
+        position += 1
+    return position < n_rules
+
+
+@inner_kernel
+def draw_item(rng, candidates):
+    """Draw a column that has conditions, then one of them."""
+    n_columns = candidates.item_starts.shape[0] - 1
+    column = np.int64(rng.random() * n_columns)
+    start, end = candidates.item_starts[column], candidates.item_starts[column + 1]
+    if start == end:
+        return np.int64(-1)
+    return start + np.int64(rng.random() * (end - start))
+
+
+@inner_kernel
+def log_item(candidates, item):
+    """Log probability that `draw_item` returns this item."""
+    column = candidates.items[item, COLUMN]
+    n_columns = candidates.item_starts.shape[0] - 1
+    n_items = candidates.item_starts[column + 1] - candidates.item_starts[column]
+    return -log(n_columns) - log(n_items)
+
+
+@inner_kernel
+def lookup(candidates, members, size):
+    """Return where the candidate of these items, members[:size] ascending, stands; -1: nowhere."""
+    low, high = candidates.starts[size], candidates.starts[size + 1]
+    while low < high:
+        middle = (low + high) // 2
+        is_before = False
+        for k in range(size):
+            if candidates.members[middle, k] != members[k]:
+                is_before = candidates.members[middle, k] < members[k]
+                break
+        if is_before:
+            low = middle + 1
+        else:
+            high = middle
+    if low == candidates.starts[size + 1]:
+        return np.int64(-1)
+    for k in range(size):
+        if candidates.members[low, k] != members[k]:
+            return np.int64(-1)
+    return low
+
+
+@inner_kernel
+def edit(rng, candidates, rule, members):
+    """Propose a candidate that differs from `rule` by one condition, and the log ratio.
+
+    One condition is exchanged, added, or dropped, each a third of the time; -1 if that gives none.
+    members (H,) int64 is scratch.
+    """
+    kind = np.int64(3.0 * rng.random())
+    size = np.int64(candidates.sizes[rule])
+    nothing = np.int64(-1)
+    for k in range(size):
+        members[k] = candidates.members[rule, k]
+    log_ratio = 0.0
+    if kind != 1:  # exchange or drop: a condition goes
+        gone = np.int64(rng.random() * size)
+        if kind == 2:
+            if size == 1:
+                return nothing, 0.0
+            log_ratio += log_item(candidates, members[gone]) + log(size)
+        else:
+            log_ratio += log_item(candidates, members[gone])
+        for k in range(gone, size - 1):
+            members[k] = members[k + 1]
+        size -= 1
+    if kind != 2:  # exchange or add: one comes
+        if size == members.shape[0]:
+            return nothing, 0.0
+        item = draw_item(rng, candidates)
+        if item < 0:
+            return nothing, 0.0
+        k = int(size)
+        while k > 0 and members[k - 1] > item:
+            members[k] = members[k - 1]
+            k -= 1
+        members[k] = item
+        column = candidates.items[item, COLUMN]
+        if k > 0 and candidates.items[members[k - 1], COLUMN] == column:
+            return nothing, 0.0
+        if k < size and candidates.items[members[k + 1], COLUMN] == column:
+            return nothing, 0.0
+        size += 1
+        log_ratio -= log_item(candidates, item)
+        if kind == 1:
+            log_ratio -= log(size)
+    return lookup(candidates, members, size), log_ratio
 
 
 @inner_kernel

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayescascade.methods.cascades.exact import kernels, solve
+from bayescascade.methods.cascades.exact import recursion, solve
 from tests import reference
 from tests.methods.cascades.exact.brute_force import (
     LEVELS,
@@ -158,14 +158,14 @@ def test_predictions_leave_no_trace(problem, model, rng, monkeypatch):
     """Even if interrupted: draws, evidence and later predictions must be the same."""
     exact, fresh = solve(model.on(problem)), solve(model.on(problem))
     rows = all_rows(problem)
-    evaluate = kernels.evaluate_boxes
+    evaluate = recursion.evaluate_boxes
 
     def interrupted(*arguments):
         evaluate(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(kernels, "evaluate_boxes", interrupted)
+        patch.setattr(recursion, "evaluate_boxes", interrupted)
         with pytest.raises(KeyboardInterrupt):
             exact.log_predictive(coded(rows))
     exact.log_predictive(coded(rows[:2]))
@@ -182,14 +182,14 @@ def test_equal_rows_are_evaluated_once(monkeypatch):
     """A test file of many equal rows must not cost as many recursions."""
     exact = solve(BRANCH.on(BINARY))
     n_runs = 0
-    evaluate = kernels.evaluate_boxes
+    evaluate = recursion.evaluate_boxes
 
     def counted(*arguments):
         nonlocal n_runs
         n_runs += 1
         return evaluate(*arguments)
 
-    monkeypatch.setattr(kernels, "evaluate_boxes", counted)
+    monkeypatch.setattr(recursion, "evaluate_boxes", counted)
     once = exact.log_predictive(coded([(0, 1, 0)]))
     runs_of_one = n_runs
     found = exact.log_predictive(coded([(0, 1, 0)] * 50))

@@ -9,7 +9,7 @@ import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.methods.cascades.exact import ExactCost, kernels, solve
+from bayescascade.methods.cascades.exact import ExactCost, recursion, solve
 from tests.methods.cascades.exact.brute_force import BruteForce, cases
 from tests.methods.cascades.problems import BINARY, BRANCH, LEAF, MULTIWAY
 
@@ -151,7 +151,7 @@ def test_progress_rises_to_one():
 def test_interrupts_are_seen_between_pieces(monkeypatch):
     """Ctrl-C must stop a long recursion: the kernel returns to Python several times a second."""
     pieces = 0
-    evaluate = kernels.evaluate_boxes
+    evaluate = recursion.evaluate_boxes
 
     def counted(*arguments):
         nonlocal pieces
@@ -160,7 +160,7 @@ def test_interrupts_are_seen_between_pieces(monkeypatch):
             raise KeyboardInterrupt
         return evaluate(*arguments)
 
-    monkeypatch.setattr(kernels, "evaluate_boxes", counted)
+    monkeypatch.setattr(recursion, "evaluate_boxes", counted)
     with pytest.raises(KeyboardInterrupt):
         solve(BranchPosterior(random_table((2,) * 12)))
     assert pieces == 3

@@ -11,10 +11,9 @@ from scipy.special import logsumexp
 from bayescascade import LeafCascade, LeafPosterior
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import solve
-from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
+from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import count_all
-from bayescascade.methods.cascades.exact.root import Root
 from bayescascade.methods.cascades.exact.tail import Tail
 from tests.methods.cascades.exact.brute_force import BruteForce
 from tests.methods.cascades.exact.test_exact_cost import random_table

@@ -7,7 +7,13 @@ sum to one (or the largest is one). They are gone through until their sum passes
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
-from bayescascade.methods.cascades.exact.kernels.boxes import add_column, can_split, is_grouped
+from bayescascade.methods.cascades.exact.kernels.boxes import (
+    add_column,
+    can_split,
+    enter_box,
+    find_children,
+    is_grouped,
+)
 from bayescascade.methods.cascades.exact.kernels.layout import (
     UNION,
     Array,
@@ -17,10 +23,8 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     TermArrays,
     Work,
 )
-from bayescascade.methods.cascades.exact.kernels.lines import enter_box, find_children
-from bayescascade.methods.cascades.exact.kernels.scaled import ZERO, share
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
-from bayescascade.methods.cascades.exact.kernels.terms import write_factors, write_leaf
+from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write_factors, write_leaf
 
 __all__ = ["choose_splits", "sum_columns"]
 

@@ -6,7 +6,7 @@ hold the lowest level, of f(F) Q_(b-1)(R - F)`` with ``Q_1 = f``, the entries of
 
 from bayescascade.base.jit import inner_kernel
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
-from bayescascade.methods.cascades.exact.kernels.scaled import ZERO, added, normalized
+from bayescascade.methods.cascades.exact.kernels.terms import ZERO, added, normalized
 
 __all__ = ["add_scaled", "all_sums", "block_sums", "level_products", "pair_sum", "row_of"]
 
