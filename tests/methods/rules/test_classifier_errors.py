@@ -4,27 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from sklearn.exceptions import NotFittedError
 
 from bayescascade import RuleListClassifier
 from bayescascade.base.errors import DataError, ParameterError
 from tests.methods.rules.fits import QUICK, classifier, fates, people
-
-
-def test_nothing_works_before_fit():
-    """Say so, rather than fail on an attribute."""
-    model = RuleListClassifier()
-    for call in (
-        lambda: model.predict(people(3)),
-        lambda: model.predict_proba(people(3)),
-        lambda: model.credible_interval(people(3)),
-        lambda: model.explain(people(1)),
-        lambda: model.rules_,
-        lambda: model.save("unused.json"),
-    ):
-        with pytest.raises(NotFittedError):
-            call()
-    assert str(model) == repr(model)
 
 
 @pytest.mark.parametrize(
