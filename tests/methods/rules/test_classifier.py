@@ -23,8 +23,9 @@ from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
 @parametrize_with_checks(
     [
         RuleListClassifier(n_steps=1000, n_chains=1),
-        RuleListClassifier(n_steps=300, n_chains=2, max_size=1, predictive="average"),
-        RuleListClassifier(n_steps=300, n_chains=1, missing="level", unknown="none"),
+        RuleListClassifier(
+            n_steps=300, n_chains=1, predictive="average", missing="level", unknown="none"
+        ),
     ]
 )
 def test_scikit_learn_conventions(estimator, check):
