@@ -170,10 +170,8 @@ def is_plain_step(
     index = {state: i for i, state in enumerate(states)}
     posterior = posterior or space.posterior()
     heated = beta if wrong_beta is None else wrong_beta
-    drawn = (
-        posterior.advance(rng, state, 1, heated)[0]
-        for _ in range(FEWER_STEPS if names else N_STEPS)
-    )
+    n_steps = 4000 if broken else FEWER_STEPS if names else N_STEPS
+    drawn = (posterior.advance(rng, state, 1, heated)[0] for _ in range(n_steps))
     try:
         return fits([index[state] for state in drawn], chances)
     except KeyError:  # it went where no plain step leads
@@ -281,7 +279,7 @@ def test_each_move_without_hastings_term_is_told_apart(spaces, beta, rng, monkey
 
 
 def is_told_apart(space: Space, names, beta, rng, monkeypatch):
-    """Whether compiled steps of these moves are not those their broken twins', from some state."""
+    """Whether compiled steps of these moves are not their broken twins', from some state."""
     right, wrong = (space.matrix(names, beta, broken) for broken in (False, True))
     worst = np.abs(wrong - right).sum(axis=1).argsort()[-3:]
     with monkeypatch.context() as patch:

@@ -179,8 +179,6 @@ UNEVEN_LEVELS = Problem(
 PROBLEMS = (
     TERNARY, TERNARY_THREE_WAY, BINARY, MULTIWAY, ORDINAL, BINS, FRACTIONAL, CONSTANT,
 )  # fmt: skip
-SMALL = (BINARY, MULTIWAY, BINS, FRACTIONAL, CONSTANT)
-"""Those of which every transition is quickly listed."""
 
 
 WITH_OPTIONS = (

@@ -1,4 +1,4 @@
-"""The compiled sweep: its running sums are exact, its trees valid, and it is a pure function."""
+"""The compiled sweep: its running sums are exact, its trees valid, its work space large enough."""
 
 import numpy as np
 import pytest

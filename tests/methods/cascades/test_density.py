@@ -16,15 +16,11 @@ from tests import reference
 from tests.methods.cascades.problems import (
     BINS,
     FRACTIONAL,
-    INDEPENDENT,
-    INDEPENDENT_BRANCH,
-    MODELS,
     MULTIWAY,
     each,
 )
 
 DENSITIES = ("posterior_mean", "empirical")
-WITH_INDEPENDENT = (*MODELS, INDEPENDENT, INDEPENDENT_BRANCH)
 
 
 def density_of(problem, model, tree, density="posterior_mean"):

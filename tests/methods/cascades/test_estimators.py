@@ -1,4 +1,4 @@
-"""What a user calls: fit, score, sample, condition, explain, in scikit-learn's conventions."""
+"""What is of cascades alone, of all that `tests/contracts` asks of an estimator."""
 
 import numpy as np
 import pytest

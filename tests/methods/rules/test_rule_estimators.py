@@ -1,4 +1,4 @@
-"""What a user calls to learn a density as a list: fit, score, sample, condition, explain."""
+"""What is of density lists alone, of all that `tests/contracts` asks of an estimator."""
 
 import numpy as np
 import pytest
