@@ -16,6 +16,7 @@ from bayescascade import BayesCascadeError, DataError, ModelFileError, Parameter
 from bayescascade.cli.application import application
 from bayescascade.model import registry
 from bayescascade.model.roles import Classifier, Density, Drawn, Predicted, Predictor
+from samplers import CheckpointError
 from tests.contracts.listed import ESTIMATORS, fitted, labels_of, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
@@ -206,14 +207,35 @@ class InterruptedAt:
 @pytest.mark.parametrize("n", [1, 6])
 def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
     """What was paid for is kept, and the result is the same file, byte for byte."""
-    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.005)
     longer = {"n_steps": 3000, "search": "anneal+metropolis"}
     case, file = ESTIMATORS[name], tmp_path / "run.json"
-    stopped = case.fit(**longer, checkpoint=file, progress=InterruptedAt(n))
+    with monkeypatch.context() as patch:
+        patch.setattr("samplers.chains.ROUND_SECONDS", 0.005)
+        stopped = case.fit(**longer, checkpoint=file, progress=InterruptedAt(n))
     assert stopped.run_.interrupted
     assert np.isfinite(answers(stopped, rows())).all()
     assert "interrupted" in str(stopped)
+    if "predictive" in stopped.get_params():  # over no draws it is the best model's
+        assert np.isfinite(answers(stopped.set_params(predictive="average"), rows())).all()
     assert told(case.fit(**longer, checkpoint=file, resume=True)) == told(case.fit(**longer))
+
+
+@pytest.mark.parametrize("name", CHAINED)
+def test_checkpoints_of_another_fit_are_refused(name, tmp_path, monkeypatch):
+    """Half a run of one model and half of another are no run."""
+    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.005)
+    longer = {"n_steps": 3000, "search": "anneal+metropolis", "checkpoint": tmp_path / "run.json"}
+    case = ESTIMATORS[name]
+    case.fit(**longer, progress=InterruptedAt(2))
+    before = longer["checkpoint"].read_bytes()
+    for changed in ({"random_state": 4}, {"n_steps": 4000}, {"n_chains": 3}, {"concentration": 9}):
+        with pytest.raises(CheckpointError):
+            case.fit(**{**longer, **changed}, resume=True)
+    with pytest.raises(CheckpointError, match="data"):
+        case.fit_to(rows()[:149], **longer, resume=True)
+    with pytest.raises(CheckpointError, match="unfinished"):
+        case.fit(**longer)
+    assert longer["checkpoint"].read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

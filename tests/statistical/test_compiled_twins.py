@@ -4,7 +4,7 @@ import pytest
 
 from tests.statistical.own_process import printed_lines
 
-SCRIPT = """
+CASCADES = """
 import json
 import numpy as np
 from tests.methods.cascades.problems import (
@@ -33,20 +33,99 @@ for problem, model in (*PLAIN, *WITH_OPTIONS):
     print(json.dumps([round(score, 8) for score in density.score_codes(codes)]))
 """
 
+RULES = """
+import json
+import numpy as np
+from tests.methods.rules.problems import BINS, FEW, GAPS, KINDS, MISSING, Problem
+from bayescascade.methods.rules.parts import log_first_volumes
+
+LARGER = Problem("larger", KINDS, (4, 5, 4), 3, (1,), n_rows=150, fractional=True)
+LABELED = Problem("labeled", KINDS, (4, 5, 4), 2, (1,), n_classes=3, n_rows=300)
+
+for problem in (*FEW, MISSING, GAPS, LARGER, LABELED):
+    posterior = problem.posterior(expected_rules=6.0)
+    rng = np.random.default_rng(11)
+    state = posterior.initial_state(rng)
+    print(json.dumps([problem.name, [list(map(list, one)) for one in posterior.antecedents]]))
+    for inverse_temperature in (0.0, 0.5, 1.0):
+        state, counts = posterior.advance(rng, state, 150, inverse_temperature)
+        print(json.dumps([
+            problem.name, state.rules, round(counts.log_density, 8), counts.best_state.rules,
+            dict(counts.accepted), int(rng.integers(2**60)),
+        ]))
+        volumes = log_first_volumes(
+            posterior.schema, [posterior.antecedents[rule] for rule in state.rules]
+        )
+        print(json.dumps([round(volume, 8) for volume in volumes.tolist()]))
+        print(json.dumps(np.round(posterior.counts(state), 8).tolist()))
+
+most = Problem("most", ("nominal",) * 9, (2,) * 9, 3).posterior()
+for n_rules in (1, 20, 62):
+    drawn = np.random.default_rng(n_rules).choice(len(most.antecedents), n_rules, replace=False)
+    volumes = log_first_volumes(most.schema, [most.antecedents[int(rule)] for rule in drawn])
+    print(json.dumps([round(volume, 8) for volume in volumes.tolist()]))
+"""
+
+BUDGETS = """
+import json
+import numpy as np
+from tests.methods.budget import pruning_problems as prunings
+from tests.methods.budget import tree_problems as trees
+
+LARGER = trees.TreeProblem("larger", (4, 5, 3), 9, n_rows=150, n_classes=3, fractional=True)
+WIDE = prunings.PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 6, n_uses=40, tradeoff=0.1)
+
+for problem in (*prunings.PROBLEMS, WIDE, *trees.PROBLEMS, LARGER):
+    posterior = problem.posterior()
+    rng = np.random.default_rng(11)
+    state = posterior.initial_state(rng)
+    for inverse_temperature in (0.0, 0.5, 1.0):
+        state, counts = posterior.advance(rng, state, 200, inverse_temperature)
+        print(json.dumps([
+            problem.name, posterior.encode_state(state), round(counts.log_density, 8),
+            posterior.encode_state(counts.best_state), dict(counts.accepted),
+            int(rng.integers(2**60)),
+        ]))
+"""
+
+N_LINES = {CASCADES: (4 * 3 + 7) * 4, RULES: 9 * (1 + 3 * 3) + 3, BUDGETS: 12 * 3}
+
+scripts = pytest.mark.parametrize("script", N_LINES, ids=["cascades", "rules", "budgets"])
+
 
 @pytest.mark.slow
-def test_kernels_equal_their_python_source(tmp_path):
+@scripts
+def test_kernels_equal_their_python_source(script, tmp_path):
     """Same seed, same draws, compiled or not: the compiler changed nothing."""
-    compiled = printed_lines(SCRIPT, tmp_path)
-    interpreted = printed_lines(SCRIPT, tmp_path, NUMBA_DISABLE_JIT="1")
-    assert len(compiled) == (4 * 3 + 7) * 4
-    assert compiled == interpreted
+    compiled = printed_lines(script, tmp_path)
+    assert len(compiled) == N_LINES[script]
+    assert compiled == printed_lines(script, tmp_path, NUMBA_DISABLE_JIT="1")
 
 
 @pytest.mark.slow
-def test_kernels_stay_within_their_arrays(tmp_path):
+@scripts
+def test_kernels_stay_within_their_arrays(script, tmp_path):
     """A read beyond the end of an array returns something, silently, unless it is checked."""
     checked = printed_lines(
-        SCRIPT, tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
+        script, tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
     )
-    assert checked == printed_lines(SCRIPT, tmp_path)
+    assert checked == printed_lines(script, tmp_path)
+
+
+VOLUMES = """
+from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.rules.parts import log_first_volumes
+from bayescascade.data.schema import Column, Schema
+
+schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(6)))
+rules = [tuple(Condition(j, 0, 1) for j in pair) for pair in ((0, 1), (1, 2), (2, 3), (4, 5))]
+print(log_first_volumes(schema, rules))
+"""
+
+
+@pytest.mark.slow
+def test_kernels_can_be_loaded_from_the_cache(tmp_path):
+    """Numba's cache cannot hold all that it compiles: some of it crashes whoever loads it."""
+    cache = str(tmp_path / "cache")
+    first = printed_lines(VOLUMES, tmp_path, NUMBA_CACHE_DIR=cache)
+    assert printed_lines(VOLUMES, tmp_path, NUMBA_CACHE_DIR=cache) == first

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.base import clone
 
 from bayescascade import DensityEstimationTree, LeafPosterior, Table
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.schema import Schema
@@ -45,7 +44,7 @@ def random_problem(rng, most_columns=3):
     return record, schema, np.array(kept, np.int32).T.reshape(len(columns), -1), weights
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("max_leaf_size", [0.0, 3.0])
 def test_every_step_is_the_best_of_all_two_way_splits(seed: int, max_leaf_size: float) -> None:
     """Levels are only cut in the order of their density; no set of them may be better."""
@@ -66,7 +65,7 @@ def listed(nested):
     return column, [(tuple(codes), listed(child)) for codes, child in branches]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_leaves_of_ordered_columns_are_large_enough(seed: int) -> None:
     """The best cut that leaves enough on both sides is found, not only looked for."""
     record, schema, codes, weights = random_problem(np.random.default_rng(seed))
@@ -106,7 +105,7 @@ def grown_titanic(max_leaf_size: float = 10.0):
     return table, grown, weakest_links(grown.tree, grown.errors)
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(8))
 def test_pruning_finds_the_least_of_error_and_complexity(seed: int) -> None:
     """Of all subtrees the pruned one is best for its complexity, and the smallest such."""
     record, schema, codes, weights = random_problem(np.random.default_rng(seed), most_columns=2)
@@ -203,39 +202,6 @@ def test_an_empty_leaf_has_density() -> None:
     assert model.set_params(density="empirical").score_samples(row)[0] == -np.inf
 
 
-def test_scikit_learn_conventions() -> None:
-    frame = pd.read_csv(TITANIC)
-    model = clone(DensityEstimationTree(choose_by="squared_error", random_state=3, drop=["age"]))
-    assert model.fit(frame) is model
-    assert list(model.feature_names_in_) == ["class", "sex", "survived"]
-    assert model.n_features_in_ == 3
-    scores = model.score_samples(frame)
-    assert scores.shape == (2201,)
-    assert model.score(frame) == pytest.approx(scores.sum())
-    assert model.score(frame, sample_weight=np.full(2201, 2.0)) == pytest.approx(2 * scores.sum())
-    again = clone(model).fit(frame)
-    assert (again.score_samples(frame) == scores).all()
-    assert str(model).splitlines()[1].startswith("everyone ")
-
-
-def test_weights_stand_for_rows() -> None:
-    """A table of counts must give the tree of the rows that it counts."""
-    frame = pd.read_csv(TITANIC)
-    counted = frame.value_counts().reset_index()
-    weighted = DensityEstimationTree(random_state=0).fit(
-        counted[frame.columns.tolist()], sample_weight=counted["count"]
-    )
-    assert weighted.tree_.tree == DensityEstimationTree(random_state=0).fit(frame).tree_.tree
-
-
-def test_missing_cells_are_integrated_out() -> None:
-    model = DensityEstimationTree(random_state=0).fit(pd.read_csv(TITANIC))
-    rows = [{"class": c, "sex": "male", "age": "adult", "survived": "no"} for c in ("1st", "crew")]
-    kinds = [{**rows[0], "class": c} for c in ("1st", "2nd", "3rd", "crew")]
-    together = np.logaddexp.reduce([model.score_samples(kind)[0] for kind in kinds])
-    assert model.score_samples({**rows[0], "class": None})[0] == pytest.approx(together)
-
-
 def test_a_chain_may_start_from_the_tree() -> None:
     table = Table.from_csv(TITANIC)
     posterior = LeafPosterior(table)
@@ -262,9 +228,3 @@ def test_a_chain_may_start_from_the_tree() -> None:
 def test_wrong_parameters(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         DensityEstimationTree(**parameters).fit(pd.read_csv(TITANIC))
-
-
-def test_an_unknown_level_is_named() -> None:
-    model = DensityEstimationTree(random_state=0).fit(pd.read_csv(TITANIC))
-    with pytest.raises(DataError, match='unknown level "4th" in row 1'):
-        model.score_samples({"class": "4th", "sex": "male", "age": "adult", "survived": "no"})

@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.base import clone
 
 from bayescascade import SmoothedHistogram, Table
-from bayescascade.base.errors import ParameterError
 from tests.cli.conftest import DATA, TITANIC
 from tests.methods.cascades.problems import BINS, FRACTIONAL, MIXED_WAYS, Problem
 
@@ -112,14 +110,3 @@ def test_more_cells_than_a_float_can_count(n_columns: int, rng: np.random.Genera
     assert np.isfinite(scores).all()
     assert str(model).startswith("smoothed histogram of ")
     assert model.log_n_cells_ == pytest.approx(n_columns * math.log(3))
-
-
-def test_scikit_learn_conventions() -> None:
-    frame = pd.read_csv(TITANIC)
-    model = clone(SmoothedHistogram(2.0, columns=["sex", "age"]))
-    assert model.fit(frame) is model
-    assert list(model.feature_names_in_) == ["sex", "age"]
-    assert model.score(frame) == pytest.approx(model.score_samples(frame).sum())
-    assert str(model) == "smoothed histogram of 4 cells, 4 of them with rows, pseudo-count 2.00"
-    with pytest.raises(ParameterError, match="pseudo_count must be a finite number > 0, got 0"):
-        SmoothedHistogram(0).fit(frame)

@@ -7,7 +7,6 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-import samplers
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
@@ -15,9 +14,6 @@ from bayescascade.methods.cascades.tree import Tree
 from tests import reference
 from tests.methods.cascades.slow_moves import moves
 from tests.methods.cascades.slow_splits import SplitProposals
-
-REVERSES = {"grow": "prune", "prune": "grow"}
-"""Moves that are each other's reverse; all others are their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +179,6 @@ UNEVEN_LEVELS = Problem(
 PROBLEMS = (
     TERNARY, TERNARY_THREE_WAY, BINARY, MULTIWAY, ORDINAL, BINS, FRACTIONAL, CONSTANT,
 )  # fmt: skip
-SMALL = (BINARY, MULTIWAY, BINS, FRACTIONAL, CONSTANT)
-"""Those of which every transition is quickly listed."""
 
 
 WITH_OPTIONS = (
@@ -214,30 +208,6 @@ def each(*problems: Problem, models: Sequence[Model] = MODELS) -> pytest.MarkDec
     )
 
 
-def slowly(*problems: Problem, model: Model) -> pytest.MarkDecorator:
-    """Parametrize over problems and all models; those with `model` are slow tests."""
-    return pytest.mark.parametrize(
-        ("problem", "model"),
-        [
-            pytest.param(p, m, id=f"{p.name}-{m.name}", marks=[pytest.mark.slow] * (m is model))
-            for p in problems
-            for m in MODELS
-        ],
-    )
-
-
-def groups(posterior: CascadePosterior) -> list[tuple[str, ...]]:
-    """Return the move names in groups that are closed under reversal, and all of them together."""
-    names = list(posterior.move_weights())
-    closed = {tuple(sorted({name, REVERSES.get(name, name)})) for name in names}
-    return [*sorted(closed), tuple(names)]
-
-
-def weights_of(posterior: CascadePosterior, names: Sequence[str]) -> dict[str, float]:
-    """Return the selection weights of some moves only."""
-    return {name: w for name, w in posterior.move_weights().items() if name in names}
-
-
 class _Remembered:
     """Split proposals at a node that compute each probability once."""
 
@@ -264,27 +234,3 @@ def listed_moves(posterior: CascadePosterior):
     for move in found.values():
         move.splits_at = splits_at
     return found
-
-
-@cache
-def _move_matrix(
-    problem: Problem, model: Model, name: str, inverse_temperature: float
-) -> np.ndarray:
-    posterior = model.on(problem)
-    return samplers.transition_matrix(
-        listed_moves(posterior)[name],
-        posterior,
-        problem.trees,
-        inverse_temperature=inverse_temperature,
-    )
-
-
-def step_matrix(
-    problem: Problem, model: Model, names: Sequence[str], inverse_temperature: float = 1.0
-) -> np.ndarray:
-    """Return the exact transition matrix of a step that selects one of these plain moves."""
-    weights = weights_of(model.on(problem), names)
-    matrices = [
-        w * _move_matrix(problem, model, n, inverse_temperature) for n, w in weights.items()
-    ]
-    return sum(matrices) / sum(weights.values())

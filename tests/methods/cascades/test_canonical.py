@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pytest
 
-from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.tree import Tree
 from tests import reference
 from tests.methods.cascades.problems import (
@@ -17,10 +17,8 @@ from tests.methods.cascades.problems import (
     LEVELS,
     MULTIWAY,
     ORDINAL,
-    TERNARY,
     Problem,
     each,
-    listed_moves,
 )
 
 FOUR = (BINARY, MULTIWAY, ORDINAL, LEVELS)
@@ -56,31 +54,6 @@ def test_canonical_trees_are_valid_and_as_probable(problem, model):
         expected = posterior.log_density(tree)
         assert posterior.log_density(canonical) == pytest.approx(expected, abs=1e-9)
         assert posterior.canonical(canonical) == canonical
-
-
-def test_canonical_trees_without_data():
-    """Where every gain is zero the choice is still one."""
-    unseen = Problem("unseen", (2, 2, 2), (True, True, True), 2, n_rows=0)
-    posterior = LEAF.on(unseen)
-    by_leaves = defaultdict(set)
-    for nested, tree in zip(unseen.nested, unseen.trees, strict=True):
-        by_leaves[leaves(unseen, nested)].add(posterior.canonical(tree))
-    assert all(len(trees) == 1 for trees in by_leaves.values())
-
-
-def test_swaps_that_keep_the_leaves_lead_to_one_tree(rng):
-    """Transposing and rotating are how chains move among trees with the same leaves."""
-    posterior = LeafPosterior(TERNARY.table)
-    swap = listed_moves(posterior)["swap"]
-    checked = 0
-    for index in rng.choice(len(TERNARY.trees), size=150, replace=False):
-        tree, same = TERNARY.trees[index], leaves(TERNARY, TERNARY.nested[index])
-        for proposal, _ in swap.proposals(tree):
-            nested = proposal.state.to_nested(TERNARY.nominal)
-            if proposal.state != tree and leaves(TERNARY, nested) == same:
-                assert posterior.canonical(proposal.state) == posterior.canonical(tree)
-                checked += 1
-    assert checked > 30
 
 
 def test_the_strongest_split_comes_first():

@@ -1,6 +1,5 @@
 """What a user asks of a density tree: densities, missing cells, draws, words, plain data."""
 
-import itertools
 import math
 
 import numpy as np
@@ -15,21 +14,13 @@ from bayescascade.methods.cascades.models import empirical_probabilities, indepe
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from tests import reference
 from tests.methods.cascades.problems import (
-    BINARY,
     BINS,
     FRACTIONAL,
-    INDEPENDENT,
-    INDEPENDENT_BRANCH,
-    MODELS,
     MULTIWAY,
-    ORDINAL,
-    TERNARY_THREE_WAY,
     each,
 )
-from tests.statistical.chi_square import fits
 
 DENSITIES = ("posterior_mean", "empirical")
-WITH_INDEPENDENT = (*MODELS, INDEPENDENT, INDEPENDENT_BRANCH)
 
 
 def density_of(problem, model, tree, density="posterior_mean"):
@@ -51,24 +42,6 @@ def density_of(problem, model, tree, density="posterior_mean"):
     return DensityTree(schema, tree, counts, probabilities, {}, level_probabilities=levels)
 
 
-def cells_of(schema):
-    """Return the codes of all cells of the domain, (p, n_cells), and their volumes."""
-    cells = np.array(list(itertools.product(*(range(q) for q in schema.n_levels))), np.int32).T
-    widths = [column.widths[codes] for column, codes in zip(schema.columns, cells, strict=True)]
-    return np.ascontiguousarray(cells), np.prod(widths, axis=0)
-
-
-@each(BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, TERNARY_THREE_WAY, models=WITH_INDEPENDENT)
-@pytest.mark.parametrize("density", DENSITIES)
-def test_densities_integrate_to_one(problem, model, density):
-    """Otherwise scores of different models could not be compared."""
-    for tree in problem.trees[:: max(1, len(problem.trees) // 25)]:
-        tree_density = density_of(problem, model, tree, density)
-        cells, volumes = cells_of(tree_density.schema)
-        scores = tree_density.score_codes(cells)
-        assert np.dot(np.exp(scores), volumes) == pytest.approx(1.0, abs=1e-12)
-
-
 @each(BINS, FRACTIONAL)
 def test_posterior_means_are_those_of_the_dirichlet(problem, model):
     """Leaves by (n_l + alpha) / (n + K alpha), or the product of such shares along the path."""
@@ -88,49 +61,6 @@ def test_posterior_means_are_those_of_the_dirichlet(problem, model):
                 assert_allclose(tree_density.probabilities[children], expected)
         assert tree_density.probabilities[0] == pytest.approx(1.0)
         assert len(reference.leaves_of(nested, problem.n_levels)) == tree_density.n_leaves
-
-
-@each(BINARY, BINS, models=WITH_INDEPENDENT)
-@pytest.mark.parametrize("density", DENSITIES)
-def test_missing_cells_are_integrated_out(problem, model, density):
-    """A row's score without a cell is the sum over what the cell could have been."""
-    for tree in problem.trees[1 :: max(1, len(problem.trees) // 10)]:
-        tree_density = density_of(problem, model, tree, density)
-        cells, _ = cells_of(tree_density.schema)
-        full = np.exp(tree_density.score_codes(cells))
-        for missing in itertools.product((False, True), repeat=cells.shape[0]):
-            asked = np.where(np.array(missing)[:, None], -1, cells).astype(np.int32)
-            found = np.exp(tree_density.score_codes(asked))
-            for i in range(cells.shape[1]):
-                compatible = np.ones(cells.shape[1], bool)
-                volume = np.ones(cells.shape[1])
-                for j, column in enumerate(tree_density.schema.columns):
-                    if missing[j]:
-                        volume *= column.widths[cells[j]]
-                    else:
-                        compatible &= cells[j] == cells[j, i]
-                expected = (full * volume)[compatible].sum()
-                assert found[i] == pytest.approx(expected, rel=1e-12, abs=1e-300)
-
-
-@each(BINS, models=WITH_INDEPENDENT)
-def test_a_row_of_missing_cells_has_density_one(problem, model):
-    """Nothing is known of it, and nothing is what it says."""
-    density = density_of(problem, model, problem.trees[20])
-    assert density.score_codes(np.full((2, 1), -1, np.int32))[0] == pytest.approx(0.0, abs=1e-12)
-
-
-@each(BINS, MULTIWAY, models=WITH_INDEPENDENT)
-def test_draws_have_the_density(problem, model, rng):
-    """Synthetic rows must have the frequencies that the printed tree states."""
-    density = density_of(problem, model, problem.trees[len(problem.trees) // 2])
-    cells, volumes = cells_of(density.schema)
-    probabilities = np.exp(density.score_codes(cells)) * volumes
-    codes = density.sample_codes(4000, rng)
-    drawn = np.ravel_multi_index(codes, density.schema.n_levels)
-    assert fits(drawn, probabilities)
-    uniform = volumes / volumes.sum()
-    assert not fits(drawn, uniform)
 
 
 def grades():
@@ -235,9 +165,31 @@ def test_volumes_and_densities_are_logarithms():
     assert (leaf["volume"], leaf["density"]) == (math.inf, 0.0)
 
 
-def test_unknown_levels_are_named():
-    """A level never seen has no density: it is an error, not a zero."""
-    with pytest.raises(DataError, match=r'"sex".*robot'):
-        grades().explain({"sex": "robot", "grade": 1, "income": 5.0})
-    with pytest.raises(DataError, match='column "grade" is missing'):
-        grades().explain({"sex": "male"})
+def test_evidence_decides_splits():
+    """What is known is no longer asked."""
+    conditional = grades().condition({"sex": "male"})
+    assert conditional.to_dict()["feature"] == "grade"
+    assert conditional.tree.n_leaves == 3
+    assert conditional.counts[0] == 10.0
+    assert conditional.evidence_words() == "sex is male"
+    assert conditional.evidence_probability == pytest.approx(0.5)
+    assert grades().condition({"sex": "female"}).tree == Tree.root()
+
+
+def test_counts_are_expected_counts():
+    """Rows are spread uniformly in a leaf: half of its volume has half of its rows."""
+    conditional = grades().condition({"grade": [1, 2]})
+    female = conditional.explain({"sex": "female", "grade": 1, "income": 1.0})
+    assert female.startswith("sex is female: 5 of")
+
+
+def test_evidence_of_probability_zero_is_an_error():
+    """With plug-in densities a leaf can be impossible; nothing follows from it."""
+    density = grades()
+    counts = density.counts.copy()
+    counts[int(density.tree.leaves[0])] = 0.0
+    impossible = type(density)(
+        density.schema, density.tree, counts, np.array([1, 0, 1, 0.9, 0.4, 0.5, 0.1]), {}
+    )
+    with pytest.raises(DataError, match="positive probability"):
+        impossible.condition({"sex": "female"})

@@ -1,14 +1,11 @@
 """Exact searches as a user meets them: when they run, what they say, keep and refuse."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayescascade
 from bayescascade import LeafCascade
-from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.model.trace import Trace, read_trace
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 
@@ -51,24 +48,6 @@ def test_large_tables_are_sampled_and_the_print_says_why(estimator):
 
 
 @both
-def test_what_does_not_fit_is_refused_before_it_starts(estimator):
-    """An hour of work that ends out of memory helps nobody."""
-    with pytest.raises(TooLargeError, match="memory_limit") as error:
-        estimator(search="exact", **TINY).fit(rows())
-    assert isinstance(error.value, ParameterError)
-    assert "boxes" in error.value.needed
-
-
-@both
-def test_another_search_forgets_the_proof(estimator):
-    """A refit model must not keep a certificate of another fit."""
-    model = estimator(random_state=0).fit(rows())
-    model.set_params(**{**QUICK, "search": "anneal"}).fit(rows())
-    assert model.summary_.certificate is None
-    assert not hasattr(model, "exact_")
-
-
-@both
 def test_the_average_is_over_all_trees(estimator):
     """It integrates to one, and is what the draws estimate."""
     model = estimator(predictive="average", random_state=0).fit(rows())
@@ -83,24 +62,6 @@ def test_the_average_is_over_all_trees(estimator):
     assert np.all(np.abs(mean - averaged) <= 5 * error + 1e-12)
     at_best = np.exp(model.tree_.score_codes(grid))  # the broken twin: one tree
     assert np.any(np.abs(at_best - averaged) > 5 * error + 1e-12)
-
-
-@both
-def test_saved_models_keep_proof_and_draws(estimator, tmp_path):
-    """What was proved is worth keeping; the boxes themselves need the data."""
-    model = estimator(predictive="average", random_state=0).fit(rows())
-    model.save(tmp_path / "m.json")
-    again = bayescascade.load(tmp_path / "m.json")
-    assert again.summary_ == model.summary_
-    assert str(again) == str(model)
-    with pytest.raises(AttributeError, match="exact_ is not in a model that was read from a file"):
-        again.exact_  # noqa: B018
-    difference = again.score_samples(rows()) - model.score_samples(rows())
-    assert np.abs(difference).max() < 0.1  # of 1,000 draws
-    record = model.record()
-    assert record["summary"]["certificate"]["gap"] == 0.0
-    copied = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(copied.score_samples(rows()), model.score_samples(rows()))
 
 
 def test_shares_of_certain_columns_are_at_most_one(tmp_path):
@@ -130,15 +91,6 @@ def test_independent_draws_are_a_trace(estimator, tmp_path):
     assert "accepted" not in text
 
 
-@both
-def test_the_same_seed_draws_the_same(estimator):
-    """Exact searches are random only in their draws."""
-    first, second, other = (estimator(random_state=seed).fit(rows()) for seed in (1, 1, 2))
-    assert first.run_ == second.run_
-    assert first.run_.draws != other.run_.draws
-    assert first.exact_.log_normalizer == other.exact_.log_normalizer
-
-
 def test_ctrl_c_leaves_a_fitted_model_untouched():
     """An impatient second fit must not lose the first."""
     model = LeafCascade(random_state=0).fit(rows())
@@ -152,15 +104,6 @@ def test_ctrl_c_leaves_a_fitted_model_untouched():
         model.fit(people()[["sex", "crew"]])
     assert str(model.set_params(progress=None)) == before
     assert model.exact_.posterior is model.posterior_
-
-
-@both
-def test_fractional_weights_are_weights(estimator):
-    """Survey weights are rarely whole."""
-    weights = np.random.default_rng(0).random(150) + 0.5
-    model = estimator(search="exact").fit(rows(), sample_weight=weights)
-    best = model.posterior_.log_density(model.tree_)
-    assert model.exact_.log_density == pytest.approx(best, abs=1e-9)
 
 
 @both

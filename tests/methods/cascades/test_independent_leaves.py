@@ -20,7 +20,8 @@ from tests.methods.cascades.problems import (
     ORDINAL,
     each,
 )
-from tests.methods.cascades.test_density import DENSITIES, cells_of, density_of
+from tests.methods.cascades.test_density import DENSITIES, density_of
+from tests.methods.rules.lists import cells_of
 from tests.statistical.chi_square import fits
 
 independent = [INDEPENDENT, INDEPENDENT_BRANCH]
@@ -196,24 +197,6 @@ def test_plain_data_has_every_level():
     assert blue["levels"]["rain"][0] == {"interval": [0.0, 1.0], "probability": 1 / 21}
     assert blue["levels"]["rain"][3] == {"interval": None, "missing": True, "probability": 1 / 21}
     assert json.loads(json.dumps(record)) == record
-
-
-@each(MULTIWAY, FRACTIONAL, models=[INDEPENDENT])
-def test_saved_counts_of_levels_are_read_back(problem, model):
-    """A loaded model must score rows to the last bit as the saved one."""
-    posterior, schema = model.on(problem), problem.table.schema
-    for tree in problem.trees[::5]:
-        counts = posterior.node_statistics(tree)[0]
-        saved = CountedTree(tree, counts, posterior.level_counts(tree)[tree.leaves])
-        record = json.loads(json.dumps(saved.to_record()))
-        read = CountedTree.from_record(record, schema, has_level_counts=True)
-        np.testing.assert_array_equal(read.level_counts, saved.level_counts)
-        with pytest.raises(ModelFileError, match="exactly if its leaves are independent"):
-            CountedTree.from_record(record, schema)
-        del record["level_counts"]
-        with pytest.raises(ModelFileError, match="exactly if its leaves are independent"):
-            CountedTree.from_record(record, schema, has_level_counts=True)
-        assert CountedTree.from_record(record, schema).level_counts is None
 
 
 FORGERIES = {

@@ -154,13 +154,3 @@ def test_draws_have_the_stated_probabilities(n_branches, partitions, rng):
         probabilities = np.array([probability(split) for split in listed])
         assert fits(drawn, probabilities)
         assert not fits(drawn, np.roll(probabilities * np.linspace(0.5, 1.5, len(listed)), 1))
-
-
-def test_a_node_without_rows_proposes_as_well(rng):
-    """Empty regions are split too: they are where a density is low."""
-    posterior = BranchPosterior(mixed_table(rng, n_rows=3))
-    box = [tuple(range(1, 8)), tuple(range(5)), (5,), (0, 1)]
-    splits = SplitProposals.at(posterior, box)
-    total = sum(splits.column_probability(j) for j in splits.ordered)
-    assert total == pytest.approx(1.0)
-    assert set(splits.ordered) == {0, 1, 3}

@@ -12,7 +12,7 @@ from bayescascade.methods.cascades.tree import (
     pack_block,
 )
 from tests import reference
-from tests.methods.cascades.problems import MULTIWAY, ORDINAL, PROBLEMS, TERNARY
+from tests.methods.cascades.problems import ORDINAL, TERNARY
 
 NOMINAL = [True, False]
 # c0 is a nominal column of three levels, c1 an ordinal one of four
@@ -21,13 +21,6 @@ NESTED = (0, [((0, 2), (1, [((0,), None), ((1, 2, 3), None)])), ((1,), None)])
 
 def problems(tree):
     return list(tree.problems(NOMINAL, [3, 4]))
-
-
-def test_nested_form_is_kept():
-    """A tree read back is the tree written."""
-    for problem in PROBLEMS[:4]:
-        for tree in problem.trees[::7]:
-            assert Tree.from_nested(tree.to_nested(problem.nominal), problem.nominal) == tree
 
 
 def test_flat_form_survives_json():
@@ -72,13 +65,6 @@ def test_boxes_are_those_of_the_twin():
         boxes = tree.boxes(np.array(root, np.uint64))[tree.leaves]
         found = [tuple(block_codes(True, int(word)) for word in box) for box in boxes]
         assert found == reference.leaves_of(nested, TERNARY.n_levels)
-
-
-@pytest.mark.parametrize("problem", PROBLEMS[2:], ids=lambda problem: problem.name)
-def test_every_listed_tree_is_valid(problem):
-    """The check must not refuse a model that was saved properly."""
-    for tree in problem.trees[::5]:
-        assert not list(tree.problems(problem.nominal, problem.n_levels))
 
 
 VALID = {"feature": [0, 1, -1, -1, -1], "parent": [-1, 0, 1, 1, 0]}
@@ -142,8 +128,3 @@ def test_blocks_are_packed_and_unpacked():
     assert block_codes(False, full_block(False, 65_536)) == tuple(range(65_536))
     with pytest.raises(ValueError, match="contiguous"):
         pack_block(False, [1, 3])
-
-
-def test_the_root_of_a_problem_is_the_first_tree():
-    """The problems' twin and ours mean the same by a leaf."""
-    assert MULTIWAY.trees[0] == Tree.root()

@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-import samplers
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference as reference
-from tests.methods.rules.slow_moves import moves
 from tests.statistical.proposals import without_hastings as without_hastings
-
-REVERSES = {"add": "remove", "remove": "add"}
-"""Moves that are each other's reverse; all others are their own."""
 
 PARAMETERS = {"expected_rules": 1.7, "expected_size": 1.4, "concentration": 0.8}
 
@@ -205,20 +200,6 @@ def each(*problems: Problem) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("problem", problems, ids=lambda problem: problem.name)
 
 
-def slowly(*problems: Problem, quick: Sequence[Problem] = FEW) -> pytest.MarkDecorator:
-    """Parametrize over problems; those not in `quick` are slow tests."""
-    return pytest.mark.parametrize(
-        "problem",
-        [pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (p not in quick)) for p in problems],
-    )
-
-
-def groups(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the move names in groups that are closed under reversal, and all of them together."""
-    closed = {tuple(sorted({name, REVERSES.get(name, name)})) for name in names}
-    return [*sorted(closed), tuple(names)]
-
-
 class Remembered:
     """A posterior that computes the density of each list once."""
 
@@ -229,23 +210,3 @@ class Remembered:
         self.log_size_proposal = posterior.log_size_proposal
         self.draw_candidate = posterior.draw_candidate
         self.move_weights = posterior.move_weights
-
-
-@cache
-def _move_matrix(problem: Problem, name: str, inverse_temperature: float) -> np.ndarray:
-    posterior = problem.posterior()
-    return samplers.transition_matrix(
-        moves(posterior)[name],
-        Remembered(posterior),
-        problem.lists,
-        inverse_temperature=inverse_temperature,
-    )
-
-
-def step_matrix(
-    problem: Problem, names: Sequence[str], inverse_temperature: float = 1.0
-) -> np.ndarray:
-    """Return the exact transition matrix of a step that selects one of these plain moves."""
-    weights = problem.posterior().move_weights()
-    matrices = [weights[n] * _move_matrix(problem, n, inverse_temperature) for n in names]
-    return sum(matrices) / sum(weights[name] for name in names)

@@ -1,8 +1,5 @@
 """The candidates: all of them, each once, in order, and none that too few rows satisfy."""
 
-from itertools import product
-
-import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
@@ -13,7 +10,7 @@ from bayescascade.methods.rules import mining
 from bayescascade.methods.rules.antecedents import Condition, antecedent_words
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from tests import rules_reference as reference
-from tests.methods.rules.problems import PROBLEMS, TARGET, Problem, each, small_problems
+from tests.methods.rules.problems import TARGET, Problem, small_problems
 
 
 def plain(antecedents):
@@ -21,12 +18,6 @@ def plain(antecedents):
     return [
         tuple(tuple(condition) for condition in antecedents[i]) for i in range(len(antecedents))
     ]
-
-
-@each(*PROBLEMS)
-def test_candidates_are_those_of_brute_force(problem):
-    """A rule that is no candidate is never found, however good."""
-    assert plain(problem.posterior().antecedents) == problem.record["candidates"]
 
 
 @settings(max_examples=40, deadline=None)
@@ -108,19 +99,6 @@ def test_labels_are_no_condition():
     assert posterior.antecedents.n_of_size.tolist() == [0, 4, 4]
 
 
-@settings(max_examples=40, deadline=None)
-@given(problem=small_problems("density", n_rows=8))
-def test_no_two_candidates_are_satisfied_by_the_same_cells(problem):
-    """Doubles would count the same rule twice in its posterior probability."""
-    cells = list(product(*(range(size) for size in problem.n_codes)))
-    seen = set()
-    for one in plain(problem.posterior().antecedents):
-        inside = frozenset(cell for cell in cells if reference.satisfies(cell, one))
-        assert 0 < len(inside) < len(cells)
-        assert inside not in seen
-        seen.add(inside)
-
-
 @pytest.mark.parametrize("index", [-1, 4])
 def test_candidates_beyond_the_last_do_not_exist(index):
     """Entry -1 is "no rule" in traces, never the last candidate."""
@@ -129,14 +107,6 @@ def test_candidates_beyond_the_last_do_not_exist(index):
     ).antecedents
     with pytest.raises(IndexError, match=str(index)):
         _ = antecedents[index]
-
-
-def test_sizes_are_counted_from_one():
-    """The thesis's empty antecedent only ends a list."""
-    problem = Problem("pair", ("nominal", "ordinal"), (3, 4), 2)
-    n_of_size = problem.posterior().antecedents.n_of_size
-    assert n_of_size.dtype == np.int64
-    assert n_of_size.tolist() == [0, 3 + 9, 3 * 9]
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,6 @@ def quantiles(a, b, *levels):
     return mixture_quantiles(of_class, of_others, weights, levels)[0, 0]
 
 
-def test_one_component_is_a_beta():
-    """A posterior of a single list has the list's own intervals."""
-    found = quantiles([2.0], [5.0], 0.025)
-    assert_allclose(found, scipy.stats.beta(2, 5).ppf(0.025), atol=1e-10)
-
-
 def test_far_apart_components():
     """Half the draws say certainly yes, half certainly no: the interval is nearly everything."""
     low, high = quantiles([5000.0, 1.0], [1.0, 5000.0], 0.025, 0.975)
@@ -108,11 +102,3 @@ def test_intervals_are_of_the_mixture(at_once, classes, rng, monkeypatch):
             a, b = (one[labels.part_of_codes(cells)] for one in labels.beta_parameters)
             reached += n * scipy.stats.beta(a, b).cdf(intervals[..., side]) / times.sum()
         assert_allclose(reached, q, atol=1e-7)
-
-
-def test_draws_without_rules():
-    """A posterior that believes in no rule gives every row the same interval."""
-    labels = LabelList(BINS, np.array([0, 1]), (), np.array([[3.0, 5.0]]), 1.0)
-    cells, _ = cells_of(BINS)
-    found = average_intervals([labels], np.ones(1), cells, 0.95)
-    assert_allclose(found, np.broadcast_to(labels.intervals()[0], found.shape), atol=1e-9)

@@ -381,12 +381,6 @@ def test_a_good_start_is_kept(rng):
     assert stopped.upper_bound >= plain.log_density
 
 
-def test_the_same_search_twice_is_the_same(rng):
-    posterior = games(3, rng)
-    first, second = best_list(posterior), best_list(posterior)
-    assert (first.state, first.n_visited) == (second.state, second.n_visited)
-
-
 def test_the_trace_ends_in_the_result(rng, monkeypatch):
     """Whoever draws the gap over time needs a lower curve that rises, and an upper that falls."""
     monkeypatch.setattr(search_module, "_SECONDS_BETWEEN_REPORTS", 0.0)

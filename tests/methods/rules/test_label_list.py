@@ -115,15 +115,6 @@ def test_explanations():
     assert labels.explain({"sex": "female", "age": 99, "grade": 1}).startswith("age is 40 or more")
 
 
-def test_explanations_take_a_row_in_any_form():
-    """`frame.iloc[[3]]` is a row too, as it is for estimators; two rows are not."""
-    row = {"sex": "male", "age": 12, "grade": 4}
-    words = people().explain(row)
-    assert people().explain(pd.DataFrame([row], index=[7])) == words
-    with pytest.raises(ParameterError, match="row must be a single row, got 2"):
-        people().explain(pd.DataFrame([row, row]))
-
-
 def test_explanations_do_not_round_to_certainty():
     """With 2,000 rows without an exception, 0.00 (95% 0.00-0.00) would say impossible."""
     labels = people(counts=np.array([[2000.0, 0.0], [0.0, 2000.0], [7.0, 7.0], [0.0, 0.0]]))

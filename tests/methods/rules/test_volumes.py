@@ -1,7 +1,6 @@
 """Volumes of what each rule captures first: exact, on any domain, and zero only of no cells."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -116,14 +115,6 @@ def test_volumes_of_200_binary_columns(n_used, rng):
         assert sum(expected) == 2**200
 
 
-def test_the_twin_of_many_columns_agrees_with_enumeration(rng):
-    """Two twins that know nothing of each other."""
-    for _ in range(5):
-        rules = random_rules(rng, 9, 10, 3)
-        by_cells = reference.first_volumes(rules, [[1.0, 1.0]] * 9)
-        assert by_cells == reference.first_volumes_of_binary(rules, 9)
-
-
 def test_rules_that_share_no_column_are_independent():
     """As many rules as a list may have, on 1,000 columns: shares multiply, nothing underflows."""
     n_rules = 62
@@ -146,15 +137,6 @@ def test_the_last_cell_counts():
     assert covered[-2] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_parts_without_cells_are_noticed_however_they_are_covered():
-    """Neither rule covers the other; both together do."""
-    rules = [((0, 0, 1), (1, 0, 1)), ((0, 0, 1), (1, 1, 2)), ((0, 0, 1), (7, 0, 1)), ((0, 1, 2),)]
-    found = log_volumes(binary(100), rules)
-    assert np.isneginf(found[2])
-    assert np.isneginf(found[4])
-    assert_allclose(found[[0, 1, 3]], np.array([98, 98, 99]) * math.log(2), atol=1e-9)
-
-
 def test_narrow_bins_are_not_rounded_away():
     """A bin of width 1e-12 beside one of 1e6 keeps its own digits."""
     schema = Schema(
@@ -164,19 +146,6 @@ def test_narrow_bins_are_not_rounded_away():
     assert_same(log_volumes(schema, rules), [(1e6 - 1e-12) * 2, 1e-12, 1e-12], 1e-12)
 
 
-def test_many_overlapping_rules_on_few_columns(rng):
-    """All rules share columns: the worst case of splitting."""
-    pairs = list(combinations(range(8), 2))
-    for _ in range(10):
-        chosen = rng.choice(len(pairs), size=20, replace=False)
-        rules = [
-            tuple((j, low, low + 1) for j, low in zip(pairs[i], rng.integers(2, size=2).tolist(),
-                                                      strict=True))
-            for i in chosen
-        ]  # fmt: skip
-        assert_same(log_volumes(binary(8), rules), reference.first_volumes(rules, [[1.0] * 2] * 8))
-
-
 @pytest.mark.parametrize("n_columns", [4, 7, 11])
 def test_as_many_rules_as_a_list_may_have(n_columns, rng):
     """All 62 of them connected: the deepest splitting there is."""
@@ -184,9 +153,3 @@ def test_as_many_rules_as_a_list_may_have(n_columns, rng):
         rules = random_rules(rng, n_columns, 62, size)
         expected = reference.first_volumes(rules, [[1.0, 1.0]] * n_columns)
         assert_same(log_volumes(binary(n_columns), rules), expected)
-
-
-def test_a_list_without_rules_has_one_part():
-    """The else holds everything."""
-    assert_same(log_volumes(binary(5), []), [32])
-    assert_same(log_volumes(binary(5), [], {0: (1,), 3: (0, 1)}), [16])

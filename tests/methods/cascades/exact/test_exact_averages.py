@@ -121,21 +121,6 @@ def test_averages_of_huge_weights_keep_their_digits(problem, model, weight, monk
     assert exact.log_normalizer == pytest.approx(float(before), rel=1e-14)
 
 
-def test_the_average_is_that_of_the_leaves_posterior_means():
-    """Said differently: (n_l + alpha) / (n + K alpha) / v_l of each tree, times its probability."""
-    everything, exact = BruteForce(MULTIWAY, LEAF), solve(LEAF.on(MULTIWAY))
-    record, alpha = MULTIWAY.record, LEAF.parameters["concentration"]
-    row, total, expected = (1, 0), sum(record["weights"]), 0.0
-    for tree, probability in zip(MULTIWAY.nested, everything.probabilities, strict=True):
-        boxes = reference.leaves_of(tree, record["n_levels"])
-        (box,) = [b for b in boxes if all(c in codes for c, codes in zip(row, b, strict=True))]
-        count = reference.weight_in(box, record["rows"], record["weights"])
-        mean = (count + alpha) / (total + len(boxes) * alpha)
-        volume = np.exp(reference.log_volume(box, record["widths"]))
-        expected += probability * mean / volume
-    assert_allclose(np.exp(exact.log_predictive(coded([row]))), expected, rtol=1e-9)
-
-
 @cases((BINS, INDEPENDENT), (MULTIWAY, BRANCH), (LEVELS, LEAF))
 def test_missing_cells_are_integrated_out(problem, model):
     """A row's known cells have the sum over what the others can be, times widths."""

@@ -1,8 +1,5 @@
 """Independent draws from the exact posterior."""
 
-import numpy as np
-import pytest
-
 from bayescascade.methods.cascades.exact import solve
 from tests.methods.cascades.exact.brute_force import LEVELS, BruteForce, cases
 from tests.methods.cascades.problems import (
@@ -46,17 +43,3 @@ def test_draws_from_broken_values_are_found_out(problem, model, rng):
     everything, exact = BruteForce(problem, model), solve(model.on(problem))
     exact._sums.values.mantissa[::5] *= 2
     assert not fits(drawn_indices(exact, everything, rng), everything.probabilities)
-
-
-def test_draws_are_repeatable():
-    """The same seed must give the same trees, whatever was asked before."""
-    one, other = solve(BRANCH.on(MULTIWAY)), solve(BRANCH.on(MULTIWAY))
-    _ = other.split_probabilities
-    trees = one.sample(20, np.random.default_rng(3))
-    assert trees == other.sample(20, np.random.default_rng(3))
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_few_draws(n, rng):
-    """No draw is a list of none."""
-    assert len(solve(LEAF.on(BINARY)).sample(n, rng)) == n

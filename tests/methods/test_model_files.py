@@ -1,0 +1,290 @@
+"""Saved cascades and rule lists: nothing is lost, and nothing that was forged is believed."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from numpy.testing import assert_array_equal
+
+import bayescascade
+from bayescascade import BranchCascade, LeafCascade
+from bayescascade.base.errors import ModelFileError
+from bayescascade.model.registry import _NAMES_OF_0_1
+from tests.forgeries import at, edited_at_random, forged, loaded_or_refused, write
+from tests.methods.cascades import fits as trees
+from tests.methods.rules.fits import boats, classifier, fitted as rules, people
+
+MODELS = {
+    "leaf": lambda: trees.fitted(LeafCascade),
+    "branch": lambda: trees.fitted(BranchCascade),
+    "independent": lambda: trees.fitted(LeafCascade, leaf="independent"),
+    "rules": rules,
+    "labels": classifier,
+}
+OPTIONS = {
+    "anneal": lambda: trees.fitted(LeafCascade, search="anneal"),
+    "empirical": lambda: trees.fitted(BranchCascade, density="empirical", max_branches=3),
+    "average": lambda: trees.fitted(
+        LeafCascade, leaf="independent", leaf_concentration=0.5, predictive="average"
+    ),
+    "shares": lambda: trees.fitted(BranchCascade, leaf="independent", density="empirical"),
+    "average of lists": lambda: rules(predictive="average"),
+    "annealed list": lambda: rules(search="anneal", density="empirical"),
+    "average of labels": lambda: classifier(predictive="average"),
+    "numbers as labels": lambda: classifier(boats),
+    "lenient": lambda: classifier(unknown="none", missing="level"),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def saved(request):
+    """Return a model and the record in its file, but for most draws."""
+    model = MODELS[request.param]()
+    record = json.loads(json.dumps(model.to_record()))
+    return model, {**record, "draws": record["draws"][:3]}
+
+
+@pytest.mark.parametrize("make", [*MODELS.values(), *OPTIONS.values()], ids=[*MODELS, *OPTIONS])
+def test_nothing_is_lost(make, tmp_path):
+    """A loaded model answers to the last bit as the one that was saved."""
+    model, frame = make(), people(60, seed=9)
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert loaded.summary_ == model.summary_
+    assert loaded.schema_ == model.schema_
+    assert str(loaded) == str(model)
+    assert loaded.explain(frame.iloc[0]) == model.explain(frame.iloc[0])
+    if hasattr(model, "sample"):
+        assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
+        one, other = (each.sample(50, random_state=1) for each in (loaded, model))
+        pd.testing.assert_frame_equal(one, other)
+    else:
+        assert loaded.classes_.dtype == model.classes_.dtype
+        assert loaded.target_ == model.target_
+        assert_array_equal(loaded.predict(frame), model.predict(frame))
+        assert_array_equal(loaded.credible_interval(frame), model.credible_interval(frame))
+
+
+def test_a_loaded_model_says_that_it_has_no_data(saved, tmp_path):
+    """The posterior needs the rows, which are not saved; it can be fitted anew."""
+    model, record = saved
+    loaded = bayescascade.load(write(tmp_path, record))
+    for name in ("posterior_", "run_"):
+        with pytest.raises(AttributeError, match=f"{name} is not in a model that was read"):
+            getattr(loaded, name)
+    with pytest.raises(AttributeError, match="has no attribute 'anything_'"):
+        _ = loaded.anything_
+    rows, labels = people(60), np.arange(60) % 2
+    again = loaded.set_params(random_state=0, n_steps=100).fit(rows, labels)
+    fresh = type(model)(**again.get_params()).fit(rows, labels)
+    assert again.to_record() == fresh.to_record()
+
+
+def test_parameters_are_saved_whatever_their_type(tmp_path):
+    """NumPy's and pandas' containers are accepted by fit, so they must be by save."""
+    model = LeafCascade(
+        **trees.QUICK,
+        expected_leaves=np.int64(6),
+        columns=pd.Index(["sex", "fare"]),
+        continuous={"fare": np.array([0.0, 5.0, 100.0])},
+    ).fit(people())
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert (loaded.expected_leaves, loaded.columns) == (6, ["sex", "fare"])
+    assert loaded.continuous == {"fare": [0.0, 5.0, 100.0]}
+
+
+def test_files_hold_no_rows(saved):
+    """A model is passed on where the data must not be."""
+    _, record = saved
+    common = {"format", "version", "model", "parameters", "schema", "log_posterior", "summary"}
+    own = {"rules", "n_candidates"} if "rules" in record else {"tree"}
+    own |= {"classes", "target"} if "classes" in record else set()
+    assert set(record) == {*common, "draws", *own}
+    assert not {"random_state", "checkpoint", "progress"} & set(record["parameters"])
+
+
+ANY = [
+    (("format",), "another model"),
+    (("version",), 2),
+    (("version",), "1"),
+    (("model",), ["leaf"]),
+    (("parameters",), None),
+    (("parameters",), {}),
+    (("parameters", "depth"), 3),  # what a later version would add, and means something
+    (("parameters", "concentration"), "2"),
+    (("parameters", "concentration"), 3.0),
+    (("parameters", "n_chains"), 0),
+    (("schema",), None),
+    (("schema", "columns"), []),
+    (("schema", "columns", 0, "levels"), ["male"]),
+    (("schema", "columns", 3, "edges"), [0.0, 20.0, 5.0]),
+    (("log_posterior",), 0.0),
+    (("log_posterior",), None),
+    (("summary",), None),
+    (("summary", "total_weight"), 1e999),
+    (("summary", "shares"), {"rules": {"1": 2.0}}),
+    (("summary", "diagnostics"), {"log_posterior": {"mean": 1}}),
+    (("draws",), None),
+    (("draws", 0), {}),
+    (("draws", 0, "times"), 0),
+    (("draws", 0, "times"), 1.5),
+    (("draws", 0, "times"), True),
+    (("draws", 0, "times"), 10**400),
+]
+OF_TREES = [
+    (("parameters", "max_branches"), 1),
+    (("tree",), []),
+    (("tree", "feature"), [-1]),
+    (("tree", "feature", 0), 99),
+    (("tree", "feature", 0), True),
+    (("tree", "parent", 1), -1),
+    (("tree", "parent", 1), 10**30),
+    (("tree", "block", 1), 0),
+    (("tree", "block", 1), (2**32 - 1) << 32),
+    (("tree", "leaf_counts", 0), 10**6),
+    (("tree", "leaf_counts", 0), -1.0),
+    (("tree", "leaf_counts", 0), 1e308),
+    (("tree", "leaf_counts", 0), "many"),
+    (("tree", "leaf_counts"), []),
+    (("draws", 0, "leaf_counts", 0), 10**6),
+    (("draws", 0, "block"), None),
+]
+OF_RULES = [
+    (("parameters", "max_size"), 3),
+    (("parameters", "memory_limit"), 0),
+    (("n_candidates",), []),
+    (("n_candidates", 0), 1),
+    (("n_candidates", 1), 0),
+    (("n_candidates", 1), True),
+    (("n_candidates", 1), 7.5),
+    (("n_candidates", 1), 10**400),
+    (("rules", "rules"), None),
+    (("rules", "rules", 0), []),
+    (("rules", "rules", 0), [[0, 0, 1], [0, 1, 2]]),
+    (("rules", "rules", 0), [[1, 0, 1], [0, 0, 1]]),
+    (("rules", "rules", 0), [[9, 0, 1]]),
+    (("rules", "rules", 0), [[-1, 0, 1]]),
+    (("rules", "rules", 0), [[0, 0, 2]]),
+    (("rules", "rules", 0), [[0, 1, 1]]),
+    (("rules", "rules", 0), [[0, 0]]),
+    (("rules", "rules", 0), [[0, 0, 1.0]]),
+    (("rules", "rules", 0), [[0, False, True]]),
+    (("rules", "rules", 0), [[0, 0, 10**30]]),
+    (("rules", "counts"), []),
+    (("rules", "counts", 0), -1.0),
+    (("rules", "counts", 0), 1e308),
+    (("rules", "counts", 0), "many"),
+    (("draws", 0, "counts"), [1e6]),
+    (("draws", 0, "rules"), [[[0, 0, 1]], [[0, 0, 1]]]),
+]
+
+
+def test_forged_fields_are_refused(saved, tmp_path):
+    """A figure that was edited must not be printed as if it had been computed."""
+    _, record = saved
+    for place, value in ANY + (OF_RULES if "rules" in record else OF_TREES):
+        text = forged(record, place, value)
+        assert loaded_or_refused(tmp_path, text) is None, (place, value)
+
+
+def test_missing_fields_are_named(saved, tmp_path):
+    """Older or damaged files lack some; say which."""
+    record = dict(saved[1])
+    del record["rules" if "rules" in record else "tree"]
+    with pytest.raises(ModelFileError, match=r"must have the field '(rules|tree)'"):
+        bayescascade.load(write(tmp_path, record))
+
+
+@pytest.mark.parametrize("estimator", trees.ESTIMATORS)
+def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
+    """They are what the probabilities inside leaves are made of, and so is the log posterior."""
+    record = json.loads(json.dumps(trees.fitted(estimator, leaf="independent").to_record()))
+    for place in (("tree",), ("draws", 0)):
+        without = copy.deepcopy(record)
+        del at(without, place)["level_counts"]
+        with pytest.raises(ModelFileError, match="exactly if its leaves are independent"):
+            bayescascade.load(write(tmp_path, without))
+    for name, value, words in (
+        ("leaf", "uniform", "exactly if its leaves are independent"),
+        ("leaf_concentration", 3.0, "log posterior must follow from its counts"),
+    ):
+        with pytest.raises(ModelFileError, match=words):
+            bayescascade.load(write(tmp_path, forged(record, ("parameters", name), value)))
+
+
+def test_parts_without_cells_are_refused(tmp_path):
+    """A density cannot live where there is nothing."""
+    record = json.loads(json.dumps(rules().to_record()))
+    record["draws"][0]["rules"] = [[[0, 0, 1]], [[0, 1, 2]]]
+    record["draws"][0]["counts"] = [100.0, 100.0, 0.0]
+    with pytest.raises(ModelFileError, match="every part of a saved density list must capture"):
+        bayescascade.load(write(tmp_path, record))
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        None,
+        {"values": ["died", "lived"]},
+        {"values": ["died"], "dtype": "<U5"},
+        {"values": ["died", "died"], "dtype": "<U5"},
+        {"values": ["died", 3], "dtype": "|O"},
+        {"values": ["died", "lived"], "dtype": "<i8"},
+        {"values": ["died", "lived"], "dtype": "<U3"},
+        {"values": ["died", "lived"], "dtype": "<U300000000"},
+        {"values": [0, 1], "dtype": "<U300000000"},
+        {"values": ["died", "lived"], "dtype": "V8"},
+        {"values": ["died", "lived"], "dtype": "nothing"},
+        {"values": [[0], [1]], "dtype": "|O"},
+        {"values": ["died", "lived", "swam"], "dtype": "<U5"},
+    ],
+    ids=str,
+)
+def test_forged_classes_are_refused(classes, tmp_path):
+    """As many classes as counts, of one plain type."""
+    record = classifier().to_record()
+    with pytest.raises(ModelFileError, match=r"forged\.json"):
+        bayescascade.load(write(tmp_path, {**record, "classes": classes}))
+    with pytest.raises(ModelFileError, match=r"forged\.json: .* target must be text"):
+        bayescascade.load(write(tmp_path, {**record, "target": ["fate"]}))
+
+
+def test_deeply_nested_values_are_refused(saved, tmp_path):
+    """Deep nesting exhausts the stack of careless readers."""
+    text = json.dumps(saved[1])
+    search = f'"search": "{saved[0].search}"'
+    for depth in (50, 900, 990, 5000):
+        deep = text.replace(search, f'"search": {"[" * depth + "]" * depth}')
+        assert deep != text
+        with pytest.raises(ModelFileError):
+            bayescascade.load(write(tmp_path, deep))
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_random_edits_are_refused_or_harmless(saved, tmp_path, data):
+    """Whatever is changed, the file is refused in our words or still is a whole model."""
+    model = loaded_or_refused(tmp_path, edited_at_random(saved[1], data))
+    if model is not None:
+        assert math.isfinite(model.log_posterior_)
+        model.learned_.to_dict()
+        if hasattr(model, "sample"):
+            model.sample(3, random_state=0)
+        model.save(tmp_path / "again.json")
+        bayescascade.load(tmp_path / "again.json")
+
+
+@pytest.mark.parametrize(("name", "public"), _NAMES_OF_0_1.items())
+def test_every_model_is_found_by_its_name(name, public):
+    """A file whose class is registered under another name could not be read back."""
+    assert getattr(bayescascade, public).model_name == name
+    assert getattr(bayescascade, public).title
