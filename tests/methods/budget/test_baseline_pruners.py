@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import BudgetError
@@ -155,12 +154,10 @@ def test_tuning_needs_rows_out_of_bag(forest, data):
 @pytest.mark.parametrize(
     ("baseline", "settings", "message"),
     [
-        (GreedyPrune, {"tradeoff": -1.0}, "tradeoff must be a finite number >= 0"),
         (GreedyPrune, {"n_removed": -1}, "n_removed must be an integer >= 0, got -1"),
         (CostComplexityPrune, {"level": -1.0}, "level must be a finite number >= 0"),
         (TruncatedForest, {"n_trees": 0}, "n_trees must be an integer >= 1, got 0"),
         (TruncatedForest, {"n_trees": 7}, "n_trees must be an integer from 1 to 6, got 7"),
-        (TruncatedForest, {"budget": -1.0}, "budget must be a finite number >= 0"),
     ],
 )
 def test_impossible_parameters_are_refused(baseline, settings, message, data):
@@ -169,19 +166,12 @@ def test_impossible_parameters_are_refused(baseline, settings, message, data):
         fitted(baseline, data, **settings)
 
 
-def test_paths_need_a_fit_and_one_kind_of_values(data):
-    """What they start from must be there."""
-    with pytest.raises(NotFittedError):
-        GreedyPrune(FOREST).path()
+def test_paths_need_one_kind_of_values(data):
+    """The same messages as of BudgetPrune's paths, in words of trees."""
     model = fitted(TruncatedForest, data)
     with pytest.raises(ParameterError, match="either values or budgets must be given, got both"):
         model.path([1], budgets=[3.0])
-    assert len(model.path(budgets=np.array([99.0, 999.0]))) == 2
     with pytest.raises(ParameterError, match="values must be a list of n_trees, got 1"):
         model.path(1)
-    with pytest.raises(ParameterError, match="budgets must be a list of numbers >= 0, got 3"):
-        model.path(budgets=3)
     with pytest.raises(ParameterError, match=r"values\[1\] must be an integer from 1 to 6, got 9"):
         model.path([1, 9])
-    with pytest.raises(ParameterError, match=r"budgets\[0\] must be a finite number >= 0"):
-        model.path(budgets=[-3.0])

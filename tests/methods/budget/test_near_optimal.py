@@ -128,16 +128,6 @@ def test_a_fitted_pruning_tells_what_it_needs(pruned):
     assert (result.run_.traces["objective"] >= pruned.lower_bound_ - 1e-12).all()
 
 
-def test_one_seed_is_one_result():
-    """Whatever the number of jobs."""
-    program, items = with_items(THREE)
-    settings = {"tolerance": 0.3, "n_steps": 2000, "n_draws": 20, "random_state": 5}
-    first = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
-    again = near_optimal(program, items, best_of(THREE), THREE.tradeoff, n_jobs=2, **settings)
-    assert first.run_ == again.run_
-    np.testing.assert_array_equal(first.shares, again.shares)
-
-
 def test_prints_as_a_table(rng):
     """What a user reads."""
     program, items = with_items(THREE)
