@@ -7,11 +7,7 @@ over random divisions of the rows in two thirds and one. Every feature costs 1. 
 for each error of a plain forest, the features that the budgeted ones need to err no more.
 """
 
-import argparse
-import os
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from bayescascade.budget import BudgetedForestClassifier, Forest
-from tests.benchmarks.figures import machine
+from tests.benchmarks.figures import parser, say
 
 N_TREES = (1, 10, 20, 40)
 MORE_TREES = (*N_TREES, 80, 160)
@@ -30,18 +26,17 @@ Grow = Callable[[NDArray[np.float32], NDArray[np.int64], int, int], Forest]
 
 def main() -> None:
     """Print a table for each data set as soon as it is there."""
-    arguments = _parser().parse_args()
-    if arguments.data is None:
-        sys.exit("name the folder of the data: --data, or the variable BAYESCASCADE_DATA")
-    print("\n".join(machine()), flush=True)  # noqa: T201 - a script
+    made = parser(__doc__, ("covertype", "magic"), ("covertype", "magic"))
+    made.add_argument("--runs", type=int, default=5)
+    arguments = made.parse_args()
     for name in arguments.data_sets:
         (path,) = arguments.data.glob(f"{name}.csv*")
         frame = pd.read_csv(path)
         labels = np.unique(frame.pop("target"), return_inverse=True)[1]
         X = frame.to_numpy(np.float32)
-        print(f"\n{name}: {len(X):,} rows, {X.shape[1]} features", flush=True)  # noqa: T201
+        say(f"\n{name}: {len(X):,} rows, {X.shape[1]} features")
         for line in comparison(X, labels, arguments.runs):
-            print(line, flush=True)  # noqa: T201
+            say(line)
 
 
 def comparison(X: NDArray[np.float32], y: NDArray[np.int64], n_runs: int) -> Iterator[str]:
@@ -112,15 +107,6 @@ _FORESTS = {
         max_features=None, thresholds="random", reuse_is_free=False
     ),
 }
-
-
-def _parser() -> argparse.ArgumentParser:
-    folder = os.environ.get("BAYESCASCADE_DATA")
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=None if folder is None else Path(folder))
-    parser.add_argument("--data-sets", nargs="+", default=["covertype", "magic"])
-    parser.add_argument("--runs", type=int, default=5)
-    return parser
 
 
 if __name__ == "__main__":

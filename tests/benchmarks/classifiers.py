@@ -8,7 +8,6 @@ rule lists and imodels, elsewhere the median with an indicator.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import RuleListClassifier
+from tests.benchmarks.figures import timed
 from tests.benchmarks.labeled_data import LabeledFrame
 
 __all__ = ["PREDICTIVES", "Prediction", "Settings", "choose_settings", "predictions", "rule_list"]
@@ -114,17 +114,17 @@ def predictions(
     """
     for predictive, chosen in settings.items():
         model = rule_list(seen, predictive=predictive, n_steps=n_steps, **chosen)
-        seconds = _fit(model, seen.features, seen.labels)
+        seconds = _seconds(model, seen.features, seen.labels)
         probabilities = model.predict_proba(held_out)
         yield Prediction(f"rule list, {predictive}", probabilities, model.rules_.n_rules, seconds)
     tree = make_pipeline(
         _tree_columns(seen), DecisionTreeClassifier(max_leaf_nodes=N_LEAVES, random_state=0)
     )
-    seconds = _fit(tree, seen.features, seen.labels)
+    seconds = _seconds(tree, seen.features, seen.labels)
     n_leaves = tree[-1].get_n_leaves()
     yield Prediction(f"tree, {N_LEAVES} leaves", tree.predict_proba(held_out), n_leaves, seconds)
     logistic = make_pipeline(_indicators(seen), LogisticRegression(max_iter=5_000))
-    seconds = _fit(logistic, seen.features, seen.labels)
+    seconds = _seconds(logistic, seen.features, seen.labels)
     yield Prediction("logistic", logistic.predict_proba(held_out), np.nan, seconds)
     if imodels_steps and find_spec("imodels") and seen.labels.nunique() == 2:
         yield _imodels(seen, held_out, settings["map"], imodels_steps)
@@ -139,7 +139,7 @@ def _imodels(
     model = BayesianRuleListClassifier(
         maxcardinality=settings["max_size"], minsupport=0.05, max_iter=n_steps
     )
-    seconds = _fit(model, features, seen.labels.to_numpy())
+    seconds = _seconds(model, features, seen.labels.to_numpy())
     return Prediction("imodels", model.predict_proba(others), len(model.d_star) - 1, seconds)
 
 
@@ -178,8 +178,6 @@ def _filled() -> SimpleImputer:
     return SimpleImputer(strategy="median", add_indicator=True)
 
 
-def _fit(model: Any, features: object, labels: object) -> float:
+def _seconds(model: Any, features: object, labels: object) -> float:
     """Fit a model, and return the seconds that it took."""
-    started = perf_counter()
-    model.fit(features, labels)
-    return perf_counter() - started
+    return timed(lambda: model.fit(features, labels))[1]

@@ -6,6 +6,7 @@ import numpy as np
 
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.program import PruningProgram
 from tests.methods.budget import reference_pruning
 
 
@@ -56,3 +57,43 @@ def random_problem(
         column_items,
         items_of(column_items, rng.uniform(0.2, 2.0, 4)),
     )
+
+
+class Listed(NamedTuple):
+    """A program and all its prunings, (n_prunings, n_splits) bool, with their errors and costs.
+
+    feature: of each split.
+    """
+
+    program: PruningProgram
+    prunings: np.ndarray
+    errors: np.ndarray
+    costs: np.ndarray
+    feature: np.ndarray
+
+    def best(self, tradeoff: float) -> float:
+        """Return the least objective."""
+        return float((self.errors + tradeoff * self.costs).min())
+
+
+def programs(rng: np.random.Generator, n_programs: int = 12) -> list[Listed]:
+    """Return programs with groups, weights, work and splits that increase the error."""
+    made = []
+    for number in range(n_programs):
+        problem = random_problem(rng, n_trees=3, depth=2 + number % 2, n_rows=5)
+        program = PruningProgram.of(
+            problem.forest,
+            problem.items,
+            problem.rows,
+            problem.weights,
+            split_cost=0.1 * (number % 3),
+            counts=problem.forest.counts if number % 2 else rng.random(problem.forest.counts.shape),
+        )
+        leaves = reference_pruning.all_prunings(problem.roots)
+        kept = [reference_pruning.kept_splits(problem.roots, each) for each in leaves]
+        prunings = np.array(kept, np.bool_)
+        errors = np.array([program.error(each) for each in prunings])
+        costs = np.array([program.cost(each) for each in prunings])
+        feature = problem.forest.feature[program.node]
+        made.append(Listed(program, prunings, errors, costs, feature))
+    return made

@@ -5,33 +5,13 @@ import pytest
 
 from bayescascade.methods.prunings import frontier
 from bayescascade.methods.prunings.frontier import Frontier
-from bayescascade.methods.prunings.program import PruningProgram
-from tests.methods.budget import reference_pruning
-from tests.methods.budget.forests import random_problem
-
-
-def problems(
-    rng: np.random.Generator, n_problems: int = 10
-) -> list[tuple[PruningProgram, np.ndarray, np.ndarray]]:
-    """Return programs, the features of their splits, and all their prunings."""
-    made = []
-    for number in range(n_problems):
-        problem = random_problem(rng, n_trees=3, depth=3, n_rows=4)
-        program = PruningProgram.of(
-            problem.forest, problem.items, problem.rows, split_cost=0.05 * (number % 2)
-        )
-        leaves = reference_pruning.all_prunings(problem.roots)
-        kept = [reference_pruning.kept_splits(problem.roots, each) for each in leaves]
-        made.append((program, problem.forest.feature[program.node], np.array(kept, np.bool_)))
-    return made
+from tests.methods.budget.forests import programs
 
 
 def test_budgets_are_kept_and_bounds_hold(rng: np.random.Generator) -> None:
     """A pruning beyond its budget, or a bound that some pruning beats, would be returned."""
     n_best = 0
-    for program, feature, prunings in problems(rng):
-        costs = np.array([program.cost(kept) for kept in prunings])
-        errors = np.array([program.error(kept) for kept in prunings])
+    for program, _, errors, costs, feature in programs(rng, 10):
         search = Frontier(program, feature)
         for budget in np.quantile(costs, [0, 0.2, 0.5, 0.8, 1.0]):
             found = search.within(float(budget))
@@ -51,8 +31,8 @@ def test_budgets_are_kept_and_bounds_hold(rng: np.random.Generator) -> None:
 
 def test_memory_of_corners_changes_nothing(rng: np.random.Generator) -> None:
     """A path of budgets would depend on their order."""
-    for program, feature, prunings in problems(rng, 4):
-        most = max(program.cost(kept) for kept in prunings)
+    for program, _, _, costs, feature in programs(rng, 4):
+        most = costs.max()
         search = Frontier(program, feature)
         for share in (0.9, 0.3, 0.6, 0.1):
             alone = Frontier(program, feature).within(share * most)
@@ -63,7 +43,7 @@ def test_memory_of_corners_changes_nothing(rng: np.random.Generator) -> None:
 
 def test_filling_is_judged_by_the_error_given(rng: np.random.Generator) -> None:
     """Labels of validation rows would be asked for and not used."""
-    program, feature, _ = problems(rng, 1)[0]
+    program, *_, feature = programs(rng, 1)[0]
     judged: list[np.ndarray] = []
 
     def error_of(kept: np.ndarray) -> float:
@@ -78,7 +58,7 @@ def test_filling_is_judged_by_the_error_given(rng: np.random.Generator) -> None:
 
 def test_the_program_between_two_prunings_is_the_difference(rng: np.random.Generator) -> None:
     """Costs already paid must not be paid twice, and none that is new be free."""
-    for program, _, prunings in problems(rng, 5):
+    for program, prunings, *_ in programs(rng, 5):
         for _ in range(20):
             lower, middle, upper = prunings[rng.integers(len(prunings), size=3)]
             lower, upper = lower & middle, upper | middle
@@ -94,7 +74,7 @@ def test_ctrl_c_leaves_what_is_within_the_budget(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing beyond the budget may be returned, however early Ctrl-C comes."""
-    program, feature, _ = problems(rng, 1)[0]
+    program, *_, feature = programs(rng, 1)[0]
     budget = 0.6 * program.cost(np.ones(program.n_splits, np.bool_))
     solve, remove = frontier.FlowSolver.solve, frontier.remove_features
     for n_calls in range(1, 12):
