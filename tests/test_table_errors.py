@@ -2,7 +2,6 @@
 
 import datetime
 import math
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +25,12 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             "at least one column must vary, got 1 row with the same values: "
             "there is nothing to split",
         ),
-        ({"a": ["x"] * 3}, {}, "at least one column must vary, got 3 rows with the same values"),
         (
             {"a": ["x", None, "y", None]},
             {},
             'column "a" has 2 missing cells, the first in row 2: fill them, drop the column, or '
             'make them a level with missing="level" (--missing level)',
         ),
-        ({"a": [1.5, math.nan]}, {"continuous": {"a": 2}}, 'column "a" has 1 missing cell'),
         ({"a": [1, None]}, {"ordinal": {"a": [1, 2]}}, 'column "a" has 1 missing cell'),
         ({"a": [None, None]}, {"missing": "level"}, 'column "a" has only missing cells: drop it'),
         (
@@ -42,7 +39,6 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'column "id" has a different value in every row (5 read): drop it (--drop id) or '
             "declare its kind",
         ),
-        ({"id": list("abcde")}, {}, 'column "id" has a different value in every row'),
         (
             {"n": list(range(65)) * 2},
             {},
@@ -68,7 +64,6 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'column "x" holds numbers such as 0.5: declare it continuous={"x": 10} '
             "(--continuous x:10) or ordinal (--ordinal x), or drop it (--drop x)",
         ),
-        ({"x": [1.0, math.inf]}, {}, 'column "x" must hold finite numbers, got inf'),
         (
             {"x": [1.0, math.inf]},
             {"continuous": {"x": 2}},
@@ -85,15 +80,9 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             {"continuous": {"x": 2}},
             "continuous column \"x\" must hold numbers, got 'many' in row 3",
         ),
-        (
-            {"x": pd.date_range("2020", periods=3)},
-            {"continuous": {"x": 2}},
-            "continuous column \"x\" must hold numbers, got '2020-01-01 00:00:00' in row 1",
-        ),
         ({"x": pd.date_range("2020", periods=3)}, {}, 'column "x" holds dates or times such as'),
         ({"x": [datetime.date(2020, 1, 1)]}, {}, 'column "x" holds dates or times such as 2020'),
         ({"x": [["a"], ["b"]]}, {}, "must hold text, numbers or truth values, got ['a'] of type"),
-        ({"x": [1j, 2j]}, {}, "got 1j of type complex"),
         (
             {"age": ["child", "adult"]},
             {"ordinal": ["age"]},
@@ -115,7 +104,6 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             {"ordinal": ["x"]},
             'ordinal column "x" must have 1 to 65,536 levels, got 70,000',
         ),
-        ({"x": range(70_000)}, {}, 'column "x" has a different value in every row'),
     ],
 )
 def test_unusable_data(
@@ -132,14 +120,9 @@ def test_unusable_data(
     ("declared", "error", "message"),
     [
         ({"columns": ["z"]}, DataError, 'columns names the unknown column "z"; columns: a, b'),
-        ({"drop": ["z"]}, DataError, 'drop names the unknown column "z"'),
         ({"nominal": ["z"]}, DataError, 'nominal names the unknown column "z"'),
-        ({"ordinal": {"z": [1]}}, DataError, 'ordinal names the unknown column "z"'),
-        ({"continuous": {"z": 3}}, DataError, 'continuous names the unknown column "z"'),
-        ({"weights": "z"}, DataError, 'weights names the unknown column "z"'),
         ({"drop": ["a", "b"]}, DataError, "at least one column must be used, got none"),
         ({"columns": "a"}, ParameterError, "columns must be a list of column names, got 'a'"),
-        ({"ordinal": "a"}, ParameterError, "ordinal must be a list of column names, got 'a'"),
         (
             {"continuous": ["b"]},
             ParameterError,
@@ -166,7 +149,6 @@ def test_unusable_data(
             ParameterError,
             'continuous["b"] must be an integer from 1 to 65535, got 0',
         ),
-        ({"continuous": {"b": "ten"}}, ParameterError, "got 'ten'"),
         ({"continuous": {"b": [1, "x"]}}, ParameterError, 'edges of column "b" must be numbers'),
         ({"continuous": {"b": [2, 1]}}, DataError, "strictly increasing numbers, got 2, 1"),
         (
@@ -175,7 +157,6 @@ def test_unusable_data(
             "levels of column \"a\" must be a list, got 'xy'",
         ),
         ({"ordinal": {"a": ["x", "x"]}}, DataError, 'levels of column "a" must be different'),
-        ({"ordinal": {"a": []}}, DataError, "must have 1 to 65,536 levels, got 0"),
     ],
 )
 def test_wrong_declarations(declared: dict[str, object], error: type, message: str) -> None:
@@ -189,8 +170,6 @@ def test_wrong_declarations(declared: dict[str, object], error: type, message: s
     ("weights", "message"),
     [
         ([1, -1, 1], "must be finite and >= 0, got -1 in row 2"),
-        ([1, 1, math.nan], "must be finite and >= 0, got nan in row 3"),
-        ([1, math.inf, 1], "must be finite and >= 0, got inf in row 2"),
         ([0, 0, 0], "must not be all zero"),
         (["1", "two", "3"], "'two' in row 2"),
     ],
@@ -258,9 +237,3 @@ def test_only_frames_are_frames() -> None:
     """An array has no column names: from_arrays reads it."""
     with pytest.raises(ParameterError, match="frame must be a pandas DataFrame, got ndarray"):
         Table.from_frame(np.zeros((2, 2)))  # type: ignore[arg-type]
-
-
-def test_decimals_are_numbers() -> None:
-    """A database column of decimals is as good as one of floats."""
-    frame = pd.DataFrame({"a": [Decimal("1"), Decimal("2.0")]})
-    assert Table.from_frame(frame).schema.columns[0].levels == (1, 2)

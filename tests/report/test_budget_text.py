@@ -8,7 +8,7 @@ from bayescascade.budget import FeatureCosts
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import render
-from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.budget.fits import PlainForest, diagnoses, patients
 
 
 @pytest.fixture
@@ -69,14 +69,6 @@ def test_lines_fit_the_terminal(rng):
     for width in (60, 80):
         told = render((*model.page(), *model.acquire(row.__getitem__).page()), width=width)
         assert max(longest([line]) for line in told.split("\n")) <= width
-
-
-def test_costs_of_groups_are_told_beside_features(rng):
-    """A feature that is free within its group must not hide what the group costs."""
-    frame = patients(rng)
-    model = PlainForest(costs=COSTS, random_state=0).fit(frame, diagnoses(frame, rng))
-    assert "blood (group)    2.10" in str(model)
-    assert "age              0.00" in str(model)
 
 
 @pytest.mark.parametrize(

@@ -95,15 +95,6 @@ def test_what_was_done_is_said(changed: dict[str, Any], expected: str) -> None:
     assert expected in str(model(**changed))
 
 
-def test_no_draws_no_posterior() -> None:
-    text = str(model(diagnostics={}, shares={}))
-    assert "posterior   leaves" not in text
-
-
-def test_data_without_a_name_begin_with_the_rows() -> None:
-    assert str(model(source="")).startswith("2,201 rows   14 distinct")
-
-
 def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
     """R-hat of 2.6 means that the posterior below is not to be believed."""
     unsettled = {"n_leaves": Diagnostic(11.0, 1.0, 2.5619, 4.8)}

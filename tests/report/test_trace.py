@@ -1,7 +1,6 @@
 """A trace says the same whether it comes from a run, from ArviZ or from a file."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import DataError
-from bayescascade.base.files import json_ready
-from bayescascade.model.draws import PosteriorRun, Trace, diagnose_array, read_trace
+from bayescascade.model.draws import Trace, diagnose_array, read_trace
 from bayescascade.report.page import render
 from tests.report.runs import toy_list_run, toy_run
 
@@ -20,57 +18,12 @@ def interrupt(_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def assert_same(actual: Trace, expected: Trace) -> None:
-    assert actual.quantities.keys() == expected.quantities.keys()
-    for name, draws in expected.quantities.items():
-        np.testing.assert_array_equal(actual.quantities[name], draws)
-    np.testing.assert_array_equal(actual.feature_used, expected.feature_used)
-    assert list(actual.quantities) == list(expected.quantities)
-    assert (actual.size, actual.labels) == (expected.size, expected.labels)
-    assert actual.codes.keys() == expected.codes.keys()
-    for name, codes in expected.codes.items():
-        np.testing.assert_array_equal(actual.codes[name], codes)
-    assert (actual.columns, actual.acceptance) == (expected.columns, expected.acceptance)
-    assert actual.settings == expected.settings
-
-
-both = pytest.mark.parametrize("make", [toy_run, toy_list_run], ids=["cascade", "list"])
-
-
-@both
-def test_a_trace_file_holds_the_run(make: Callable[..., PosteriorRun[int]], tmp_path: Path) -> None:
-    """What is diagnosed later must be what was drawn."""
-    run = make()
-    run.save_trace(tmp_path / "toy.nc")
-    expected = Trace.of(run)
-    assert_same(read_trace(tmp_path / "toy.nc"), expected)
-    assert_same(Trace.of(run.to_inference_data()), expected)
-    assert Trace.of(expected) is expected
-    assert (expected.n_chains, expected.n_draws, expected.is_sample) == (3, 600, True)
-
-
 def test_equal_runs_give_equal_files(tmp_path: Path) -> None:
     """A file that changes with the clock cannot be compared."""
     toy_run().save_trace(tmp_path / "a.nc")
     time.sleep(1.1)  # HDF5 counts seconds
     toy_run().save_trace(tmp_path / "b.nc")
     assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
-
-
-def test_shares_are_those_of_the_draws() -> None:
-    trace = Trace.of(toy_run())
-    leaves = trace.quantities["n_leaves"]
-    shares = trace.shares()
-    assert list(shares) == ["leaves", "first split", "columns used"]
-    counts = shares["leaves"]
-    assert counts == {n: float(np.mean(leaves == int(n))) for n in counts}
-    assert sum(counts.values()) == pytest.approx(1.0)
-    assert list(counts.values()) == sorted(counts.values(), reverse=True)
-    first = shares["first split"]
-    assert first["none"] == counts["1"]
-    use = shares["columns used"]
-    assert use == {name: first.get(name, 0.0) for name in use}
-    assert set(use) == {"sex", "age"}
 
 
 def test_equal_shares_are_in_order() -> None:
@@ -169,20 +122,14 @@ def test_text_fits_and_warns() -> None:
     assert "\x1b" in render(trace.page(), color=True)
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", b"\x89HDF\r\n\x1a\n" + b"x" * 100])
-def test_files_that_are_no_traces(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "x.nc"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.nc is not a trace file, or is cut short: not netCDF"):
-        read_trace(path)
-
-
-def test_a_file_cut_short(tmp_path: Path) -> None:
+def test_files_that_are_no_traces(tmp_path: Path) -> None:
     toy_run().save_trace(tmp_path / "toy.nc")
     whole = (tmp_path / "toy.nc").read_bytes()
-    (tmp_path / "half.nc").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=r"half\.nc is not"):
-        read_trace(tmp_path / "half.nc")
+    path = tmp_path / "x.nc"
+    for content in (b"", b"garbage", b"\x89HDF\r\n\x1a\n" + b"x" * 100, whole[: len(whole) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"x\.nc is not a trace file, or is cut short: not net"):
+            read_trace(path)
 
 
 def test_netcdf_of_something_else(tmp_path: Path) -> None:
@@ -204,9 +151,3 @@ def test_diagnostics_of_what_never_varies() -> None:
     apart = diagnose_array(np.repeat([[1.0], [2.0]], 10, axis=1))
     assert not apart.is_fine
     assert not diagnose_array(np.zeros((2, 3))).is_fine
-
-
-def test_json_has_no_infinities() -> None:
-    """JSON that says NaN or Infinity is read by few programs."""
-    ready = json_ready({"a": [1.0, float("nan")], "b": (float("-inf"), 2), "c": "x", "d": True})
-    assert ready == {"a": [1.0, None], "b": [None, 2], "c": "x", "d": True}

@@ -197,15 +197,12 @@ def test_arrays_and_numeric_labels_come_back(rng):
     ("place", "value", "message"),
     [
         (("parameters", "n_trees"), 3, "a saved model's parameters must be max_depth"),
-        (("costs", "default"), -1, "default must be a finite number >= 0, got -1"),
         (("costs", "groups"), {"blood": ["none"]}, "must be of the columns 'age', .* got 'none'"),
         (("encoding", "columns", 0), "sex", "must be different names"),
         (("classes", "values"), ["ill", "ill", "well"], "classes must be different"),
         (("classes", "values"), ["ill", "well"], "counts must be finite numbers of shape"),
-        (("feature_shares",), [1.0], "feature_shares must be 8 numbers from 0 to 1"),
         (("feature_shares", 0), 1.5, "feature_shares must be 8 numbers from 0 to 1"),
         (("item_shares", 0), 0.123, "validation cost must follow from its shares"),
-        (("validation_cost",), "3", "validation cost must follow from its shares"),
         (("forest", "feature", 0), 10, "a forest's feature must be integers from -1 to 9"),
     ],
 )

@@ -45,16 +45,6 @@ def test_outcomes_depend_on_the_seed_alone() -> None:
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
 
 
-def test_halves_do_not_depend_on_the_order_of_the_rows() -> None:
-    frame = pd.read_csv(TITANIC)
-    shuffled = frame.sample(frac=1, random_state=1)
-    first, second = (
-        [told(o) for o in compare(Table.from_frame(rows), those(QUICK), repeats=2)]
-        for rows in (frame, shuffled)
-    )
-    assert first == second
-
-
 def test_what_is_learned_and_scored_are_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that was learned from must not be scored, and none may be left out."""
     table = Table.from_csv(TITANIC)
