@@ -56,30 +56,6 @@ def test_each_kind_of_column():
     assert not encoder.is_numeric
 
 
-def test_cells_alone_are_read_as_in_rows(rng):
-    """A value that is asked for must send the row where the value in a table would."""
-    frame = patients(rng, 30, missing=0.2)
-    encoder = learned(frame)
-    matrix = encoder.transform(frame, "Model")
-    for i in range(len(frame)):
-        cells = [encoder.read_cell(j, frame.iloc[i, j]) for j in range(frame.shape[1])]
-        np.testing.assert_array_equal(np.concatenate(cells), matrix[i])
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        (0, "old", "column \"age\" must have a finite number, got 'old'"),
-        (0, [1, 2], r'column "age" must have a single value, got \[1, 2\]'),
-        (2, "south", 'column "ward" has the unknown level "south"; known levels: east'),
-    ],
-)
-def test_cells_that_cannot_be_read(column, value, message):
-    """What a person typed is quoted back, with the column."""
-    with pytest.raises(DataError, match=message):
-        learned(mixed()).read_cell(column, value)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.bool_])
 def test_arrays_of_numbers(dtype):
     """Of any type and memory order: kernels read float32 row by row."""

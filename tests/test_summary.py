@@ -78,20 +78,3 @@ def test_undefined_diagnostics_survive_json():
     again = FitSummary.from_dict(json.loads(text))
     assert np.isnan(again.diagnostics["log_posterior"].r_hat)
     assert again.warnings
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("n_rows", "many"),
-        ("total_weight", float("inf")),
-        ("shares", {"leaves": {"2": 1.5}}),
-        ("shares", {"columns used": {"sex": None}}),
-        ("diagnostics", {"log_posterior": {"mean": 1.0, "sd": 1.0}}),
-    ],
-)
-def test_odd_summaries_are_refused(field, value):
-    """Files are checked for everything that would be printed."""
-    record = {**fitted(ESTIMATORS[0]).summary_.to_dict(), field: value}
-    with pytest.raises((TypeError, ValueError)):
-        FitSummary.from_dict(record)

@@ -20,14 +20,15 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from tests.benchmarks.classifiers import (
+    DATA_SETS,
     PREDICTIVES,
+    LabeledFrame,
     Prediction,
     choose_settings,
     predictions,
     rule_list,
 )
 from tests.benchmarks.figures import parser, say, timed
-from tests.benchmarks.labeled_data import DATA_SETS, LabeledFrame
 
 N_FOLDS = 5
 OURS = "rule list"

@@ -21,7 +21,7 @@ from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.model.draws import Trace
 from bayescascade.model.trace_pictures import plot_ranks, plot_sizes, plot_traces
-from tests.report.runs import toy_list_run, toy_run
+from tests.report.runs import toy_run
 from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
 
 LONG = Schema(
@@ -122,7 +122,7 @@ def test_plots_of_a_run_and_of_its_file_are_the_same() -> None:
 
 def test_plots_show_the_draws() -> None:
     """A picture of other numbers than those drawn would mislead more than none."""
-    run = toy_list_run(n_chains=2)
+    run = toy_run(n_chains=2)
     trace = Trace.of(run)
     panels = plot_traces(run).axes
     assert panels[1].get_ylabel() == plot_sizes(run).axes[0].get_xlabel() == "rules"

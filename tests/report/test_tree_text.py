@@ -197,12 +197,3 @@ def test_conditional_density_says_what_is_given() -> None:
     assert lines[3].split()[0] == "rows"
     nested = given_male.condition({"age": "adult"})
     assert str(nested).startswith("given sex is male and age is adult (probability 0.757)\n")
-
-
-def test_control_characters_do_not_reach_the_terminal() -> None:
-    """A level in a file could otherwise clear the screen or break the table."""
-    schema = Schema((Column("a", "nominal", ("\x1b[2J", "two\nlines")),))
-    text = str(density_tree(schema, (0, [((0,), None), ((1,), None)]), [3, 1]))
-    assert "\x1b" not in text
-    assert "a is two\\nlines" in text
-    assert len(text.splitlines()) == 4

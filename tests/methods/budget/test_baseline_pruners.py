@@ -119,17 +119,6 @@ def test_columns_of_one_feature_are_removed_together(data):
     assert last.n_removed_ == model.path([99])[0].n_removed_
 
 
-def test_a_level_is_the_one_of_scikit_learn(data):
-    """A baseline that differs from the one that users know would prove nothing."""
-    X, y = data
-    numbers = X[list("abcde")].to_numpy(np.float32)
-    model = CostComplexityPrune(FOREST, level=0.0123).fit(numbers, y)
-    expected = clone(FOREST).set_params(ccp_alpha=0.0123).fit(numbers, y)
-    np.testing.assert_allclose(
-        model.predict_proba(numbers), expected.predict_proba(numbers), atol=1e-12
-    )
-
-
 def test_levels_are_tuned_on_rows_out_of_bag(data):
     """Each tree its own: trees that are grown to the last row gain by it."""
     model = fitted(CostComplexityPrune, data)

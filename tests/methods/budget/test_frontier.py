@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bayescascade.methods.prunings import frontier
 from bayescascade.methods.prunings.frontier import Frontier
 from tests.methods.budget.forests import programs
 
@@ -68,35 +67,3 @@ def test_the_program_between_two_prunings_is_the_difference(rng: np.random.Gener
             assert inner.error(kept) == pytest.approx(program.error(middle))
             expected = program.cost(middle) - program.cost(lower)
             assert inner.cost(kept) == pytest.approx(expected, abs=1e-12)
-
-
-def test_ctrl_c_leaves_what_is_within_the_budget(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing beyond the budget may be returned, however early Ctrl-C comes."""
-    program, *_, feature = programs(rng, 1)[0]
-    budget = 0.6 * program.cost(np.ones(program.n_splits, np.bool_))
-    solve, remove = frontier.FlowSolver.solve, frontier.remove_features
-    for n_calls in range(1, 12):
-        left = [n_calls]
-
-        def interrupted_solve(solver, tradeoff, left=left):
-            left[0] -= 1
-            found = solve(solver, tradeoff)
-            if left[0]:
-                return found
-            nothing = np.zeros_like(found.kept)
-            return type(found).of(solver.program, nothing, tradeoff, -1.0, True)
-
-        def interrupted_remove(*arguments, left=left):
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
-            return remove(*arguments)
-
-        monkeypatch.setattr(frontier.FlowSolver, "solve", interrupted_solve)
-        monkeypatch.setattr(frontier, "remove_features", interrupted_remove)
-        found = Frontier(program, feature).within(budget)
-        assert found.interrupted == (left[0] <= 0)
-        assert program.is_closed(found.kept)
-        assert program.cost(found.kept) <= budget

@@ -140,15 +140,6 @@ def test_a_tree_without_rows_to_measure_it_has_no_error() -> None:
     assert program.error_gain.tolist() == [0.0]
 
 
-def test_a_forest_of_leaves_has_nothing_to_prune() -> None:
-    """Constant columns give such forests."""
-    program = PruningProgram.of(
-        forest_of([[3, 1], [2, 2]]), items_of([(0,)], [1.0]), np.zeros((2, 1), np.float32)
-    )
-    assert (program.n_splits, program.n_uses, program.n_trees) == (0, 0, 2)
-    assert program.objective(np.zeros(0, np.bool_), 1.0) == pytest.approx(3 / 8)
-
-
 def test_bad_weights_and_costs_are_refused(rng: np.random.Generator) -> None:
     """A negative weight would make cutting a split cost money."""
     problem = random_problem(rng)

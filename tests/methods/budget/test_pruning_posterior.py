@@ -43,18 +43,6 @@ def test_redrawing_reaches_every_pruning(problem):
     assert set(found) == set(problem.prunings)
 
 
-@each(PAIR, THREE)
-def test_a_long_block_reports_the_density_of_its_states(problem, rng):
-    """Steps add up small changes: what they add up to must stay what it is called."""
-    posterior = problem.posterior()
-    start = posterior.initial_state(rng)
-    state, counts = posterior.advance(rng, start, 20_000, 0.5)
-    assert counts.log_density == posterior.log_density(state)
-    assert counts.best_log_density == posterior.log_density(counts.best_state)
-    best = -min(map(problem.objective, problem.sets)) / problem.temperature
-    assert counts.best_log_density == pytest.approx(best, abs=1e-9)
-
-
 def test_prunings_beyond_the_bound_have_no_density():
     """Chains below a bound must be told where to start."""
     objectives = sorted(map(THREE.objective, THREE.sets))
@@ -64,15 +52,6 @@ def test_prunings_beyond_the_bound_have_no_density():
     assert densities.count(-math.inf) == len(THREE.sets) - 8
     with pytest.raises(ParameterError, match="initial_states must be given"):
         posterior.initial_state(np.random.default_rng(0))
-
-
-def test_starts_differ():
-    """R-hat compares chains from different places; equal starts would flatter it."""
-    rng = np.random.default_rng(0)
-    starts = [THREE.posterior().initial_state(rng) for _ in range(60)]
-    assert len(set(starts)) > 10
-    assert {0, 6} <= {state.n_kept for state in starts}
-    assert set(starts) <= set(THREE.prunings)
 
 
 def test_descriptions_are_those_of_the_program():

@@ -88,25 +88,6 @@ def test_nothing_can_be_split_where_all_rows_are_alike():
     assert run.best_state == BudgetTree()
 
 
-@each(TWO, WEIGHED)
-def test_a_long_block_reports_the_density_of_its_states(problem, rng):
-    """Steps add up small changes: what they add up to must stay what it is called."""
-    posterior = problem.posterior()
-    state, counts = posterior.advance(rng, posterior.initial_state(rng), 20_000, 0.3)
-    assert counts.log_density == posterior.log_density(state)
-    assert counts.best_log_density == posterior.log_density(counts.best_state)
-    assert counts.best_log_density == pytest.approx(problem.log_densities().max(), abs=1e-9)
-
-
-def test_starts_differ():
-    """R-hat compares chains from different places; equal starts would flatter it."""
-    rng = np.random.default_rng(0)
-    starts = [TWO.posterior().initial_state(rng) for _ in range(60)]
-    assert len(set(starts)) > 10
-    assert {state.n_leaves for state in starts} == {1, 2, 3, 4}
-    assert set(starts) <= set(TWO.trees)
-
-
 # -- candidates ------------------------------------------------------------------------------------
 
 
