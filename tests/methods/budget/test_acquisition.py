@@ -32,7 +32,7 @@ class Clinic:
 
 
 @given(st.integers(0, len(FRESH) - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_only_what_paths_need_is_bought_and_once(i):
     """A patient must not be tested twice, nor for what no tree asks."""
     clinic = Clinic(FRESH.iloc[i])
@@ -54,7 +54,7 @@ def test_only_what_paths_need_is_bought_and_once(i):
     seed=st.integers(0, 10**6),
     costs=st.lists(st.sampled_from([0, 0.1, 1, 2.5]), min_size=4, max_size=4),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_arrays_with_any_costs(seed, costs):
     """Bills of free features and groups must be those of `acquisition_cost`, to the last digit."""
     rng = np.random.default_rng(seed)
