@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.training_rows import TrainingRows
-from tests.methods.budget.fits import patients
+from tests.methods.forests.fits import patients
 
 LENIENT = CellPolicy(missing="nan", dtype=np.float32)
 

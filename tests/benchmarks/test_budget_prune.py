@@ -13,7 +13,7 @@ from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from tests.benchmarks.figures import Figure, timed
 from tests.benchmarks.workloads import rows_like_covertype
-from tests.methods.budget.linear_program import relax
+from tests.methods.prunings.linear_program import relax
 
 N_TREES, N_TRAINING, N_VALIDATION = 40, 15_000, 5_000
 TRADEOFFS = np.geomspace(1e-4, 0.05, 10)

@@ -27,8 +27,9 @@ from bayescascade import (
     SmoothedHistogram,
     TruncatedForest,
 )
-from tests.methods.budget import pruning_problems as prunings, tree_problems as trees
 from tests.methods.cascades.problems import MULTIWAY
+from tests.methods.cost_trees import problems as trees
+from tests.methods.prunings import problems as prunings
 from tests.methods.rules.fits import boats
 from tests.methods.rules.problems import PAIR, SUPPORTED
 from tests.people import DECLARED, draw_people

@@ -7,7 +7,7 @@ import pytest
 from bayescascade.budget import FeatureCosts
 from bayescascade.report.layout import longest
 from bayescascade.report.page import render
-from tests.methods.budget.fits import PlainForest, diagnoses, patients
+from tests.methods.forests.fits import PlainForest, diagnoses, patients
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from bayescascade.methods.cascades.evidence_grid import evidence_grid
 from bayescascade.model.comparison import Comparison
 from bayescascade.report.html import to_html
 from bayescascade.report.page import Fitting, Guided, Heading, Table as Numbers, render
-from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 from tests.report.lists import label_list, titanic_list
 from tests.report.runs import toy_run
 from tests.report.test_comparison import comparison

@@ -6,7 +6,7 @@ import pytest
 import samplers
 from bayescascade.methods.cost_trees import posterior as tree_posterior
 from bayescascade.methods.cost_trees.kernels.sweep import MOVES
-from tests.methods.budget.tree_problems import (
+from tests.methods.cost_trees.problems import (
     CONSTANT,
     GROUPED,
     PROBLEMS,

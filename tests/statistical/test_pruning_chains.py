@@ -9,8 +9,7 @@ import pytest
 import samplers
 from bayescascade.methods.prunings import posterior as pruning_posterior
 from bayescascade.methods.prunings.kernels.cutting import MOVES
-from tests.methods.budget.pruning_moves import moves
-from tests.methods.budget.pruning_problems import (
+from tests.methods.prunings.problems import (
     DEEP,
     FREE,
     PAIR,
@@ -20,6 +19,7 @@ from tests.methods.budget.pruning_problems import (
     PruningProblem,
     each,
 )
+from tests.methods.prunings.slow_moves import moves
 from tests.methods.rules.problems import without_hastings
 from tests.statistical.chi_square import fits, independent_steps
 

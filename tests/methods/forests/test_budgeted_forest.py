@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from bayescascade.base.errors import ParameterError
 from bayescascade.budget import BudgetedForestClassifier, PolynomialImpurity
 from bayescascade.methods.forests.growing import TreeGrower
-from tests.methods.budget.fits import COSTS, diagnoses, patients
+from tests.methods.forests.fits import COSTS, diagnoses, patients
 
 
 def small_forest(**parameters):

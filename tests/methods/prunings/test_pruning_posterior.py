@@ -11,8 +11,8 @@ from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.kept_splits import KeptSplits
 from bayescascade.methods.prunings.posterior import PruningPosterior
-from tests.methods.budget.pruning_moves import moves
-from tests.methods.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
+from tests.methods.prunings.problems import DEEP, PAIR, PROBLEMS, THREE, each
+from tests.methods.prunings.slow_moves import moves
 
 
 @each(*PROBLEMS)

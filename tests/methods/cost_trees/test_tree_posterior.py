@@ -9,8 +9,8 @@ import samplers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree, SplitCandidates
-from tests.methods.budget.tree_moves import moves
-from tests.methods.budget.tree_problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
+from tests.methods.cost_trees.problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
+from tests.methods.cost_trees.slow_moves import moves
 
 # -- density ---------------------------------------------------------------------------------------
 

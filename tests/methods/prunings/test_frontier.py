@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayescascade.methods.prunings.frontier import Frontier
-from tests.methods.budget.forests import programs
+from tests.methods.prunings.forests import programs
 
 
 def test_budgets_are_kept_and_bounds_hold(rng: np.random.Generator) -> None:

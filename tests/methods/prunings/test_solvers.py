@@ -10,8 +10,8 @@ from bayescascade.methods.prunings.flow import FlowSolver
 from bayescascade.methods.prunings.primal_dual import PrimalDualSolver
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.pruning import Pruning, relative_gap
-from tests.methods.budget.forests import forest_of, items_of, programs, random_problem
-from tests.methods.budget.linear_program import relax
+from tests.methods.prunings.forests import forest_of, items_of, programs, random_problem
+from tests.methods.prunings.linear_program import relax
 
 TRADEOFFS = [0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1e6]
 

@@ -7,14 +7,14 @@ import numpy as np
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.program import PruningProgram
-from tests.methods.budget import reference_pruning
+from tests.methods.prunings import reference
 
 
 class Problem(NamedTuple):
     """A small forest as the package and as its slow twin know it, with rows and costs."""
 
     forest: Forest
-    roots: list[reference_pruning.Node]
+    roots: list[reference.Node]
     rows: np.ndarray
     weights: np.ndarray
     column_items: list[tuple[int, ...]]
@@ -22,8 +22,8 @@ class Problem(NamedTuple):
 
 
 def forest_of(trees) -> Forest:
-    """Return the forest of nested trees, as `reference_pruning` writes them."""
-    nodes = [node for tree in trees for node in reference_pruning.Node(tree).nodes()]
+    """Return the forest of nested trees, as `reference` writes them."""
+    nodes = [node for tree in trees for node in reference.Node(tree).nodes()]
     return Forest.from_preorder(
         np.array([-1 if node.column is None else node.column for node in nodes], np.int32),
         np.array([np.nan if node.column is None else node.threshold for node in nodes]),
@@ -47,11 +47,11 @@ def random_problem(
 ) -> Problem:
     """Return a problem of groups, free columns, weights (some 0) and repeated reads."""
     column_items = [(0,), (1, 3), (2, 3), (3,), ()]
-    trees = [reference_pruning.random_tree(rng, depth, 5, 3) for _ in range(n_trees)]
+    trees = [reference.random_tree(rng, depth, 5, 3) for _ in range(n_trees)]
     rows = rng.random((n_rows, 5)).astype(np.float32)
     return Problem(
         forest_of(trees),
-        [reference_pruning.Node(tree) for tree in trees],
+        [reference.Node(tree) for tree in trees],
         rows,
         rng.integers(0, 4, n_rows) + np.eye(n_rows)[0],
         column_items,
@@ -89,8 +89,8 @@ def programs(rng: np.random.Generator, n_programs: int = 12) -> list[Listed]:
             split_cost=0.1 * (number % 3),
             counts=problem.forest.counts if number % 2 else rng.random(problem.forest.counts.shape),
         )
-        leaves = reference_pruning.all_prunings(problem.roots)
-        kept = [reference_pruning.kept_splits(problem.roots, each) for each in leaves]
+        leaves = reference.all_prunings(problem.roots)
+        kept = [reference.kept_splits(problem.roots, each) for each in leaves]
         prunings = np.array(kept, np.bool_)
         errors = np.array([program.error(each) for each in prunings])
         costs = np.array([program.cost(each) for each in prunings])

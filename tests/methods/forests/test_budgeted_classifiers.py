@@ -28,8 +28,8 @@ from bayescascade.budget import (
     PolynomialImpurity,
 )
 from tests.forgeries import JUNK, at, places
-from tests.methods.budget import reference
-from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.forests import reference
+from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 
 @pytest.fixture

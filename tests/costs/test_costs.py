@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from bayescascade import BudgetError, FeatureCosts
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.costs.limits import is_within, too_low
-from tests.methods.budget import reference
+from tests.methods.forests import reference
 
 BLOOD = FeatureCosts(
     {"blood": 2.1, "glucose": 15.51, "scan": 22.78, "age": 0},

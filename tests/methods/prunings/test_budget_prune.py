@@ -19,7 +19,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.budget import BudgetedForestClassifier, BudgetPrune, FeatureCosts
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.flow import FlowSolver
-from tests.methods.budget.fits import COSTS, diagnoses, patients
+from tests.methods.forests.fits import COSTS, diagnoses, patients
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from bayescascade.base.errors import ParameterError
 from bayescascade.budget import PolynomialImpurity
 from bayescascade.methods.forests.impurities import impurity_arrays, impurity_values
-from tests.methods.budget import reference_growing as reference
+from tests.methods.forests import reference_growing as reference
 
 POLYNOMIAL = PolynomialImpurity([1.0, 0.5, 3.0], [[1, 1, 0], [2, 0, 1], [1, 1, 2]])
 

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.forests.forest import LEAF, Forest
 from bayescascade.methods.forests.kernels.routing import BLOCK
-from tests.methods.budget import reference
+from tests.methods.forests import reference
 
 ESTIMATORS = {
     "forest": RandomForestClassifier(7, random_state=0),

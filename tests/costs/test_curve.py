@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.budget import BudgetPrune, cost_accuracy_curve
-from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from bayescascade.methods.prunings.near_optimal import near_optimal
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.draws import read_trace
-from tests.methods.budget.pruning_problems import DEEP, THREE, PruningProblem
+from tests.methods.prunings.problems import DEEP, THREE, PruningProblem
 
 N_STEPS = 20_000
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayescascade.methods.prunings.pruning import remove_features
-from tests.methods.budget.pruning_problems import DEEP, PAIR, THREE, PruningProblem, each
+from tests.methods.prunings.problems import DEEP, PAIR, THREE, PruningProblem, each
 
 WIDE = PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 4, n_uses=30, seed=5)
 

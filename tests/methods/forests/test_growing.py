@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from bayescascade.budget import FeatureCosts, PolynomialImpurity
 from bayescascade.methods.forests.growing import CodedColumns, TreeGrower
 from bayescascade.methods.forests.impurities import impurity_arrays
-from tests.methods.budget import reference_growing as reference
+from tests.methods.forests import reference_growing as reference
 
 PRODUCT = PolynomialImpurity([1.0, 2.0, 1.0], [[1, 1, 0], [0, 1, 2], [1, 0, 1]])
 
