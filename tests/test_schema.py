@@ -91,15 +91,10 @@ def test_large_integers_are_exact() -> None:
             'column "sex" has the unknown level "mael" in row 17; known levels: female, male',
         ),
         (
-            {"size": 5},
-            'column "size" has the unknown level "5" in row 17; known levels: 3, 1, 2, 7',
-        ),
-        (
             {"income": 10.5},
             'column "income" has 10.5 in row 17, outside [0, 10] '
             "(a bin includes its lower edge, the last bin both)",
         ),
-        ({"income": math.inf}, 'column "income" has inf in row 17, outside [0, 10]'),
         (
             {"income": "much"},
             "continuous column \"income\" must hold numbers, got 'much' in row 17",
@@ -255,13 +250,6 @@ def test_volumes() -> None:
     assert SCHEMA.n_cells is None
     assert SCHEMA.n_levels.tolist() == [2, 5, 4, 2]
     assert not SCHEMA.n_levels.flags.writeable
-
-
-def test_a_wide_table_does_not_overflow() -> None:
-    """300 binary columns have more cells than a float can count to."""
-    schema = Schema(tuple(Column(f"c{i}", "nominal", (0, 1)) for i in range(3000)))
-    assert schema.n_cells == 2**3000
-    assert schema.log_cells == pytest.approx(3000 * math.log(2))
 
 
 def test_json_round_trip() -> None:

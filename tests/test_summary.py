@@ -63,14 +63,6 @@ def test_poor_convergence_is_a_warning(r_hat, ess, is_fine):
         assert ("tempering" in warnings[-1], "tempering" in tempered[-1]) == (True, False)
 
 
-@pytest.mark.parametrize("search", ["anneal+metropolis", "anneal"])
-def test_summaries_survive_json(search):
-    """A loaded model prints what the fitted one printed."""
-    summary = fitted(ESTIMATORS[0], search=search).summary_
-    again = FitSummary.from_dict(json.loads(json.dumps(summary.to_dict(), allow_nan=False)))
-    assert again == summary
-
-
 def test_undefined_diagnostics_survive_json():
     """NaN is no JSON; it is written as null."""
     summary = with_diagnostic(float("nan"), float("inf"))

@@ -24,19 +24,6 @@ def only_column(values: object, **declared: object) -> Column:
     return Table.from_frame(frame, **declared).schema.columns[0]
 
 
-def test_titanic() -> None:
-    """The README's first lines: rows, distinct rows, columns and cells."""
-    frame = pd.read_csv(DATA / "titanic.csv")
-    table = Table.from_frame(frame, drop=["survived"], source="titanic.csv")
-    assert repr(table) == "<Table: titanic.csv: 2,201 rows, 14 distinct, 3 columns, 16 cells>"
-    assert table.schema.names == ("class", "sex", "age")
-    assert table.schema.columns[0].levels == ("1st", "2nd", "3rd", "crew")
-    assert table.total_weight == 2201
-    assert table.notes == ()
-    counts = frame.groupby(["class", "sex", "age"]).size()
-    assert table.weights.tolist() == counts.tolist()
-
-
 def test_arrays_are_compact_sorted_and_read_only() -> None:
     """Kernels rely on the layout, and nobody may change the counts behind a posterior."""
     table = Table.from_frame(pd.read_csv(DATA / "tic_tac_toe.csv"))

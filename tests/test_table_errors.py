@@ -51,12 +51,6 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'nominal column "s" has 65 levels, more than 64: group rare levels, declare it ordinal '
             "with its levels in order, or drop it (--drop s)",
         ),
-        ({"n": list(range(65))}, {"nominal": ["n"]}, 'nominal column "n" has 65 levels'),
-        (
-            {"s": [*[f"s{i}" for i in range(64)] * 2, None]},
-            {"missing": "level"},
-            "has 65 levels (one of them for missing cells), more than 64",
-        ),
         (
             {"x": [0.5, 1.0, 0.5]},
             {},
@@ -74,14 +68,8 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'continuous column "x" must vary, got 1.5 in every row: drop it (--drop x) or give '
             "its bin edges",
         ),
-        (
-            {"x": ["1", "2", "many"]},
-            {"continuous": {"x": 2}},
-            "continuous column \"x\" must hold numbers, got 'many' in row 3",
-        ),
         ({"x": pd.date_range("2020", periods=3)}, {}, 'column "x" holds dates or times such as'),
         ({"x": [datetime.date(2020, 1, 1)]}, {}, 'column "x" holds dates or times such as 2020'),
-        ({"x": [["a"], ["b"]]}, {}, "must hold text, numbers or truth values, got ['a'] of type"),
         (
             {"age": ["child", "adult"]},
             {"ordinal": ["age"]},
@@ -92,11 +80,6 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             {"age": ["child", "adlut"]},
             {"ordinal": {"age": ["child", "adult"]}},
             'column "age" has the unknown level "adlut" in row 2; known levels: child, adult',
-        ),
-        (
-            {"x": [0.5, 7]},
-            {"continuous": {"x": [0, 1]}},
-            'column "x" has 7.0 in row 2, outside [0, 1]',
         ),
         (
             {"x": range(70_000)},
@@ -121,7 +104,6 @@ def test_unusable_data(
         ({"columns": ["z"]}, DataError, 'columns names the unknown column "z"; columns: a, b'),
         ({"nominal": ["z"]}, DataError, 'nominal names the unknown column "z"'),
         ({"drop": ["a", "b"]}, DataError, "at least one column must be used, got none"),
-        ({"columns": "a"}, ParameterError, "columns must be a list of column names, got 'a'"),
         (
             {"continuous": ["b"]},
             ParameterError,
@@ -137,11 +119,6 @@ def test_unusable_data(
             {"ordinal": ["b"], "continuous": {"b": 2}},
             ParameterError,
             'column "b" must be declared once, got ordinal and continuous',
-        ),
-        (
-            {"weights": "b", "columns": ["b"]},
-            ParameterError,
-            'column "b" must not be both in columns and the weights',
         ),
         (
             {"continuous": {"b": 0}},

@@ -14,7 +14,7 @@ from bayescascade import RuleListClassifier
 from bayescascade.cli.classify import classify
 from bayescascade.methods.rules.encoding import UNKNOWNS
 from bayescascade.model import estimator, search
-from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
+from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1)
 
@@ -83,19 +83,6 @@ def test_labels_keep_their_type(tmp_path: Path, labels: list[object]) -> None:
     model = bayescascade.load(out)
     assert model.classes_.tolist() == np.unique(labels).tolist()
     assert type(model.classes_.tolist()[0]) is type(labels[0])
-
-
-def test_text_is_the_models(classified: Fitted) -> None:
-    """The printed model, the saved one and what show prints must be the same."""
-    assert classified.stdout == f"{bayescascade.load(classified.model)}\n"
-    assert run("show", classified.model).stdout == classified.stdout
-    assert max(map(len, classified.stdout.splitlines())) <= 80
-    assert classified.stdout.startswith(
-        "tic_tac_toe.csv   958 rows   958 distinct   9 columns   2 classes\n"
-    )
-    assert "\nif " in classified.stdout
-    assert "\nelse if " in classified.stdout
-    assert "P(positive)" in classified.stdout
 
 
 def test_json_and_quiet(tmp_path: Path) -> None:

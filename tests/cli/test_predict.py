@@ -187,23 +187,28 @@ def test_an_unknown_level_is_found_in_any_chunk(
         HEADER + f"{BOARD},positive\n" * 40 + "z,b,b,b,o,o,x,x,x,draw\n"
     )
     monkeypatch.setattr(rows, "_CHUNK_ROWS", 7)
-    assert_error(run("predict", classified.model, tmp_path / "t.csv"), '"z" in row 41')
+    found = run("predict", classified.model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert_error(found, '"z" in row 41')
     assert_error(run("score", classified.model, tmp_path / "t.csv"), '"draw" in row 41')
 
 
 def test_each_command_says_which_models_it_takes(
-    classified: Fitted, fitted: Fitted, listed: Fitted, tmp_path: Path
+    classified: Fitted, fitted: Fitted, listed: Fitted, forest: str, tmp_path: Path
 ) -> None:
     """A command that does not apply says which one does, or what it needs."""
-    a_classifier = f"got {classified.model}, a rule list classifier"
-    for arguments, needed in (
-        (["sample", classified.model, "-n", "3"], "sample needs a density, "),
-        (["show", classified.model, "--given", "top_left=x"], "--given needs a density, "),
-        (["show", classified.model, "--dot"], "--dot needs a tree, "),
-        (["show", classified.model, "--png", tmp_path / "t.png"], "--png needs a tree, "),
-        (["score", classified.model, TIC_TAC_TOE, "--top", "2"], "--top needs a density, "),
+    labels = ("--target", "outcome")
+    for model, data, words in (
+        (classified.model, TIC_TAC_TOE, "a rule list classifier"),
+        (forest, CLINIC, "a budgeted forest"),
     ):
-        assert_error(run(*arguments), needed + a_classifier)
+        for arguments, needed in (
+            (["sample", model, "-n", "3"], "sample needs a density, "),
+            (["show", model, "--given", "top_left=x"], "--given needs a density, "),
+            (["show", model, "--dot"], "--dot needs a tree, "),
+            (["show", model, "--png", tmp_path / "t.png"], "--png needs a tree, "),
+            (["score", model, data, *labels, "--top", "2"], "--top needs a density, "),
+        ):
+            assert_error(run(*arguments), f"{needed}got {model}, {words}")
     for model, words in ((fitted, "a leaf cascade"), (listed, "a density rule list")):
         found = run("predict", model.model, TITANIC)
         assert_error(found, f"predict needs a classifier, got {model.model}, {words}: score ")

@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.budget import BudgetPrune, cost_accuracy_curve
+from bayescascade.budget import cost_accuracy_curve
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 
@@ -72,19 +71,6 @@ def test_models_come_in_every_form(rows, models):
     named = cost_accuracy_curve([models[0], models[1:]], X, y, labels=["a", "b"])
     assert [point.label for point in named.points] == ["a", "b", "b"]
     assert cost_accuracy_curve([Constant()], X, y).labels == ["Constant"]
-
-
-def test_a_path_of_prunings_is_a_line(rows):
-    """Its points belong together however the path is given."""
-    frame, y = rows
-    tree = DecisionTreeClassifier(max_depth=5, random_state=0)
-    pruned = BudgetPrune(tree, costs=COSTS).fit(frame[:200], y[:200])
-    path = pruned.path([0.0, 0.002, 0.02])
-    for models in (path, [path], {"budget-pruned forest": path}):
-        curve = cost_accuracy_curve(models, frame[200:], y[200:])
-        assert curve.labels == ["budget-pruned forest"]
-        assert len(curve.points) == 3
-    assert curve.points[-1].n_splits == path[0].forest_.n_splits
 
 
 def test_one_row_has_no_standard_error(rows, models):

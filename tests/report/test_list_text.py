@@ -1,6 +1,5 @@
 """Printed lists: read downward, aligned, complete, and never wider than asked."""
 
-import json
 import re
 
 import numpy as np
@@ -125,16 +124,3 @@ def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
     assert lines[1].startswith("if c0 is in [0, 1e-09)" if width == 60 else "if c0 is in ")
     is_below = re.fullmatch(r" *123,456,789,012\.5( .*)", lines[2]) is not None
     assert is_below == (width == 60)
-
-
-def test_json_has_all_of_a_list() -> None:
-    """Whoever asks for JSON gets what the table rounds or leaves out."""
-    density, labels = titanic_list(), label_list([0, 1], [[3, 5], [2, 0]])
-    record = json.loads(json.dumps(density.record(), allow_nan=False))
-    assert record == {"n_rules": 2, **density.to_dict()}
-    male = density.condition({"sex": "male"})
-    given = male.record()
-    assert given["given"] == "sex is male"
-    assert given["probability_given"] == male.evidence_probability
-    record = json.loads(json.dumps(labels.record(), allow_nan=False))
-    assert record == {"classes": [0, 1], "n_rules": 1, **labels.to_dict()}

@@ -110,15 +110,6 @@ def test_greedy_pruning_stops_where_the_objective_is_least(data):
     assert best.objective_ <= min(objectives) + 1e-12
 
 
-def test_columns_of_one_feature_are_removed_together(data):
-    """A text column is several columns of the matrix, but one to acquire."""
-    model = fitted(GreedyPrune, data)
-    last = model.path()[-1]
-    assert len(last.removed_) == len(set(last.removed_)) <= 6
-    assert set(last.removed_) <= set(data[0].columns)
-    assert last.n_removed_ == model.path([99])[0].n_removed_
-
-
 def test_levels_are_tuned_on_rows_out_of_bag(data):
     """Each tree its own: trees that are grown to the last row gain by it."""
     model = fitted(CostComplexityPrune, data)

@@ -292,10 +292,6 @@ def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generato
         (BudgetPrune(tradeoff=-1), "tradeoff must be a finite number >= 0, got -1"),
         (BudgetPrune(budget=np.nan), "budget must be a finite number >= 0, got nan"),
         (BudgetPrune(errors="all"), "errors must be one of 'in_bag', 'out_of_bag', 'validation'"),
-        (
-            BudgetPrune(solver="linear_program"),
-            "solver must be one of 'flow', 'primal_dual', got 'lin",
-        ),
         (BudgetPrune(LogisticRegression()), "forest must be .*, got LogisticRegression"),
         (BudgetPrune(costs={"x": 1}), "costs must be of the columns"),
         (BudgetPrune(small_forest().fit(X[:, :5], y)), "forest must be fitted to the columns of X"),
@@ -336,18 +332,12 @@ def test_wrong_paths_are_named(numbers, tmp_path) -> None:
     for values in (np.array([0.1, 0.2]), pd.Series([0.1, 0.2], [7, 8])):
         assert model.path(values)[:1].tradeoffs.tolist() == [0.1]
         assert model.path(budgets=values).budgets.tolist() == [0.1, 0.2]
-    with pytest.raises(ParameterError, match="tradeoffs must be a list of numbers >= 0, got 0"):
-        model.path(0.1)
     with pytest.raises(ParameterError, match="budgets must have at least one value, got"):
         model.path(budgets=[])
     with pytest.raises(
         ParameterError, match=r"tradeoffs\[1\] must be a finite number >= 0, got -1"
     ):
         model.path([0.1, -1])
-    with pytest.raises(
-        NotFittedError, match="BudgetPrune must be fitted, and not read from a file"
-    ):
-        BudgetPrune().path([0.1])
     model.save(tmp_path / "model.json")
     with pytest.raises(
         NotFittedError, match="BudgetPrune must be fitted, and not read from a file"
