@@ -61,6 +61,7 @@ def test_temperatures_are_as_many_as_asked_for(n_restarts):
     assert sum(run.proposed.values()).sum() == 4 * 300
 
 
+@pytest.mark.slow
 def test_adaptive_schedule_lingers_where_the_density_fluctuates():
     """Time goes to the temperatures at which the log density varies most, here around the jump.
 

@@ -251,7 +251,7 @@ class _Tagged(FullRing):
         return _Tag(super().initial_state(rng))
 
 
-class _Encoded(_Tagged):
+class _Encoded(FullRing):
     def encode_state(self, state):
         return {"tag": int(state)}
 
