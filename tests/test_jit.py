@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,7 +69,6 @@ def test_editing_a_helper_in_another_file_recompiles_its_callers(package):
     assert package(constant=10.0) == (22.0, 0)
     assert package() == (22.0, 1)
     assert package(constant=20.0) == (42.0, 0)
-    assert package() == (42.0, 1)
 
 
 def test_kernels_release_the_interpreter():
@@ -83,20 +81,6 @@ def test_kernels_release_the_interpreter():
             assert function.targetoptions["nogil"]
             assert function.targetoptions["error_model"] == "numpy"
             assert not function.targetoptions.get("fastmath")
-
-
-def test_the_digest_covers_every_module(tmp_path):
-    """A new module in the folder may change what a helper does."""
-    (tmp_path / "a.py").write_text("x = 1")
-    _jit._digest.cache_clear()
-    first = _jit._digest(Path(tmp_path))
-    (tmp_path / "b.py").write_text("y = 1")
-    _jit._digest.cache_clear()
-    second = _jit._digest(Path(tmp_path))
-    (tmp_path / "a.py").write_text("x = 2")
-    _jit._digest.cache_clear()
-    assert len({first, second, _jit._digest(Path(tmp_path))}) == 3
-    _jit._digest.cache_clear()
 
 
 @pytest.mark.parametrize(

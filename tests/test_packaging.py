@@ -69,18 +69,6 @@ def test_version_has_an_entry_in_the_changelog() -> None:
     assert newest[1] == PROJECT["version"] == bayescascade.__version__
 
 
-def test_every_public_name_can_be_imported() -> None:
-    """Names are imported when first used, so a misspelled home would go unnoticed."""
-    for package in (bayescascade, samplers):
-        for name in package.__all__:
-            assert getattr(package, name) is not None
-
-
-def test_packages_tell_type_checkers_that_they_are_typed() -> None:
-    """Without the marker, annotations are ignored where the package is used."""
-    assert all((folder / "py.typed").exists() for folder in PACKAGES)
-
-
 def test_readme_names_commands_that_exist() -> None:
     """The first thing that a reader types must work."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

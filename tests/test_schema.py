@@ -36,13 +36,6 @@ def test_codes_follow_the_levels() -> None:
     assert codes.tolist() == [[1, 0, -1], [0, 2, 4], [0, 2, 3], [1, 0, -1]]
 
 
-def test_bins_are_half_open_and_the_last_is_closed() -> None:
-    """An edge must belong to exactly one bin, and the largest value to the last."""
-    column = Column("x", "continuous", (), (0.0, 1.0, 2.0))
-    cells = pd.Series([0.0, np.nextafter(1, 0), 1.0, 2.0])
-    assert column.encode(cells).tolist() == [0, 0, 1, 1]
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -58,16 +51,6 @@ def test_bins_are_half_open_and_the_last_is_closed() -> None:
 def test_one_row_in_any_form(rows: object) -> None:
     """A model fitted on a DataFrame must score what a user has at hand, text included."""
     assert SCHEMA.encode(rows).tolist() == [[1], [1], [1], [1]]
-
-
-def test_encode_row_is_flat() -> None:
-    """Explaining a single row needs one code per column."""
-    row = {"sex": "male", "size": None, "income": math.nan, "owner": None}
-    assert SCHEMA.encode_row(row).tolist() == [1, 4, 3, -1]
-    with pytest.raises(DataError, match="one value per column, got 2"):
-        SCHEMA.encode_row(
-            {"sex": ["male"] * 2, "size": [1] * 2, "income": [1] * 2, "owner": [True] * 2}
-        )
 
 
 @pytest.mark.parametrize("cells", [[1, 2], [1.0, 2.0], ["1", "2"], ["1.0", " 2"], ["01", "2e0"]])
@@ -108,15 +91,10 @@ def test_large_integers_are_exact() -> None:
             'column "sex" has the unknown level "mael" in row 17; known levels: female, male',
         ),
         (
-            {"size": 5},
-            'column "size" has the unknown level "5" in row 17; known levels: 3, 1, 2, 7',
-        ),
-        (
             {"income": 10.5},
             'column "income" has 10.5 in row 17, outside [0, 10] '
             "(a bin includes its lower edge, the last bin both)",
         ),
-        ({"income": math.inf}, 'column "income" has inf in row 17, outside [0, 10]'),
         (
             {"income": "much"},
             "continuous column \"income\" must hold numbers, got 'much' in row 17",
@@ -130,13 +108,6 @@ def test_a_cell_outside_the_domain_is_named(change: dict[str, object], message: 
     with pytest.raises(DataError) as caught:
         SCHEMA.encode(frame)
     assert str(caught.value).startswith(message)
-
-
-def test_many_known_levels_are_cut_short() -> None:
-    """A message must fit on a screen."""
-    column = Column("n", "ordinal", tuple(range(1000)))
-    with pytest.raises(DataError, match=r"known levels: 0, 1, 2, 3, 4, 5, 6, 7, \.\.\.$"):
-        column.encode(pd.Series([-1]))
 
 
 def test_structural_errors_are_named() -> None:
@@ -153,13 +124,6 @@ def test_structural_errors_are_named() -> None:
         SCHEMA.encode(pd.DataFrame([["male"] * 5], columns=["sex", "sex", "size", "income", "x"]))
     with pytest.raises(DataError, match="same length"):
         SCHEMA.encode({"sex": ["male"], "size": [1, 2], "income": [1], "owner": [True]})
-
-
-def test_missing_cells_can_be_forbidden() -> None:
-    """A fit must not see the code -1, which stands for no level."""
-    row = {"sex": ["male", None], "size": [None, 1], "income": [1, 1], "owner": [True, True]}
-    with pytest.raises(DataError, match='column "sex" has a missing cell in row 2 but no level'):
-        SCHEMA.encode(row, allow_missing=False)
 
 
 def test_a_table_with_the_schema_is_taken_as_it_is() -> None:
@@ -216,10 +180,7 @@ def test_decode_refuses_codes_out_of_range(rng: np.random.Generator) -> None:
         ({"sex": ["male", "female", "male"]}, {0: (0, 1)}),
         ({"size": {1, "7"}, "owner": "true"}, {1: (1, 3), 3: (1,)}),
         ({"size": None}, {1: (4,)}),
-        ({"size": math.nan}, {1: (4,)}),
-        ({"size": pd.NA}, {1: (4,)}),
         ({"income": 2.5}, {2: (2,)}),
-        ({"income": "0.5"}, {2: (0,)}),
         ({"income": (0, 2.5)}, {2: (0, 1)}),
         ({"income": [1.0, 10]}, {2: (1, 2)}),
         ({"income": np.array([1.0, 2.5]), "size": np.array([7, 1])}, {2: (1,), 1: (1, 3)}),
@@ -241,10 +202,8 @@ def test_evidence_becomes_codes(
         ({"sex": []}, 'evidence on column "sex" must name a level, got none'),
         ({"sex": None}, 'column "sex" has no level for missing cells, got None'),
         ({"income": (0, 2)}, "a pair of increasing edges out of 0, 1, 2.5, 10, got [0, 2]"),
-        ({"income": (1, 1)}, "got [1, 1]"),
         ({"income": (0, 1, 2.5)}, "got [0, 1, 2.5]"),
         ({"income": 11}, 'column "income" has 11 in row 1, outside [0, 10]'),
-        ({"sex": [["male"]]}, "got ['male'] of type list"),
     ],
 )
 def test_wrong_evidence_is_named(evidence: dict[str, object], message: str) -> None:
@@ -265,17 +224,14 @@ def test_edges_may_be_given_as_printed() -> None:
     ("column", "codes", "words"),
     [
         (Column("c", "nominal", ("1st", "2nd", "crew")), [2, 0], "1st, crew"),
-        (Column("c", "nominal", ("1st", "2nd")), [0, 1], "anything"),
         (Column("c", "nominal", ("a", "b"), has_missing_level=True), [0, 2], "a or missing"),
         (Column("c", "nominal", ("a", "b"), has_missing_level=True), [2], "missing"),
-        (SIZE, [0], "3"),
         (SIZE, [1, 2], "1, 2"),
         (SIZE, [1, 2, 3], "1 to 7"),
         (SIZE, [0, 2, 3], "3, 2, 7"),
         (INCOME, [0, 1], "in [0, 2.5)"),
         (INCOME, [2], "in [2.5, 10]"),
         (INCOME, [0, 2, 3], "in [0, 1) or [2.5, 10] or missing"),
-        (OWNER, [1], "True"),
         (Column("x", "continuous", (), (0.0, 1e6, 1234567.5)), [0], "in [0, 1000000)"),
         (Column("x", "continuous", (), (1.0, 1.00000001, 2.0)), [1], "in [1.00000001, 2]"),
     ],
@@ -294,13 +250,6 @@ def test_volumes() -> None:
     assert SCHEMA.n_cells is None
     assert SCHEMA.n_levels.tolist() == [2, 5, 4, 2]
     assert not SCHEMA.n_levels.flags.writeable
-
-
-def test_a_wide_table_does_not_overflow() -> None:
-    """300 binary columns have more cells than a float can count to."""
-    schema = Schema(tuple(Column(f"c{i}", "nominal", (0, 1)) for i in range(3000)))
-    assert schema.n_cells == 2**3000
-    assert schema.log_cells == pytest.approx(3000 * math.log(2))
 
 
 def test_json_round_trip() -> None:
@@ -322,17 +271,12 @@ def column_record(**changes: object) -> dict[str, object]:
     [
         (None, "field"),
         ({"columns": []}, "at least one column"),
-        ({"columns": {}}, "must be a list"),
         ({"columns": [SEX.to_dict()] * 2}, 'got "sex" more than once'),
-        ({"columns": [SEX.to_dict()], "more": 1}, "exactly the field"),
-        ({"columns": [[]]}, "exactly the fields"),
         ({"columns": [{"name": "sex"}]}, "exactly the fields"),
         ({"columns": [column_record(name=1)]}, "name must be text"),
         ({"columns": [column_record(kind="cardinal")]}, "nominal, ordinal or continuous"),
-        ({"columns": [column_record(kind=["nominal"])]}, "nominal, ordinal or continuous"),
         ({"columns": [column_record(levels="ab")]}, "must be lists"),
         ({"columns": [column_record(levels=[])]}, "1 to 64 levels, got 0"),
-        ({"columns": [column_record(levels=list(range(65)))]}, "1 to 64 levels, got 65"),
         (
             {"columns": [column_record(levels=list(range(64)), has_missing_level=True)]},
             "1 to 64 levels, got 65",
@@ -342,23 +286,13 @@ def column_record(**changes: object) -> dict[str, object]:
             "1 to 65,536 levels, got 65,537",
         ),
         ({"columns": [column_record(levels=["b", "a"])]}, "must be sorted"),
-        ({"columns": [column_record(levels=["a", "a"])]}, "must be different"),
         ({"columns": [column_record(levels=["1", 1])]}, "must be different and of one type"),
-        ({"columns": [column_record(levels=[True, 1])]}, "must be different and of one type"),
         ({"columns": [column_record(levels=[None])]}, "got None of type NoneType"),
-        ({"columns": [column_record(levels=[["a"]])]}, "of type list"),
-        ({"columns": [column_record(levels=[math.nan])]}, "finite"),
         ({"columns": [column_record(edges=[0, 1])]}, "must have no edges"),
         ({"columns": [column_record(has_missing_level=1)]}, "true or false"),
-        ({"columns": [column_record(kind="continuous")]}, "must have no levels"),
-        ({"columns": [column_record(kind="continuous", levels=[], edges=[1])]}, "at least two"),
         (
             {"columns": [column_record(kind="continuous", levels=[], edges=[1, 1])]},
             "strictly increasing",
-        ),
-        (
-            {"columns": [column_record(kind="continuous", levels=[], edges=[1, math.inf])]},
-            "finite",
         ),
         (
             {"columns": [column_record(kind="continuous", levels=[], edges=[-1e308, 1e308])]},
@@ -367,10 +301,6 @@ def column_record(**changes: object) -> dict[str, object]:
         (
             {"columns": [column_record(kind="continuous", levels=[], edges=[1, 10**400])]},
             "too large",
-        ),
-        (
-            {"columns": [column_record(kind="continuous", levels=[], edges=["0", "1"])]},
-            "must be numbers",
         ),
     ],
 )

@@ -2,28 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-import samplers
-from bayescascade.model.posterior import GibbsPosterior
 from bayescascade.model.search import SAMPLED, Search, default_steps, most_blocks
-
-
-class Step:
-    """One up or one down."""
-
-    def propose(self, rng: np.random.Generator, state: int) -> samplers.Proposal[int]:
-        return samplers.Proposal(state + 2 * int(rng.integers(2)) - 1, 0.0)
-
-
-def posterior() -> GibbsPosterior[int]:
-    return GibbsPosterior(
-        objective=lambda state: abs(state - 3.0),
-        start=lambda rng: int(rng.integers(10)),
-        proposals={"step": Step()},
-        summary=lambda state: {"n_leaves": abs(state) + 1.0},
-    )
+from tests.contracts.listed import gibbs
 
 
 def search(**changed: Any) -> Search:
@@ -34,24 +16,16 @@ def search(**changed: Any) -> Search:
     return Search(**(parameters | changed))
 
 
-@pytest.mark.parametrize("name", SAMPLED)
-def test_any_posterior_is_searched(name: str) -> None:
-    """Families share the searches; none may ask what a state is."""
-    run = search(search=name).run(posterior(), default_steps=600)
-    assert run.best_state == 3
-    assert run.method == name.rpartition("+")[2]
-    assert sum(run.proposed["step"][0]) == (600 if name == "anneal" else 450)
-
-
 def test_the_users_steps_come_before_the_default() -> None:
-    run = search(search="anneal", n_steps=50).run(posterior(), default_steps=600)
+    run = search(search="anneal", n_steps=50).run(gibbs(), default_steps=600)
     assert run.proposed["step"].sum() == 2 * 50
+    assert search(search="anneal").run(gibbs(), default_steps=600).proposed["step"].sum() == 2 * 600
 
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_blocks_are_as_many_as_asked_for(name: str) -> None:
     """A block too many costs a pass over all rows."""
-    run = search(search=name).run(posterior(), default_steps=600, n_blocks=20)
+    run = search(search=name).run(gibbs(), default_steps=600, n_blocks=20)
     assert run.traces["log_density"].shape == (2, 20)
 
 

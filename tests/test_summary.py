@@ -10,13 +10,10 @@ from bayescascade.model.diagnostics import Diagnostic
 from bayescascade.model.summary import FitSummary
 from tests.methods.cascades.fits import ESTIMATORS, fitted
 
-both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
 
-
-@both
-def test_summaries_are_read_off_the_draws(estimator):
+def test_summaries_are_read_off_the_draws():
     """The shares printed under the tree are frequencies among the draws."""
-    model = fitted(estimator)
+    model = fitted(ESTIMATORS[0])
     summary, draws = model.summary_, [tree for chain in model.run_.draws for tree in chain]
     assert (summary.n_rows, summary.total_weight) == (150, 150.0)
     assert summary.n_distinct == model.posterior_.table.n_distinct
@@ -37,17 +34,6 @@ def test_summaries_are_read_off_the_draws(estimator):
         assert first_splits.get(name, 0.0) == pytest.approx(first)
 
 
-@both
-def test_diagnostics_stand_beside_the_estimates(estimator):
-    """R-hat and effective sample size of what is reported."""
-    summary = fitted(estimator).summary_
-    assert set(summary.diagnostics) == {"log_posterior", "n_leaves"}
-    for diagnostic in summary.diagnostics.values():
-        assert diagnostic.r_hat > 0
-        assert diagnostic.ess > 0
-    assert set(summary.acceptance) == set(fitted(estimator).posterior_.move_weights())
-
-
 def test_a_pure_search_claims_no_posterior():
     """Annealing draws nothing, so nothing is said of uncertainty."""
     summary = fitted(ESTIMATORS[0], search="anneal").summary_
@@ -63,8 +49,8 @@ def with_diagnostic(r_hat, ess):
 
 @pytest.mark.parametrize(
     ("r_hat", "ess", "is_fine"),
-    [(1.0, 400.0, True), (1.01, 4000.0, True), (1.02, 4000.0, False), (1.0, 399.0, False),
-     (float("nan"), float("nan"), False), (float("inf"), 2.0, False)],
+    [(1.01, 400.0, True), (1.02, 4000.0, False), (1.0, 399.0, False),
+     (float("nan"), float("nan"), False)],
 )  # fmt: skip
 def test_poor_convergence_is_a_warning(r_hat, ess, is_fine):
     """Estimates from chains that disagree must not look like the others."""
@@ -73,21 +59,8 @@ def test_poor_convergence_is_a_warning(r_hat, ess, is_fine):
     if not is_fine:
         assert "log posterior: R-hat" in warnings[0]
         assert warnings[-1].startswith("run longer chains (n_steps, --steps)")
-
-
-def test_advice_is_news():
-    """Whoever tempers already is not told to."""
-    summary = with_diagnostic(1.5, 10.0)
-    assert "--search tempering" in summary.warnings[-1]
-    assert "tempering" not in replace(summary, method="tempering").warnings[-1]
-
-
-@pytest.mark.parametrize("search", ["anneal+metropolis", "anneal"])
-def test_summaries_survive_json(search):
-    """A loaded model prints what the fitted one printed."""
-    summary = fitted(ESTIMATORS[0], search=search).summary_
-    again = FitSummary.from_dict(json.loads(json.dumps(summary.to_dict(), allow_nan=False)))
-    assert again == summary
+        tempered = replace(with_diagnostic(r_hat, ess), method="tempering").warnings
+        assert ("tempering" in warnings[-1], "tempering" in tempered[-1]) == (True, False)
 
 
 def test_undefined_diagnostics_survive_json():
@@ -97,22 +70,3 @@ def test_undefined_diagnostics_survive_json():
     again = FitSummary.from_dict(json.loads(text))
     assert np.isnan(again.diagnostics["log_posterior"].r_hat)
     assert again.warnings
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("n_rows", "many"),
-        ("total_weight", float("inf")),
-        ("total_weight", float("nan")),
-        ("shares", {"leaves": {"2": 1.5}}),
-        ("shares", {"leaves": {"2": float("nan")}}),
-        ("shares", {"columns used": {"sex": None}}),
-        ("diagnostics", {"log_posterior": {"mean": 1.0, "sd": 1.0}}),
-    ],
-)
-def test_odd_summaries_are_refused(field, value):
-    """Files are checked for everything that would be printed."""
-    record = {**fitted(ESTIMATORS[0]).summary_.to_dict(), field: value}
-    with pytest.raises((TypeError, ValueError)):
-        FitSummary.from_dict(record)

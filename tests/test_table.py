@@ -1,7 +1,5 @@
 """Tables from DataFrames and arrays: kinds, levels, distinct rows and weights."""
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -24,19 +22,6 @@ def only_column(values: object, **declared: object) -> Column:
     frame = pd.DataFrame({"x": values})
     frame["other"] = ["a", "b"] * (len(frame) // 2) + ["a"] * (len(frame) % 2)
     return Table.from_frame(frame, **declared).schema.columns[0]
-
-
-def test_titanic() -> None:
-    """The README's first lines: rows, distinct rows, columns and cells."""
-    frame = pd.read_csv(DATA / "titanic.csv")
-    table = Table.from_frame(frame, drop=["survived"], source="titanic.csv")
-    assert repr(table) == "<Table: titanic.csv: 2,201 rows, 14 distinct, 3 columns, 16 cells>"
-    assert table.schema.names == ("class", "sex", "age")
-    assert table.schema.columns[0].levels == ("1st", "2nd", "3rd", "crew")
-    assert table.total_weight == 2201
-    assert table.notes == ()
-    counts = frame.groupby(["class", "sex", "age"]).size()
-    assert table.weights.tolist() == counts.tolist()
 
 
 def test_arrays_are_compact_sorted_and_read_only() -> None:
@@ -65,16 +50,13 @@ def test_many_codes_need_two_bytes() -> None:
     [
         (["b", "a", "b"], "nominal", ("a", "b")),
         ([True, False, True], "nominal", (False, True)),
-        ([10, 9, 10], "nominal", (9, 10)),
         ([10.0, 9.0, 10.0], "nominal", (9, 10)),
         (np.array([3, 1, 1], dtype=np.uint8), "nominal", (1, 3)),
-        (np.array(["x", "y", "x"], dtype=object), "nominal", ("x", "y")),
         (pd.array([1, 2, 1], dtype="Int64"), "nominal", (1, 2)),
         (pd.array([True, False, True], dtype="boolean"), "nominal", (False, True)),
         ([1, "a", 1], "nominal", ("1", "a")),
         ([1, True, 1], "nominal", ("1", "True")),
         (pd.Categorical(["b", "a", "b"], ["c", "b", "a"]), "nominal", ("a", "b", "c")),
-        (pd.Categorical([2, 2, 1], [1, 2, 5]), "nominal", (1, 2, 5)),
         (
             pd.Categorical(["lo", "hi", "lo"], ["lo", "mid", "hi"], ordered=True),
             "ordinal",
@@ -98,11 +80,9 @@ def test_kinds_are_inferred(values: object, kind: str, levels: tuple[object, ...
 @pytest.mark.parametrize(
     ("declared", "levels"),
     [
-        ({"ordinal": {"x": None}}, (1, 2, 5)),
         ({"ordinal": ["x"]}, (1, 2, 5)),
         ({"ordinal": {"x": [5, 2, 1, 0]}}, (5, 2, 1, 0)),
         ({"ordinal": {"x": ("5", "1", "2")}}, ("5", "1", "2")),
-        ({"nominal": ["x"]}, (1, 2, 5)),
         ({"nominal": {"x": [7, 5, 2, 1]}}, (1, 2, 5, 7)),
         ({"ordinal": {"x": [10**400, 5, 2, 1]}}, (10**400, 5, 2, 1)),
     ],
@@ -114,12 +94,6 @@ def test_declared_levels_are_the_domain(
     column = only_column([2, 5, 1], **declared)
     assert column.kind == next(iter(declared))
     assert column.levels == levels
-
-
-def test_numbers_of_several_types_are_numbers() -> None:
-    """An object column of whole and broken numbers is not text."""
-    cells = pd.Series([1, 2.5, np.int8(3)], dtype=object)
-    assert only_column(cells, nominal=["x"]).levels == (1.0, 2.5, 3.0)
 
 
 def test_continuous_columns_have_bins_of_equal_frequency() -> None:
@@ -174,13 +148,6 @@ def test_sampled_quantiles_are_close(
     assert largest_error(values[:10_000]) > 0.015  # keeping the first rows instead
 
 
-def test_edges_may_be_declared() -> None:
-    """Given edges are kept, bins without rows included."""
-    column = only_column([0.5, 2.5], continuous={"x": [0, 1, 2, 3]})
-    assert column.edges == (0, 1, 2, 3)
-    assert only_column([1, 1], continuous={"x": np.array([0.0, 2])}).edges == (0, 2)
-
-
 def test_missing_cells_can_be_a_level() -> None:
     """Only the columns that have missing cells get the level, and it is the last code."""
     frame = pd.DataFrame(
@@ -198,30 +165,6 @@ def test_missing_cells_can_be_a_level() -> None:
     assert sorted(table.codes.T.tolist()) == [[0, 1, 2, 0], [1, 0, 0, 0], [2, 2, 1, 1]]
 
 
-def test_weights_are_summed_and_zero_rows_keep_their_levels() -> None:
-    """A table of counts is the table of its rows; a count of zero says that a cell exists."""
-    frame = pd.DataFrame({"a": ["x", "y", "z", "x"], "n": [2, 3, 0, 0.5]})
-    for table in (
-        Table.from_frame(frame, weights="n"),
-        Table.from_frame(frame, weights=frame["n"], columns=["a"]),
-        Table.from_arrays(frame[["a"]], sample_weight=frame["n"].tolist()),
-    ):
-        assert table.schema.names == ("a",)
-        assert table.schema.columns[0].levels == ("x", "y", "z")
-        assert table.codes.tolist() == [[0, 1]]
-        assert table.weights.tolist() == [2.5, 3]
-        assert table.total_weight == 5.5
-        assert table.n_rows == 4
-
-
-def test_columns_are_chosen_in_order() -> None:
-    """`columns` decides the order of columns, `drop` leaves it."""
-    frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": [1, 2]})
-    assert Table.from_frame(frame, columns=["c", "a"]).schema.names == ("c", "a")
-    assert Table.from_frame(frame, drop=["b"]).schema.names == ("a", "c")
-    assert Table.from_frame(frame, columns=["c", "a"], drop=["c"]).schema.names == ("a",)
-
-
 def test_a_schema_codes_held_out_rows() -> None:
     """The other half of the data gets the same codes, in any order of columns."""
     frame = pd.DataFrame({"a": ["x", "y", "z"], "b": [1, 2, 1]})
@@ -231,19 +174,6 @@ def test_a_schema_codes_held_out_rows() -> None:
     assert half.codes.tolist() == [[2], [0]]
     weighted = Table.from_frame(frame.assign(n=[0, 1, 2]), schema=schema, weights="n")
     assert weighted.weights.tolist() == [1, 2]
-
-
-def test_constant_columns_are_noted() -> None:
-    """A column that cannot be split is worth a word, not an error."""
-    table = Table.from_frame(pd.DataFrame({"a": ["x", "x"], "b": [1, 2]}))
-    assert table.notes == ('column "a" is constant ("x"): no split or rule can use it',)
-
-
-def test_one_column_is_enough() -> None:
-    """The simplest density is that of one column."""
-    table = Table.from_frame(pd.read_csv(DATA / "extreme_uniform.csv"), ordinal=["x"])
-    assert table.codes.tolist() == [list(range(100))]
-    assert table.weights.tolist() == [1] * 100
 
 
 def test_arrays_of_any_type() -> None:
@@ -278,16 +208,6 @@ def test_declarations_by_column_number() -> None:
         Table.from_arrays(array, drop="x1")
 
 
-def test_inputs_are_not_modified() -> None:
-    """A user's DataFrame and weights belong to the user."""
-    frame = pd.DataFrame({"a": ["x", "y", "x"], "b": [1.0, 2.5, 3.0]})
-    copy, weights = frame.copy(), np.array([1.0, 2.0, 0.0])
-    Table.from_frame(frame, continuous={"b": 2}, weights=weights)
-    pd.testing.assert_frame_equal(frame, copy)
-    assert weights.tolist() == [1, 2, 0]
-    assert weights.flags.writeable
-
-
 def test_fingerprints_tell_tables_apart() -> None:
     """A checkpoint must notice that it belongs to other data."""
     frame = pd.DataFrame({"a": [1, 2, 2], "b": [1, 1, 2]})
@@ -299,14 +219,6 @@ def test_fingerprints_tell_tables_apart() -> None:
     }
     assert len(prints) == 4
     assert Table.from_frame(frame[::-1], source="other").fingerprint() in prints
-
-
-def test_imports_stay_light() -> None:
-    """Reading a table must not load the compiler, nor scikit-learn, nor plots."""
-    heavy = ["numba", "sklearn", "arviz", "matplotlib", "scipy"]
-    code = f"import sys, bayescascade.data.table; print([m for m in {heavy} if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "[]\n"
 
 
 rows_of_codes = st.lists(

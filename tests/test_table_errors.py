@@ -2,8 +2,6 @@
 
 import datetime
 import math
-from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,14 +24,12 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             "at least one column must vary, got 1 row with the same values: "
             "there is nothing to split",
         ),
-        ({"a": ["x"] * 3}, {}, "at least one column must vary, got 3 rows with the same values"),
         (
             {"a": ["x", None, "y", None]},
             {},
             'column "a" has 2 missing cells, the first in row 2: fill them, drop the column, or '
             'make them a level with missing="level" (--missing level)',
         ),
-        ({"a": [1.5, math.nan]}, {"continuous": {"a": 2}}, 'column "a" has 1 missing cell'),
         ({"a": [1, None]}, {"ordinal": {"a": [1, 2]}}, 'column "a" has 1 missing cell'),
         ({"a": [None, None]}, {"missing": "level"}, 'column "a" has only missing cells: drop it'),
         (
@@ -42,7 +38,6 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'column "id" has a different value in every row (5 read): drop it (--drop id) or '
             "declare its kind",
         ),
-        ({"id": list("abcde")}, {}, 'column "id" has a different value in every row'),
         (
             {"n": list(range(65)) * 2},
             {},
@@ -56,19 +51,12 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'nominal column "s" has 65 levels, more than 64: group rare levels, declare it ordinal '
             "with its levels in order, or drop it (--drop s)",
         ),
-        ({"n": list(range(65))}, {"nominal": ["n"]}, 'nominal column "n" has 65 levels'),
-        (
-            {"s": [*[f"s{i}" for i in range(64)] * 2, None]},
-            {"missing": "level"},
-            "has 65 levels (one of them for missing cells), more than 64",
-        ),
         (
             {"x": [0.5, 1.0, 0.5]},
             {},
             'column "x" holds numbers such as 0.5: declare it continuous={"x": 10} '
             "(--continuous x:10) or ordinal (--ordinal x), or drop it (--drop x)",
         ),
-        ({"x": [1.0, math.inf]}, {}, 'column "x" must hold finite numbers, got inf'),
         (
             {"x": [1.0, math.inf]},
             {"continuous": {"x": 2}},
@@ -80,20 +68,8 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'continuous column "x" must vary, got 1.5 in every row: drop it (--drop x) or give '
             "its bin edges",
         ),
-        (
-            {"x": ["1", "2", "many"]},
-            {"continuous": {"x": 2}},
-            "continuous column \"x\" must hold numbers, got 'many' in row 3",
-        ),
-        (
-            {"x": pd.date_range("2020", periods=3)},
-            {"continuous": {"x": 2}},
-            "continuous column \"x\" must hold numbers, got '2020-01-01 00:00:00' in row 1",
-        ),
         ({"x": pd.date_range("2020", periods=3)}, {}, 'column "x" holds dates or times such as'),
         ({"x": [datetime.date(2020, 1, 1)]}, {}, 'column "x" holds dates or times such as 2020'),
-        ({"x": [["a"], ["b"]]}, {}, "must hold text, numbers or truth values, got ['a'] of type"),
-        ({"x": [1j, 2j]}, {}, "got 1j of type complex"),
         (
             {"age": ["child", "adult"]},
             {"ordinal": ["age"]},
@@ -106,16 +82,10 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             'column "age" has the unknown level "adlut" in row 2; known levels: child, adult',
         ),
         (
-            {"x": [0.5, 7]},
-            {"continuous": {"x": [0, 1]}},
-            'column "x" has 7.0 in row 2, outside [0, 1]',
-        ),
-        (
             {"x": range(70_000)},
             {"ordinal": ["x"]},
             'ordinal column "x" must have 1 to 65,536 levels, got 70,000',
         ),
-        ({"x": range(70_000)}, {}, 'column "x" has a different value in every row'),
     ],
 )
 def test_unusable_data(
@@ -132,14 +102,8 @@ def test_unusable_data(
     ("declared", "error", "message"),
     [
         ({"columns": ["z"]}, DataError, 'columns names the unknown column "z"; columns: a, b'),
-        ({"drop": ["z"]}, DataError, 'drop names the unknown column "z"'),
         ({"nominal": ["z"]}, DataError, 'nominal names the unknown column "z"'),
-        ({"ordinal": {"z": [1]}}, DataError, 'ordinal names the unknown column "z"'),
-        ({"continuous": {"z": 3}}, DataError, 'continuous names the unknown column "z"'),
-        ({"weights": "z"}, DataError, 'weights names the unknown column "z"'),
         ({"drop": ["a", "b"]}, DataError, "at least one column must be used, got none"),
-        ({"columns": "a"}, ParameterError, "columns must be a list of column names, got 'a'"),
-        ({"ordinal": "a"}, ParameterError, "ordinal must be a list of column names, got 'a'"),
         (
             {"continuous": ["b"]},
             ParameterError,
@@ -157,16 +121,10 @@ def test_unusable_data(
             'column "b" must be declared once, got ordinal and continuous',
         ),
         (
-            {"weights": "b", "columns": ["b"]},
-            ParameterError,
-            'column "b" must not be both in columns and the weights',
-        ),
-        (
             {"continuous": {"b": 0}},
             ParameterError,
             'continuous["b"] must be an integer from 1 to 65535, got 0',
         ),
-        ({"continuous": {"b": "ten"}}, ParameterError, "got 'ten'"),
         ({"continuous": {"b": [1, "x"]}}, ParameterError, 'edges of column "b" must be numbers'),
         ({"continuous": {"b": [2, 1]}}, DataError, "strictly increasing numbers, got 2, 1"),
         (
@@ -175,7 +133,6 @@ def test_unusable_data(
             "levels of column \"a\" must be a list, got 'xy'",
         ),
         ({"ordinal": {"a": ["x", "x"]}}, DataError, 'levels of column "a" must be different'),
-        ({"ordinal": {"a": []}}, DataError, "must have 1 to 65,536 levels, got 0"),
     ],
 )
 def test_wrong_declarations(declared: dict[str, object], error: type, message: str) -> None:
@@ -189,25 +146,17 @@ def test_wrong_declarations(declared: dict[str, object], error: type, message: s
     ("weights", "message"),
     [
         ([1, -1, 1], "must be finite and >= 0, got -1 in row 2"),
-        ([1, 1, math.nan], "must be finite and >= 0, got nan in row 3"),
-        ([1, math.inf, 1], "must be finite and >= 0, got inf in row 2"),
         ([0, 0, 0], "must not be all zero"),
         (["1", "two", "3"], "'two' in row 2"),
     ],
 )
-@pytest.mark.parametrize("form", ["column", "array", "csv"])
-def test_wrong_weights(weights: list[object], message: str, form: str, tmp_path: Path) -> None:
-    """A bad count must be found wherever the weights come from."""
+def test_wrong_weights(weights: list[object], message: str) -> None:
+    """A bad count must be found in a column as in an array."""
     frame = pd.DataFrame({**GOOD, "n": weights})
-    frame.to_csv(tmp_path / "n.csv", index=False)
-    read = {
-        "column": lambda: Table.from_frame(frame, weights="n"),
-        "array": lambda: Table.from_frame(frame[["a", "b"]], weights=frame["n"]),
-        "csv": lambda: Table.from_csv(tmp_path / "n.csv", weights="n"),
-    }
-    with pytest.raises(DataError) as caught:
-        read[form]()
-    assert message in str(caught.value)
+    for read in ((frame, "n"), (frame[["a", "b"]], frame["n"])):
+        with pytest.raises(DataError) as caught:
+            Table.from_frame(read[0], weights=read[1])
+        assert message in str(caught.value)
 
 
 def test_weights_of_the_wrong_length() -> None:
@@ -258,9 +207,3 @@ def test_only_frames_are_frames() -> None:
     """An array has no column names: from_arrays reads it."""
     with pytest.raises(ParameterError, match="frame must be a pandas DataFrame, got ndarray"):
         Table.from_frame(np.zeros((2, 2)))  # type: ignore[arg-type]
-
-
-def test_decimals_are_numbers() -> None:
-    """A database column of decimals is as good as one of floats."""
-    frame = pd.DataFrame({"a": [Decimal("1"), Decimal("2.0")]})
-    assert Table.from_frame(frame).schema.columns[0].levels == (1, 2)

@@ -1,6 +1,6 @@
 """Test error of budgeted classifiers at several costs, over five seeds.
 
-    BAYESCASCADE_DATA=folder python -m tests.benchmarks.budget_curves [--sets digits ...]
+    BAYESCASCADE_DATA=folder python -m tests.benchmarks.budget_curves [--data-sets digits ...]
         [--costs unit random] [--seeds 5] [--methods prune ...]
 
 Every method gives many classifiers (a path of trade-offs, of levels, of numbers of trees). At each
@@ -16,14 +16,11 @@ mean cost as a percentage of all columns'. "*" marks a method that is better tha
 more than a standard error of the paired differences.
 """
 
-import argparse
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +37,7 @@ from bayescascade.budget import (
     TruncatedForest,
 )
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
-from tests.benchmarks.figures import machine
+from tests.benchmarks.figures import parser, say, timed
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 N_TREES = 40
@@ -74,20 +71,16 @@ class Setting(NamedTuple):
 
 def main() -> None:
     """Print every data set's table as soon as it is there."""
-    parser = argparse.ArgumentParser(description="Test error at several costs.")
-    parser.add_argument("--sets", nargs="+", choices=DATA_SETS, default=list(DATA_SETS))
-    parser.add_argument("--costs", nargs="+", choices=("unit", "random", "real"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    chosen = parser.parse_args()
-    folder = Path(os.environ["BAYESCASCADE_DATA"])
-    print("\n".join(machine()), flush=True)  # noqa: T201 - a script
-    for name in chosen.sets:
+    made = parser(__doc__, DATA_SETS, DATA_SETS)
+    made.add_argument("--costs", nargs="+", choices=("unit", "random", "real"))
+    made.add_argument("--seeds", type=int, default=5)
+    made.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    chosen = made.parse_args()
+    for name in chosen.data_sets:
         for kind in chosen.costs or (["real"] if name in REAL_COSTS else ["unit", "random"]):
-            if kind == "real" and name not in REAL_COSTS:
-                continue
-            for line in compared(name, kind, folder, chosen.seeds, chosen.methods):
-                print(line, flush=True)  # noqa: T201
+            if kind != "real" or name in REAL_COSTS:
+                for line in compared(name, kind, chosen.data, chosen.seeds, chosen.methods):
+                    say(line)
 
 
 def compared(
@@ -100,9 +93,9 @@ def compared(
     for seed in range(n_seeds):
         setting = set_up(name, kind, folder, seed)
         for method in errors:
-            started = perf_counter()
-            judged = [commonest_label(setting.rows), *METHODS[method](setting)]
-            seconds[method] += perf_counter() - started
+            judged, took = timed(lambda method=method, given=setting: [*METHODS[method](given)])
+            seconds[method] += took
+            judged.append(commonest_label(setting.rows))
             taken = [best_within(judged, share * setting.total) for share in SHARES]
             errors[method].append(np.array([one.test_error for one in taken]))
             costs[method].append(np.array([one.test_cost / setting.total for one in taken]))

@@ -9,7 +9,7 @@ any list can be at most.
 
 import argparse
 from collections.abc import Callable
-from time import perf_counter
+from functools import partial
 
 import pandas as pd
 
@@ -23,9 +23,8 @@ from bayescascade.methods.rules.posterior import (
     RuleListPosterior,
 )
 from bayescascade.model.search import SCHEDULE
-from tests.benchmarks.figures import ROOT, machine
+from tests.benchmarks.figures import ROOT, say, timed
 
-N_CHAINS = 4
 AT = (1.0, 10.0, 60.0, 300.0)
 
 
@@ -55,28 +54,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="annealing runs of each problem")
     parser.add_argument("--steps", type=int, help="of each chain, instead of the default")
     arguments = parser.parse_args()
-    _say("\n".join(machine()))
     # compiled before anything is timed
     for name in ("titanic-density", "titanic-classifier"):
         best_list(PROBLEMS[name](), max_visited=10)
     for name in arguments.problems or PROBLEMS:
         posterior = PROBLEMS[name]()
         n_steps = arguments.steps or _default_steps(posterior)
-        _say(f"\n{name}: {len(posterior.antecedents):,} candidates, {n_steps:,} steps a chain")
+        say(f"\n{name}: {len(posterior.antecedents):,} candidates, {n_steps:,} steps a chain")
         start = None
         for seed in range(arguments.seeds):
-            started = perf_counter()
-            run = samplers.anneal(
-                posterior, schedule=SCHEDULE, n_steps=n_steps, n_chains=N_CHAINS, seed=seed
+            run, seconds = timed(
+                partial(samplers.anneal, posterior, schedule=SCHEDULE, n_steps=n_steps, seed=seed)
             )
             start = start or run.best_state
-            seconds = perf_counter() - started
-            _say(f"  annealed, seed {seed}: {run.best_log_density:.6f} in {seconds:.1f} s")
+            say(f"  annealed, seed {seed}: {run.best_log_density:.6f} in {seconds:.1f} s")
         found = best_list(posterior, start=start, time_limit=arguments.seconds)
         for point in _points_at(found.trace):
-            _say(f"  {_words(point)}")
+            say(f"  {_words(point)}")
         said = "certain" if found.is_optimal else "not certain"
-        _say(f"  {said}: {found.state.n_rules} rules {found.state.rules}")
+        say(f"  {said}: {found.state.n_rules} rules {found.state.rules}")
 
 
 def _default_steps(posterior: RuleListPosterior) -> int:
@@ -99,10 +95,6 @@ def _words(point: BoundPoint) -> str:
         f"{point.seconds:7.1f} s, {point.n_visited:>9,} prefixes: {point.log_density:.6f}, "
         f"gap {gap:.4f}"
     )
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - a script
 
 
 if __name__ == "__main__":

@@ -12,12 +12,7 @@ Means over the folds, with the standard error of the mean; "behind" is how much 
 the best of the others a list is, with the standard error of that difference in the same folds.
 """
 
-import argparse
-import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +20,15 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from tests.benchmarks.classifiers import (
+    DATA_SETS,
     PREDICTIVES,
+    LabeledFrame,
     Prediction,
     choose_settings,
     predictions,
     rule_list,
 )
-from tests.benchmarks.figures import machine
-from tests.benchmarks.labeled_data import DATA_SETS, LabeledFrame
+from tests.benchmarks.figures import parser, say, timed
 
 N_FOLDS = 5
 OURS = "rule list"
@@ -40,21 +36,27 @@ OURS = "rule list"
 
 def main() -> None:
     """Print a table for each data set as soon as it is there."""
-    arguments = _parser().parse_args()
-    if arguments.data is None:
-        sys.exit("name the folder of the data: --data, or the variable BAYESCASCADE_DATA")
-    print("\n".join(machine()), flush=True)  # noqa: T201 - a script
+    made = parser(__doc__, DATA_SETS, DATA_SETS)
+    made.add_argument("--steps", type=int, help="steps of a chain, per phase; default: ours")
+    made.add_argument(
+        "--imodels-steps", type=int, default=10_000, help="steps of imodels' chains; 0: without it"
+    )
+    made.add_argument("--convergence", action="store_true", help="R-hat instead of accuracy")
+    made.add_argument(
+        "--searches", nargs="+", default=["anneal+metropolis"], help="with --convergence"
+    )
+    arguments = made.parse_args()
     for name in arguments.data_sets:
         data = DATA_SETS[name].read(arguments.data)
         described = f"\n{name}: {len(data.labels):,} rows, {data.features.shape[1]} columns, "
-        print(f"{described}{data.labels.nunique()} classes", flush=True)  # noqa: T201
+        say(f"{described}{data.labels.nunique()} classes")
         lines = (
             convergence(data, arguments.searches, arguments.steps)
             if arguments.convergence
             else comparison(data, arguments.steps, arguments.imodels_steps)
         )
         for line in lines:
-            print(line, flush=True)  # noqa: T201
+            say(line)
 
 
 def comparison(data: LabeledFrame, n_steps: int | None, imodels_steps: int) -> Iterator[str]:
@@ -89,10 +91,8 @@ def convergence(data: LabeledFrame, searches: list[str], n_steps: int | None) ->
     settings = choose_settings(data)["average"]
     yield f"  max_size {settings['max_size']}, n_bins {settings['n_bins']}"
     for search in searches:
-        started = perf_counter()
         model = rule_list(data, search=search, n_steps=n_steps, **settings)
-        model.fit(data.features, data.labels)
-        seconds = perf_counter() - started
+        _, seconds = timed(lambda model=model: model.fit(data.features, data.labels))
         told = [
             f"{name} R-hat {d.r_hat:.3f} ESS {d.ess:,.0f}"
             for name, d in model.summary_.diagnostics.items()
@@ -115,22 +115,6 @@ def _scores(said: Prediction, test: LabeledFrame) -> tuple[float, float]:
 
 def _mean(values: NDArray[np.float64]) -> str:
     return f"{values.mean():.4f} +- {values.std(ddof=1) / np.sqrt(values.size):.4f}"
-
-
-def _parser() -> argparse.ArgumentParser:
-    folder = os.environ.get("BAYESCASCADE_DATA")
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=folder, help="folder of the data")
-    parser.add_argument("--data-sets", nargs="+", choices=DATA_SETS, default=list(DATA_SETS))
-    parser.add_argument("--steps", type=int, help="steps of a chain, per phase; default: ours")
-    parser.add_argument(
-        "--imodels-steps", type=int, default=10_000, help="steps of imodels' chains; 0: without it"
-    )
-    parser.add_argument("--convergence", action="store_true", help="R-hat instead of accuracy")
-    parser.add_argument(
-        "--searches", nargs="+", default=["anneal+metropolis"], help="with --convergence"
-    )
-    return parser
 
 
 if __name__ == "__main__":

@@ -3,17 +3,21 @@
 Every one gets the columns in the form that suits it: ordered levels are intervals to rule lists,
 numbers to a tree, and indicators to logistic regression and imodels; missing cells are a level to
 rule lists and imodels, elsewhere the median with an indicator.
+
+The data sets are public: the UCI Machine Learning Repository's tic-tac-toe, car evaluation,
+mushroom and breast cancer (Wisconsin, original), and ProPublica's COMPAS scores of two years. Each
+is a CSV file with a header, the labels in the column `target`, missing cells empty.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from time import perf_counter
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -24,9 +28,92 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import RuleListClassifier
-from tests.benchmarks.labeled_data import LabeledFrame
+from tests.benchmarks.figures import timed
 
-__all__ = ["PREDICTIVES", "Prediction", "Settings", "choose_settings", "predictions", "rule_list"]
+__all__ = [
+    "DATA_SETS",
+    "PREDICTIVES",
+    "LabeledFrame",
+    "Prediction",
+    "choose_settings",
+    "predictions",
+    "rule_list",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledFrame:
+    """Features, labels, and the order of levels where they have one."""
+
+    features: pd.DataFrame
+    labels: pd.Series
+    orders: Mapping[str, list[str]]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns of numbers."""
+        return list(self.features.select_dtypes("number").columns)
+
+    @property
+    def nominal(self) -> list[str]:
+        """The columns of levels without an order."""
+        known = {*self.numbers, *self.orders}
+        return [name for name in self.features.columns if name not in known]
+
+    def take(self, rows: ArrayLike) -> Self:
+        """Return some of the rows."""
+        return type(self)(self.features.iloc[rows], self.labels.iloc[rows], self.orders)
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """How to read a data set.
+
+    Parameters
+    ----------
+    file : str
+    orders : mapping of str to list of str
+        Levels of columns of text that have an order, ascending.
+    dropped : tuple of str
+        Columns that are no features.
+    """
+
+    file: str
+    orders: Mapping[str, list[str]] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+
+    def read(self, folder: Path) -> LabeledFrame:
+        """Return the data in a folder."""
+        frame = pd.read_csv(folder / self.file).drop(columns=list(self.dropped))
+        return LabeledFrame(frame.drop(columns="target"), frame["target"], self.orders)
+
+
+_PRICES = ["low", "med", "high", "vhigh"]
+
+DATA_SETS = {
+    "tic-tac-toe": DataSet("tic_tac_toe.csv"),
+    "car": DataSet(
+        "car_evaluation.csv",
+        orders={
+            "buying": _PRICES,
+            "maint": _PRICES,
+            "doors": ["2", "3", "4", "5more"],
+            "persons": ["2", "4", "more"],
+            "lug_boot": ["small", "med", "big"],
+            "safety": ["low", "med", "high"],
+        },
+    ),
+    "mushroom": DataSet("mushroom.csv"),
+    "breast": DataSet("breast_cancer_wisconsin.csv"),
+    # not features: COMPAS's own scores; the days from arrest to screening, which tell of its use;
+    # and the charge in words, of which there are 437
+    "compas": DataSet(
+        "compas_two_years.csv",
+        orders={"age_cat": ["Less than 25", "25 - 45", "Greater than 45"]},
+        dropped=("decile_score", "score_text", "days_b_screening_arrest", "c_charge_desc"),
+    ),
+}
+
 
 Settings: TypeAlias = dict[str, int]
 
@@ -114,17 +201,17 @@ def predictions(
     """
     for predictive, chosen in settings.items():
         model = rule_list(seen, predictive=predictive, n_steps=n_steps, **chosen)
-        seconds = _fit(model, seen.features, seen.labels)
+        seconds = _seconds(model, seen.features, seen.labels)
         probabilities = model.predict_proba(held_out)
         yield Prediction(f"rule list, {predictive}", probabilities, model.rules_.n_rules, seconds)
     tree = make_pipeline(
         _tree_columns(seen), DecisionTreeClassifier(max_leaf_nodes=N_LEAVES, random_state=0)
     )
-    seconds = _fit(tree, seen.features, seen.labels)
+    seconds = _seconds(tree, seen.features, seen.labels)
     n_leaves = tree[-1].get_n_leaves()
     yield Prediction(f"tree, {N_LEAVES} leaves", tree.predict_proba(held_out), n_leaves, seconds)
     logistic = make_pipeline(_indicators(seen), LogisticRegression(max_iter=5_000))
-    seconds = _fit(logistic, seen.features, seen.labels)
+    seconds = _seconds(logistic, seen.features, seen.labels)
     yield Prediction("logistic", logistic.predict_proba(held_out), np.nan, seconds)
     if imodels_steps and find_spec("imodels") and seen.labels.nunique() == 2:
         yield _imodels(seen, held_out, settings["map"], imodels_steps)
@@ -139,7 +226,7 @@ def _imodels(
     model = BayesianRuleListClassifier(
         maxcardinality=settings["max_size"], minsupport=0.05, max_iter=n_steps
     )
-    seconds = _fit(model, features, seen.labels.to_numpy())
+    seconds = _seconds(model, features, seen.labels.to_numpy())
     return Prediction("imodels", model.predict_proba(others), len(model.d_star) - 1, seconds)
 
 
@@ -178,8 +265,6 @@ def _filled() -> SimpleImputer:
     return SimpleImputer(strategy="median", add_indicator=True)
 
 
-def _fit(model: Any, features: object, labels: object) -> float:
+def _seconds(model: Any, features: object, labels: object) -> float:
     """Fit a model, and return the seconds that it took."""
-    started = perf_counter()
-    model.fit(features, labels)
-    return perf_counter() - started
+    return timed(lambda: model.fit(features, labels))[1]

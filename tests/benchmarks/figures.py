@@ -3,14 +3,19 @@
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from time import perf_counter
+from typing import TypeVar
 
-__all__ = ["ROOT", "Figure", "figures_table", "machine"]
+__all__ = ["ROOT", "Figure", "figures_table", "machine", "parser", "say", "timed"]
 
 ROOT = Path(__file__).parents[2]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,38 @@ def machine() -> Iterator[str]:
     yield f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {platform.platform()}"
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numba", "numpy", "pandas"))
     yield f"Python {platform.python_version()}, {libraries}"
+
+
+def timed(function: Callable[[], T], n_rounds: int = 1) -> tuple[T, float]:
+    """Return what a function returns, and the least seconds of some calls."""
+    seconds = []
+    for _ in range(n_rounds):
+        started = perf_counter()
+        result = function()
+        seconds.append(perf_counter() - started)
+    return result, min(seconds)
+
+
+def parser(
+    document: str | None, data_sets: Iterable[str], default: Iterable[str]
+) -> ArgumentParser:
+    """Return the parser of a script's command line: data sets, and the folder that they are in."""
+    made = ArgumentParser(description=(document or "").splitlines()[0])
+    folder = os.environ.get("BAYESCASCADE_DATA", ".")
+    made.add_argument("--data", type=Path, default=folder, help="folder of the data")
+    made.add_argument("--data-sets", nargs="+", choices=[*data_sets], default=[*default])
+    return made
+
+
+def say(*lines: str) -> None:
+    """Print lines as soon as they are known; before the first, what a reader must know."""
+    if not _SAID:
+        _SAID.extend(machine())
+        print("\n".join(_SAID))  # noqa: T201 - of a script
+    print("\n".join(lines), flush=True)  # noqa: T201
+
+
+_SAID: list[str] = []
 
 
 def _text(value: float) -> str:

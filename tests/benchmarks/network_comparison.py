@@ -1,6 +1,6 @@
 """Held-out log likelihood of density trees and lists beside Bayesian networks, in five folds.
 
-    python -m tests.benchmarks.network_comparison [--tables titanic ...] [--only levels ...]
+    python -m tests.benchmarks.network_comparison [--data-sets titanic ...] [--only levels ...]
 
 Titanic with its four columns, tic-tac-toe with its ten, and with --data (or the variable
 BAYESCASCADE_DATA) nltcs, learned on its training file and scored on its test file. A cascade is
@@ -13,14 +13,11 @@ Parts are leaves, rules with the else, cells, or a network's free probabilities;
 of a fold.
 """
 
-import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +32,7 @@ from bayescascade import (
 )
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.methods.cascades.evidence_grid import evidence_grid
-from tests.benchmarks.figures import ROOT, machine
+from tests.benchmarks.figures import ROOT, parser, say, timed
 from tests.benchmarks.networks import NETWORKS
 
 N_FOLDS = 5
@@ -62,31 +59,30 @@ Contender = Callable[[Table, Table], Scored]
 
 def main() -> None:
     """Print a table for each data set, a line as soon as it is known."""
-    arguments = _parser().parse_args()
+    made = parser(__doc__, ["titanic", "tic_tac_toe", "nltcs"], ["titanic", "tic_tac_toe"])
+    made.add_argument("--only", nargs="+", help="contenders whose names contain one of these")
+    arguments = made.parse_args()
     contenders = {
         name: contender
         for name, contender in _contenders().items()
         if not arguments.only or any(word in name for word in arguments.only)
     }
-    print("\n".join(machine()), flush=True)  # noqa: T201 - a script
-    for name in arguments.tables:
+    for name in arguments.data_sets:
         folds = list(_nltcs(arguments.data) if name == "nltcs" else _folds(name))
-        print(f"\n{name}: {folds[0][0].schema.n_columns} columns, {len(folds)} fold(s)")  # noqa: T201
-        print(f"{'':<48}{'best':>9}{'average':>9}{'parts':>9}{'seconds':>9}", flush=True)  # noqa: T201
+        say(f"\n{name}: {folds[0][0].schema.n_columns} columns, {len(folds)} fold(s)")
+        say(f"{'':<48}{'best':>9}{'average':>9}{'parts':>9}{'seconds':>9}")
         for title, contender in contenders.items():
-            print(_line(title, contender, folds), flush=True)  # noqa: T201
+            say(_line(title, contender, folds))
 
 
 def _line(title: str, contender: Contender, folds: list[tuple[Table, Table]]) -> str:
-    started = perf_counter()
-    scores = [contender(seen, held_out) for seen, held_out in folds]
-    seconds = (perf_counter() - started) / len(folds)
+    scores, seconds = timed(lambda: [contender(seen, held_out) for seen, held_out in folds])
     n_rows = sum(held_out.total_weight for _, held_out in folds)
     best = sum(scored.best for scored in scores) / n_rows
     averages = [scored.average for scored in scores if scored.average is not None]
     average = f"{sum(averages) / n_rows:.4f}" if averages else ""
     parts = np.mean([scored.n_parts for scored in scores])
-    return f"{title:<48}{best:>9.4f}{average:>9}{parts:>9,.1f}{seconds:>9.1f}"
+    return f"{title:<48}{best:>9.4f}{average:>9}{parts:>9,.1f}{seconds / len(folds):>9.1f}"
 
 
 def _folds(name: str) -> Iterator[tuple[Table, Table]]:
@@ -95,9 +91,7 @@ def _folds(name: str) -> Iterator[tuple[Table, Table]]:
         yield with_weights(table, table.weights - held_out), with_weights(table, held_out)
 
 
-def _nltcs(folder: Path | None) -> Iterator[tuple[Table, Table]]:
-    if folder is None:
-        sys.exit("name the folder of nltcs: --data, or the variable BAYESCASCADE_DATA")
+def _nltcs(folder: Path) -> Iterator[tuple[Table, Table]]:
     seen = Table.from_csv(folder / "nltcs_train.csv")
     yield seen, Table.from_csv(folder / "nltcs_test.csv", schema=seen.schema)
 
@@ -172,20 +166,6 @@ def _by_evidence(model: str, leaf: str) -> Contender:
         return _cascade(model, "levels", leaf, **chosen)(seen, held_out)
 
     return score
-
-
-def _parser() -> argparse.ArgumentParser:
-    folder = os.environ.get("BAYESCASCADE_DATA")
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=folder, help="folder of nltcs")
-    parser.add_argument(
-        "--tables",
-        nargs="+",
-        choices=["titanic", "tic_tac_toe", "nltcs"],
-        default=["titanic", "tic_tac_toe"],
-    )
-    parser.add_argument("--only", nargs="+", help="contenders whose names contain one of these")
-    return parser
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Rows like covertype's are drawn, unless the variable BAYESCASCADE_DATA names a f
 import os
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.budget import BudgetedForestClassifier
-from tests.benchmarks.figures import Figure
-from tests.benchmarks.rows_like_covertype import rows_like_covertype
+from tests.benchmarks.figures import Figure, timed
+from tests.benchmarks.workloads import rows_like_covertype
 
 N_ROWS, N_TREES, N_ROUNDS = 15_000, 40, 3
 
@@ -45,21 +44,12 @@ def test_growing(
     budgeted = BudgetedForestClassifier(
         max_trees=N_TREES, n_jobs=n_jobs, random_state=0, **settings
     )
-    first = _seconds(budgeted, rows)
+    first = timed(lambda: budgeted.fit(*rows))[1]
     ours, theirs = [], []
     for _ in range(N_ROUNDS):  # in turns: other work on the machine slows both
-        theirs.append(_seconds(plain, rows))
-        ours.append(_seconds(budgeted, rows))
+        theirs.append(timed(lambda: plain.fit(*rows))[1])
+        ours.append(timed(lambda: budgeted.fit(*rows))[1])
     told = ", ".join(f"{name}={value}" for name, value in settings.items()) or "all cuts"
     name = f"{N_TREES} trees, {N_ROWS:,} x 54, {told}, n_jobs={n_jobs}"
     report(Figure(name, min(ours), "s", at_most=5.0 * min(theirs), baseline=min(theirs)))
     report(Figure("  first call", first, "s"))
-
-
-def _seconds(
-    model: BudgetedForestClassifier | RandomForestClassifier,
-    rows: tuple[NDArray[np.float32], NDArray[np.int64]],
-) -> float:
-    started = perf_counter()
-    model.fit(*rows)
-    return perf_counter() - started

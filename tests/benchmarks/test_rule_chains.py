@@ -5,7 +5,6 @@ compiled chain came to rest. Needs the packages in `requirements.txt`.
 """
 
 from collections.abc import Callable
-from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -15,9 +14,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from bayescascade import RuleListClassifier
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
-from bayescascade.model.diagnostics import diagnose_array
-from tests.benchmarks.figures import ROOT, Figure
-from tests.benchmarks.rule_workloads import binary_posterior, tic_tac_toe_posterior
+from bayescascade.model.draws import diagnose_array
+from tests.benchmarks.figures import ROOT, Figure, timed
+from tests.benchmarks.workloads import binary_posterior, tic_tac_toe_posterior
 
 pytest.importorskip("imodels", reason="needs tests/benchmarks/requirements.txt")
 
@@ -71,16 +70,13 @@ def test_steps_a_second(
 def test_convergence(report: Callable[[Figure], None]) -> None:
     """R-hat of four chains on tic-tac-toe, each program as it comes but for the candidates."""
     frame = pd.read_csv(ROOT / "data" / "tic_tac_toe.csv")
-    started = perf_counter()
-    model = RuleListClassifier(max_size=3, n_chains=N_CHAINS, random_state=0).fit(
-        frame.drop(columns="outcome"), frame["outcome"]
-    )
-    report(Figure("tic-tac-toe, four chains: seconds", perf_counter() - started, "s"))
+    model = RuleListClassifier(max_size=3, n_chains=N_CHAINS, random_state=0)
+    _, seconds = timed(lambda: model.fit(frame.drop(columns="outcome"), frame["outcome"]))
+    report(Figure("tic-tac-toe, four chains: seconds", seconds, "s"))
     for trace, diagnostic in model.run_.diagnostics().items():
         report(Figure(f"  R-hat of {trace}", diagnostic.r_hat, "", at_most=1.01))
-    started = perf_counter()
-    traces, r_hat = ImodelsChain(tic_tac_toe_posterior()).traces(N_CHAINS, IMODELS_STEPS, seed=42)
-    seconds = perf_counter() - started
+    chain = ImodelsChain(tic_tac_toe_posterior())
+    (traces, r_hat), seconds = timed(lambda: chain.traces(N_CHAINS, IMODELS_STEPS, seed=42))
     report(Figure("imodels' four chains: seconds", seconds, "s"))
     report(Figure("  steps a second", N_CHAINS * IMODELS_STEPS / seconds, "/s"))
     report(Figure("  R-hat by its own formula", r_hat, ""))

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from bayescascade.methods.rules.antecedents import Antecedent, Condition, candid
 from bayescascade.methods.rules.kernels.layout import new_space
 from bayescascade.methods.rules.kernels.volumes import first_log_volumes
 from bayescascade.methods.rules.parts import log_first_volumes
-from tests.benchmarks.figures import ROOT, Figure
+from tests.benchmarks.figures import ROOT, Figure, timed
 
 N_LISTS = 20
 
@@ -55,11 +54,8 @@ def test_volumes(
     seconds = benchmark.stats.stats.min / N_LISTS
     where = f"volumes, {n_columns} binary columns, {n_rules} rules of 3"
     report(Figure(where, 1e6 * seconds, "us", at_most=most))
-    started = perf_counter()
-    for rules in lists:
-        log_first_volumes(schema, rules)
-    seconds = (perf_counter() - started) / N_LISTS
-    report(Figure("  called from Python, arrays made anew", 1e6 * seconds, "us"))
+    _, seconds = timed(lambda: [log_first_volumes(schema, rules) for rules in lists])
+    report(Figure("  called from Python, arrays made anew", 1e6 * seconds / N_LISTS, "us"))
 
 
 def test_candidates(report: Callable[[Figure], None]) -> None:
@@ -82,10 +78,8 @@ def test_averaged_intervals(report: Callable[[Figure], None]) -> None:
     labels = frame.pop("outcome")
     model = RuleListClassifier(predictive="average", n_steps=100_000, random_state=0)
     model.fit(frame, labels).credible_interval(frame[:1])
-    started = perf_counter()
-    model.credible_interval(frame)
-    seconds = (perf_counter() - started) / len(frame)
-    report(Figure("averaged intervals of a row", 1e3 * seconds, "ms", at_most=1.0))
+    _, seconds = timed(lambda: model.credible_interval(frame))
+    report(Figure("averaged intervals of a row", 1e3 * seconds / len(frame), "ms", at_most=1.0))
 
 
 def _rule(rng: np.random.Generator, n_columns: int) -> Antecedent:

@@ -6,7 +6,6 @@ at the two ends of a fit, while sampling (inverse temperature 1) and when anneal
 """
 
 from collections.abc import Callable
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import samplers
 from bayescascade import LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Figure, timed
 from tests.benchmarks.workloads import distinct_table
 from tests.methods.cascades.slow_moves import moves as slow_moves
 
@@ -55,10 +54,8 @@ def test_proposals_a_second(
 
 def _plain_speed(posterior: LeafPosterior, state: Tree) -> float:
     """Return the proposals a second of `samplers.metropolis` with the moves written in Python."""
-
-    def seconds() -> float:
-        started = perf_counter()
-        samplers.metropolis(
+    _, seconds = timed(
+        lambda: samplers.metropolis(
             posterior,
             moves=slow_moves(posterior),
             n_steps=N_PLAIN_STEPS,
@@ -67,7 +64,7 @@ def _plain_speed(posterior: LeafPosterior, state: Tree) -> float:
             n_chains=1,
             initial_states=[state],
             seed=0,
-        )
-        return perf_counter() - started
-
-    return N_PLAIN_STEPS / min(seconds() for _ in range(3))
+        ),
+        3,
+    )
+    return N_PLAIN_STEPS / seconds

@@ -1,4 +1,4 @@
-"""Data for the benchmarks: rows drawn from the density of a random tree.
+"""Data for the benchmarks, most of them drawn from the density of a random tree.
 
 The tree is grown here, without the package, so that a benchmark measures the same data whatever
 becomes of the moves.
@@ -13,8 +13,16 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bayescascade import Table
+from bayescascade.methods.rules.posterior import LabelListPosterior
+from tests.benchmarks.figures import ROOT
 
-__all__ = ["distinct_table", "write_csv"]
+__all__ = [
+    "binary_posterior",
+    "distinct_table",
+    "rows_like_covertype",
+    "tic_tac_toe_posterior",
+    "write_csv",
+]
 
 N_LEVELS = 4
 N_LEAVES = 8
@@ -82,3 +90,43 @@ def _draw(
         for column, allowed in enumerate(box):
             codes[inside, column] = rng.choice(np.flatnonzero(allowed), size=inside.size)
     return codes
+
+
+def rows_like_covertype(n_rows: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return so many rows and their labels."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(n_rows, 10))
+    soil = rng.geometric(0.1, n_rows)[:, np.newaxis] == np.arange(1, 45)
+    score = numbers[:, :5] @ rng.normal(size=(5, 7)) + soil @ rng.normal(size=(44, 7))
+    labels = (2 * score + rng.normal(size=(n_rows, 7))).argmax(axis=1)
+    return np.column_stack([numbers, soil]).astype(np.float32), labels
+
+
+# -- rule lists --------------------------------------------------------------------------------
+
+N_COLUMNS = 20
+_PLANTED = ((0, 1, 0.9), (2, 3, 0.2), (4, 5, 0.8), (6, 7, 0.1), (8, 9, 0.7))
+_ELSE = 0.4
+
+
+def tic_tac_toe_posterior() -> LabelListPosterior:
+    """Return the posterior of all 958 ends of the game, with rules of up to three squares."""
+    frame = pd.read_csv(ROOT / "data" / "tic_tac_toe.csv")
+    return LabelListPosterior(Table.from_frame(frame), "outcome", max_size=3)
+
+
+def binary_posterior(n_rows: int, seed: int = 0) -> LabelListPosterior:
+    """Return the posterior of different rows of twenty binary columns, with rules of up to two.
+
+    The labels are drawn from a list of five rules of two conditions each.
+    """
+    rng = np.random.default_rng(seed)
+    numbers = rng.choice(1 << N_COLUMNS, n_rows, replace=False)
+    codes = (numbers[:, np.newaxis] >> np.arange(N_COLUMNS)) & 1
+    probability = np.full(n_rows, _ELSE)
+    for first, second, share in reversed(_PLANTED):
+        probability[(codes[:, first] == 1) & (codes[:, second] == 1)] = share
+    frame = pd.DataFrame(codes, columns=[f"c{j}" for j in range(N_COLUMNS)])
+    frame["label"] = (rng.random(n_rows) < probability).astype(np.int64)
+    levels = {name: [0, 1] for name in frame.columns}
+    return LabelListPosterior(Table.from_frame(frame, nominal=levels), "label")

@@ -14,6 +14,8 @@ from bayescascade.cli.learning import Task, learn
 DATA = Path(__file__).parents[2] / "data"
 TITANIC = str(DATA / "titanic.csv")
 TIC_TAC_TOE = str(DATA / "tic_tac_toe.csv")
+CLINIC = str(DATA / "liver_clinic.csv")
+COSTS = str(DATA / "liver_clinic_costs.csv")
 
 Run = Callable[..., Result]
 
@@ -60,6 +62,27 @@ def classified(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
         tmp_path_factory, "classify", TIC_TAC_TOE, "--target", "outcome", "--max-size", 3,
         "--chains", 2, "--seed", 0, "--steps", 4_000,
     )  # fmt: skip
+
+
+@pytest.fixture(params=["fitted", "listed"])
+def density(request: pytest.FixtureRequest) -> Fitted:
+    """Return each of the densities in turn: what works with trees works with lists."""
+    found: Fitted = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def forest(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of a budgeted forest of the clinic."""
+    out = tmp_path_factory.mktemp("forest") / "forest.json"
+    options = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2, "--budgets", 9)
+    assert run("budget", CLINIC, *options, "--out", out).exit_code == 0
+    return str(out)
+
+
+def parts_of(record: Any) -> Any:
+    """Return what a printed model says of its tree or list, as `to_dict` has it."""
+    return record.get("tree") or {name: record[name] for name in ("rules", "else")}
 
 
 def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fitted:

@@ -17,10 +17,8 @@ from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.frontier import Frontier
-from tests.cli.conftest import DATA, assert_error, run
+from tests.cli.conftest import CLINIC, COSTS, assert_error, run
 
-CLINIC = str(DATA / "liver_clinic.csv")
-COSTS = str(DATA / "liver_clinic_costs.csv")
 QUICK = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)
 
 
@@ -87,14 +85,6 @@ def test_test_rows_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_columns_can_be_left_out(tmp_path: Path) -> None:
-    """Identifiers would be learned as features."""
-    out = tmp_path / "model.json"
-    options = ("--target", "outcome", "--seed", 0, "--trees", 1, "--budgets", 3, "--out", out)
-    run("budget", CLINIC, *options, "--columns", "age,sex,outcome,bilirubin", "--drop", "age")
-    assert bayescascade.load(out).feature_names_in_.tolist() == ["sex", "bilirubin"]
-
-
 def test_one_price_list_does_for_any_columns(tmp_path: Path) -> None:
     """Also for the labels, and for a group that is left out, or some of its members."""
     prices = tmp_path / "prices.csv"
@@ -117,7 +107,6 @@ def test_one_price_list_does_for_any_columns(tmp_path: Path) -> None:
     [
         ("name,cost\nagee,2\n", "costs must be of the columns 'age', "),
         ("name,cost,group\nagee,,blood\n", "groups['blood'] must be of the columns 'age', "),
-        ("", "must have the header name,cost,group, got an empty file"),
     ],
 )
 def test_a_wrong_price_list_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -128,31 +117,23 @@ def test_a_wrong_price_list_is_named(tmp_path: Path, text: str, message: str) ->
     assert told.stderr.startswith(f"error: {prices}")
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_a_picture(tmp_path: Path, suffix: str) -> None:
+def test_a_picture(tmp_path: Path) -> None:
     """In the format that the name says."""
-    plot, data = tmp_path / f"p.{suffix}", tmp_path / "rows.csv"
+    data = tmp_path / "rows.csv"
     data.write_text("a,b,c\n" + "".join(f"{i % 2},{i % 3},{'xy'[i % 2]}\n" for i in range(90)))
     options = ("--target", "c", "--seed", 0, "--trees", 1, "--budgets", "1,2")
-    assert run("budget", data, *options, "--plot", plot).exit_code == 0
-    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
-    assert plot.read_bytes().startswith(start)
+    for suffix, start in {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}.items():
+        plot = tmp_path / f"p.{suffix}"
+        assert run("budget", data, *options, "--plot", plot).exit_code == 0
+        assert plot.read_bytes().startswith(start)
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the path of a forest that the command saved."""
-    out = tmp_path_factory.mktemp("budget") / "forest.json"
-    assert run("budget", CLINIC, *QUICK, "--budgets", 9, "--out", out).exit_code == 0
-    return str(out)
-
-
-def test_a_saved_forest_predicts_and_tells_costs(saved: str) -> None:
+def test_a_saved_forest_predicts_and_tells_costs(forest: str) -> None:
     """The command and the library must say the same of a row."""
-    found = run("predict", saved, CLINIC)
+    found = run("predict", forest, CLINIC)
     rows = list(csv.DictReader(io.StringIO(found.stdout)))
     frame = pd.read_csv(CLINIC)
-    model = bayescascade.load(saved)
+    model = bayescascade.load(forest)
     assert [row["predicted"] for row in rows] == model.predict(frame).tolist()
     np.testing.assert_allclose(
         [float(row["cost"]) for row in rows], model.acquisition_cost(frame), rtol=1e-11
@@ -164,26 +145,10 @@ def test_a_saved_forest_predicts_and_tells_costs(saved: str) -> None:
     assert rows[0]["row"] == "1"
 
 
-def test_a_saved_forest_is_shown(saved: str) -> None:
+def test_a_saved_forest_is_shown(forest: str) -> None:
     """As it prints in Python, and as it is in its file."""
-    assert run("show", saved).stdout == str(bayescascade.load(saved)) + "\n"
-    assert json.loads(run("show", saved, "--json").stdout) == json.loads(Path(saved).read_text())
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (("show", "MODEL", "--dot"), "--dot needs a tree, got "),
-        (("show", "MODEL", "--given", "sex=male"), "--given needs a density, got "),
-        (("score", "MODEL", CLINIC, "--target", "outcome", "--top", 3), "--top needs a density, "),
-        (("sample", "MODEL", "--rows", 3), "sample needs a density, got "),
-    ],
-)
-def test_what_a_forest_cannot_do(saved: str, command: tuple[object, ...], message: str) -> None:
-    """Commands for other models must say so, without a traceback."""
-    found = run(*(saved if word == "MODEL" else word for word in command))
-    assert_error(found, message)
-    assert "a budgeted forest" in found.stderr
+    assert run("show", forest).stdout == str(bayescascade.load(forest)) + "\n"
+    assert json.loads(run("show", forest, "--json").stdout) == json.loads(Path(forest).read_text())
 
 
 @pytest.mark.parametrize(
@@ -191,15 +156,11 @@ def test_what_a_forest_cannot_do(saved: str, command: tuple[object, ...], messag
     [
         (("--budgets", "5,x"), "--budgets must be costs, as in 5,10,20, got '5,x'"),
         (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1.0"),
-        (("--budgets", "nan"), "--budgets must be a finite number >= 0, got nan"),
         (("--budgets", "1,2", "--out", "m.json"), "--out needs a single budget, got 1,2"),
         (("--budgets", "1", "--plot", "p.txt"), "--plot must end in .png, .svg, .pdf"),
         (("--budgets", "1", "--test-share", "0.5"), "--test-share must be a finite number > 0 and"),
         (("--budgets", "1", "--drop", "age,x"), 'drop names the unknown column "x"'),
-        (("--budgets", "1", "--trees", "0"), "--trees must be an integer >= 1, got 0"),
-        (("--budgets", "1", "--out", "/nowhere/m.json"), "--out cannot write /nowhere/m.json"),
         (("--budgets", "1", "--costs", "none.csv"), "cannot read none.csv: No such file"),
-        (("--budgets", "1", "--jobs", "0"), "--jobs must be an integer other than 0, got 0"),
     ],
 )
 def test_wrong_options_are_named(options: tuple[str, ...], message: str) -> None:
@@ -273,7 +234,7 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
 def test_single_trees_are_sampled_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several tradeoffs, the one that errs least within the budget."""
     monkeypatch.setattr(within_budgets, "_TREE_NATS", (20.0, 1e5))
-    monkeypatch.setattr(within_budgets, "_TREE_STEPS", 500)
+    monkeypatch.setattr(within_budgets, "_TREE_STEPS", 200)
     found = run("budget", CLINIC, *QUICK, "--method", "tree", "--budgets", "0,25", "--json")
     assert (found.exit_code, found.stderr) == (0, "")
     none, some = json.loads(found.stdout)["points"]

@@ -11,12 +11,10 @@ import pytest
 
 import bayescascade
 from bayescascade import RuleListClassifier
-from bayescascade.cli import classify as classify_module
 from bayescascade.cli.classify import classify
 from bayescascade.methods.rules.label_list import UNKNOWNS
 from bayescascade.model import estimator, search
-from bayescascade.model.trace import read_trace
-from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, interrupted, run
+from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1)
 
@@ -87,19 +85,6 @@ def test_labels_keep_their_type(tmp_path: Path, labels: list[object]) -> None:
     assert type(model.classes_.tolist()[0]) is type(labels[0])
 
 
-def test_text_is_the_models(classified: Fitted) -> None:
-    """The printed model, the saved one and what show prints must be the same."""
-    assert classified.stdout == f"{bayescascade.load(classified.model)}\n"
-    assert run("show", classified.model).stdout == classified.stdout
-    assert max(map(len, classified.stdout.splitlines())) <= 80
-    assert classified.stdout.startswith(
-        "tic_tac_toe.csv   958 rows   958 distinct   9 columns   2 classes\n"
-    )
-    assert "\nif " in classified.stdout
-    assert "\nelse if " in classified.stdout
-    assert "P(positive)" in classified.stdout
-
-
 def test_json_and_quiet(tmp_path: Path) -> None:
     """Programs need the numbers that text rounds."""
     out = tmp_path / "m.json"
@@ -116,18 +101,6 @@ def test_json_and_quiet(tmp_path: Path) -> None:
     found = run("classify", TIC_TAC_TOE, "--target", "outcome", *FEW, "--quiet")
     assert found.stdout == ""
     assert "warning: log posterior: R-hat " in found.stderr
-
-
-def test_the_run_can_be_diagnosed(classified: Fitted, tmp_path: Path) -> None:
-    """The trace of a classifier speaks of rules."""
-    trace = read_trace(classified.trace)
-    assert (trace.n_chains, trace.settings["source"]) == (2, "tic_tac_toe.csv")
-    text = run("diagnose", classified.trace, "--plots", tmp_path).stdout
-    assert "rule list classifier" in text
-    assert "leaves" not in text
-    assert max(map(len, text.splitlines())) <= 80
-    assert (tmp_path / "sizes.png").exists()
-    assert json.loads(run("diagnose", classified.trace, "--json").stdout)["shares"]["rules"]
 
 
 def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
@@ -179,60 +152,20 @@ def test_options_are_the_estimators_parameters() -> None:
         assert tuple(choice.choices) == tuple(known)
 
 
-def test_a_checkpoint_is_resumed_to_the_same_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Interrupted and gone on with, a run must end where it would have ended."""
-    paths = {name: tmp_path / f"{name}.json" for name in ("whole", "first", "again")}
-    checkpoint = tmp_path / "run.checkpoint"
-    common = ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 20_000, "--chains", 1,
-              "--seed", 5)  # fmt: skip
-    assert run(*common, "--out", paths["whole"]).exit_code == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(classify_module, "learn", interrupted)
-        found = run(*common, "--checkpoint", checkpoint, "--out", paths["first"])
-    assert found.exit_code == 130
-    assert "interrupted: best found so far" in found.stdout
-    assert found.stderr.endswith(
-        "interrupted: the list is the best found so far; --resume goes on from there\n"
-    )
-    assert bayescascade.load(paths["first"]).summary_.interrupted
-    resumed = run(*common, "--checkpoint", checkpoint, "--resume", "--out", paths["again"])
-    assert resumed.exit_code == 0
-    assert paths["again"].read_bytes() == paths["whole"].read_bytes()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--target", "fate"], '--target names the unknown column "fate"; columns: class, sex,'),
         ([], "Missing option '--target' (see bayescascade classify --help)"),
         (["--target", "age", "--drop", "age"], "--drop must not name the column of the labels"),
-        (["--target", "age", "--nominal", "age"], "--nominal must not name the column of the"),
-        (["--target", "age", "--ordinal", "age:a"], "--ordinal must not name the column of the"),
         (["--target", "age", "--continuous", "age:2"], "--continuous must not name the column"),
         (["--target", "age", "--weights", "age"], "--weights must be another column than --target"),
         (["--target", "age", "--drop", "class,sex,survived"], "column must be used, got none"),
         (["--target", "age", "--columns", "age"], "one column besides age must be used, got none"),
-        (["--target", "age", "--columns", "fate"], 'columns names the unknown column "fate"'),
-        (["--target", "age", "--drop", "fate"], 'drop names the unknown column "fate"'),
-        (["--target", "age", "--weights", "fate"], 'weights names the unknown column "fate"'),
-        (["--target", "age", "--weights", "sex"], 'weights column "sex" must hold numbers'),
-        (["--target", "age", "--nominal", "fate"], 'nominal names the unknown column "fate"'),
-        (["--target", "age", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
         (["--target", "age", "--min-support", "0.9"], "min_support must be at most 0.786, the"),
         (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
-        (["--target", "age", "--min-support", "-1"], "must be a finite number >= 0 and < 1"),
-        (["--target", "age", "--bins", "1"], "--bins must be an integer >= 2, got 1"),
         (["--target", "age", "--memory-limit", "1e-9"], "raise memory_limit"),
-        (["--target", "age", "--unknown", "level"], "'level' is not one of 'error', 'none'"),
-        (["--target", "age", "--expected-rules", "0"], "--expected-rules must be a finite number"),
-        (["--target", "age", "--expected-leaves", "2"], "No such option '--expected-leaves'"),
-        (["--target", "age", "--density", "empirical"], "No such option '--density'"),
         (["--target", "age", "--model", "rules"], "No such option '--model'"),
-        (["--target", "age", "--resume"], "--resume needs --checkpoint FILE"),
-        (["--target", "age", "--out", TITANIC], "--out must be another file than DATA"),
-        (["--target", "age", "--predictive", "average", "--search", "anneal"], 'must be "map"'),
     ],
 )  # fmt: skip
 def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,22 +177,13 @@ def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (None, [], "no such file: "),
-        ("", [], "must have a header and rows, got an empty file"),
-        ("a,b\n", [], "must have at least one row, got none"),
         ("a,b\nx,1\ny,1\n", [], 'column "b" must have at least two classes, got one class, "1"'),
         ("a,b\nx,1\ny,\n", [], 'column "b" must not have missing labels, got NaN in row 2'),
-        ("a,b\nx,\ny,\n", [], 'column "b" must not have missing labels, got NaN in row 1'),
         ("a,b\nx,1.5\ny,2.5\n", [], 'column "b" must hold text, whole numbers or truth values'),
         ("a,b\n,1\ny,2\n", [], 'column "a" has a missing cell (NaN) in row 1: fill it, drop'),
         ("a,b\n,1\n,2\n", ["--missing", "level"], 'column "a" has only missing cells: drop it'),
-        ("b\n1\n2\n", [], "at least one column besides b must be used, got none"),
-        ("a,a,b\nx,y,1\nx,y,2\n", [], 'column names must be different, got "a" more than once'),
-        ("a,b\nx,1\ny\n", [], "every row must have 2 cells, got 1 in row 2"),
         ("a,b\n1,1\ninf,2\n", [], 'column "a" must hold finite numbers, got inf in row 2'),
-        ("a,b,w\nx,1,0\ny,2,0\n", ["--weights", "w"], "weights must not be all zero"),
         ("a,b,w\nx,1,0\ny,2,1\n", ["--weights", "w"], 'two classes, got one class, "2"'),
-        ("a,b,w\nx,1,-1\ny,2,1\n", ["--weights", "w"], "finite and >= 0, got -1 in row 1"),
     ],
 )  # fmt: skip
 def test_data_that_cannot_be_used(
@@ -281,13 +205,6 @@ def test_one_column_is_enough(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.stderr
     assert run("show", path).stdout == found.stdout
     assert run("predict", path, tmp_path / "one.csv").stdout.count("\n") == 19
-
-
-def test_a_constant_column_is_noted(tmp_path: Path) -> None:
-    (tmp_path / "c.csv").write_text("a,b,c\n" + "x,1,p\nx,2,q\n" * 9)
-    found = run("classify", tmp_path / "c.csv", "--target", "c", *FEW)
-    assert found.exit_code == 0, found.stderr
-    assert 'note: column "a" is constant ("x"): no split or rule can use it\n' in found.stderr
 
 
 def test_many_columns_are_no_warning(tmp_path: Path) -> None:

@@ -9,12 +9,23 @@ from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 
 
-def test_text_and_json(fitted: Fitted) -> None:
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("fitted", "titanic.csv   leaf cascade   search anneal+metropolis   4 x 1,000 draws\n"),
+        ("listed", "titanic.csv   density rule list   "),
+        ("classified", "tic_tac_toe.csv   rule list classifier   "),
+    ],
+)
+def test_it_says_what_fit_said(name: str, begins: str, request: pytest.FixtureRequest) -> None:
+    """R-hat, sizes and columns must not depend on where they are read; lists have no leaves."""
+    fitted = request.getfixturevalue(name)
     text = run("diagnose", fitted.trace).stdout
-    assert text.startswith(
-        "titanic.csv   leaf cascade   search anneal+metropolis   4 x 1,000 draws\n"
-    )
+    assert text.startswith(begins)
+    assert ("leaves" in text) == (name == "fitted")
     assert max(map(len, text.splitlines())) <= 80
+    posterior = [line for line in text.splitlines() if line.startswith("posterior   ")]
+    assert posterior[0] in fitted.stdout.splitlines()
     record = json.loads(run("diagnose", fitted.trace, "--json").stdout)
     trace = read_trace(fitted.trace)
     found = trace.diagnostics()["log_posterior"]
@@ -23,23 +34,11 @@ def test_text_and_json(fitted: Fitted) -> None:
     assert record["acceptance"] == trace.acceptance
 
 
-def test_it_says_what_fit_said(fitted: Fitted) -> None:
-    """R-hat, leaves and columns must not depend on where they are read."""
-    diagnosed = run("diagnose", fitted.trace).stdout.splitlines()
-    printed = fitted.stdout.splitlines()
-    assert [line for line in diagnosed if line.startswith("posterior   leaves")] == [
-        line for line in printed if line.startswith("posterior   leaves")
-    ]
-
-
 def test_plots(fitted: Fitted, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     assert run("diagnose", fitted.trace, "--plots", folder).exit_code == 0
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "ranks.png",
-        "sizes.png",
-        "traces.png",
-    ]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["ranks.png", "sizes.png", "traces.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())
 
 

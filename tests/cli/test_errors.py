@@ -20,12 +20,9 @@ FEW = ("--search", "anneal+metropolis", "--steps", 200, "--seed", 1)
     [
         (None, "no such file: "),
         ("", "must have a header and rows, got an empty file"),
-        ("a,b\n", "must have at least one row, got none"),
         ("a,b\nx,1\n", "at least one column must vary, got 1 row"),
         ("id,b\n1,x\n2,y\n3,x\n4,y\n5,x\n", "value in every row (5 read): drop it (--drop id)"),
         ("a,b\nx,1\n,2\nx,2\n", 'column "a" has 1 missing cell, the first in row 2'),
-        ("a,a\nx,1\ny,2\n", 'column names must be different, got "a" more than once'),
-        ("a,b\nx,1\ny\n", "every row must have 2 cells, got 1 in row 2"),
         ("a\n" + "".join(f"s{i % 65}\n" for i in range(130)), "has 65 levels, more than 64: group"),
         ("a\n0.5\n1.5\n0.5\n", "(--continuous a:10)"),
     ],
@@ -51,8 +48,6 @@ def test_other_files(tmp_path: Path) -> None:
     ("weights", "message"),
     [
         ("-2", 'weights column "w" must be finite and >= 0, got -2 in row 2'),
-        ("", 'weights column "w" must be finite and >= 0, got nan in row 2'),
-        ("inf", 'weights column "w" must be finite and >= 0, got inf in row 2'),
         ("many", "weights column \"w\" must hold numbers, got 'many' in row 2"),
     ],
 )
@@ -65,62 +60,37 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text("a,w\nx,0\ny,0\n")
     found = run("fit", tmp_path / "w.csv", "--weights", "w", *FEW)
     assert_error(found, "weights must not be all zero")
-    found = run("fit", tmp_path / "w.csv", "--weights", "v", *FEW)
-    assert_error(found, 'weights names the unknown column "v"; columns: a, w')
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--expected-leaves", "0"], "--expected-leaves must be a finite number > 0, got 0.0"),
-        (["--expected-leaves", "nan"], "--expected-leaves must be a finite number > 0, got nan"),
         (["--expected-leaves", "x"], "--expected-leaves must be a finite number > 0, got 'x'"),
         (["--expected-branches", "2"], "--expected-branches needs --model branch, got leaf"),
-        (["--feature-inclusion", ".5"], "--feature-inclusion needs --model branch, got leaf"),
-        (["--model", "branch", "--expected-leaves", "2"], "needs --model leaf, got branch"),
         (["--expected-rules", "2"], "--expected-rules needs --model rules, got leaf"),
-        (["--max-size", "2", "--model", "branch"], "--max-size needs --model rules, got branch"),
         (["--model", "rules", "--max-branches", "2"], "needs --model leaf or branch, got rules"),
-        (["--model", "rules", "--expected-leaves", "2"], "needs --model leaf, got rules"),
-        (["--model", "rules", "--expected-size", "0"], "--expected-size must be a finite number"),
-        (["--model", "rules", "--expected-rules", "x"], "--expected-rules must be a finite number"),
         (["--model", "rules", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
         (["--model", "rules", "--memory-limit", "-1"], "--memory-limit must be a finite number"),
         (["--model", "rules", "--memory-limit", "1e-9"], "raise memory_limit"),
         (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),
-        (["--model", "branch", "--expected-branches", "-1"], "> 0, got -1.0"),
         (["--model", "bush"], "'bush' is not one of 'leaf', 'branch', 'rules'"),
-        (["--concentration", "inf"], "--concentration must be a finite number > 0, got inf"),
         (["--max-branches", "1"], "--max-branches must be an integer >= 2, got 1"),
-        (["--max-branches", "2.5"], "--max-branches must be an integer >= 2, got '2.5'"),
-        (["--density", "x"], "'x' is not one of 'posterior_mean', 'empirical'"),
-        (["--predictive", "x"], "'x' is not one of 'map', 'average'"),
         (["--predictive", "average", "--search", "anneal"], 'predictive must be "map"'),
-        (["--search", "x"], "'x' is not one of 'auto'"),
-        (["--steps", "0"], "--steps must be an integer >= 1, got 0"),
         (["--chains", "0"], "--chains must be an integer >= 1, got 0"),
         (["--jobs", "0"], "--jobs must be an integer other than 0, got 0"),
-        (["--jobs", "x"], "--jobs must be an integer, got 'x'"),
         (["--seed", "-1"], "--seed must be an integer >= 0, got -1"),
         (["--columns", "a"], 'columns names the unknown column "a"; columns: class, sex'),
         (["--drop", "class,sex,age,survived"], "at least one column must be used, got none"),
-        (["--nominal", "a"], 'nominal names the unknown column "a"'),
         (["--ordinal", "age"], "(--ordinal age:adult,child)"),
-        (["--ordinal", "age:"], 'the unknown level "adult" in row 1'),
         (["--ordinal", "age:child"], 'the unknown level "adult" in row 1'),
         (["--ordinal", "age:a", "--ordinal", "age:b"], '--ordinal must name column "age" once'),
         (["--continuous", "age"], "--continuous must be NAME:BINS or NAME:EDGE,EDGE,..."),
-        (["--continuous", "age:1.5"], "--continuous must be NAME:BINS or NAME:EDGE,EDGE,..."),
-        (["--continuous", "age:0"], "must be an integer from 1 to 65535, got 0"),
         (["--continuous", "age:3"], 'continuous column "age" must hold numbers'),
         (["--continuous", "age:2,1"], "strictly increasing"),
-        (["--continuous", "age:2", "--continuous", "age:3"], 'name column "age" once'),
-        (["--missing", "drop"], "'drop' is not one of 'error', 'level'"),
         (["--resume"], "--resume needs --checkpoint FILE"),
         (["--bogus"], "No such option '--bogus'"),
         (["--out", "/no/such/folder/m.json"], "--out cannot write /no/such/folder/m.json: No such"),
-        (["--trace", "/no/such/folder/t.nc"], "--trace cannot write /no/such/folder/t.nc: No such"),
-        (["--checkpoint", "/no/such/folder/c"], "--checkpoint cannot write /no/such/folder/c"),
         (["--out", "/"], "--out must be a file, got the directory /"),
         (["--out", TITANIC], "--out must be another file than DATA, got "),
     ],
@@ -159,22 +129,18 @@ def test_without_a_command_help_is_printed() -> None:
     assert run("--version").stdout == f"bayescascade {bayescascade.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [["show"], ["score"], ["sample", "-n", "1"]])
-def test_forged_and_truncated_models(fitted: Fitted, tmp_path: Path, command: list[str]) -> None:
-    """A model file is not trusted, whatever reads it."""
-    text = Path(fitted.model).read_text()
-    path = tmp_path / "m.json"
-    data = [TITANIC] if command == ["score"] else []
-    name, *options = command
-    path.write_text(text[: len(text) // 2])
-    assert_error(run(name, path, *data, *options), "m.json is not a saved model, or is cut short")
+def test_forged_and_truncated_models(fitted: Fitted, tmp_path: Path) -> None:
+    """A model file is not trusted."""
+    text, path = Path(fitted.model).read_text(), tmp_path / "m.json"
     record = json.loads(text)
     record["tree"]["leaf_counts"][0] += 1
-    path.write_text(json.dumps(record))
-    assert_error(run(name, path, *data, *options), "m.json: ")
-    record = json.loads(text) | {"version": 99}
-    path.write_text(json.dumps(record))
-    assert_error(run(name, path, *data, *options), "has format version 99, this program reads 1")
+    for content, message in (
+        (text[: len(text) // 2], "m.json is not a saved model, or is cut short"),
+        (json.dumps(record), "m.json: "),
+        (json.dumps(json.loads(text) | {"version": 99}), "format version 99, this program reads 1"),
+    ):
+        path.write_text(content)
+        assert_error(run("show", path), message)
 
 
 def test_a_checkpoint_that_is_none(tmp_path: Path) -> None:

@@ -39,11 +39,7 @@ def test_json_has_every_digit() -> None:
         (["--grid", "leaf=uniform", "--grid", "leaf=uniform"], "--grid must name leaf once"),
         (["--grid", "leaves=2"], "a grid's parameter must be one of"),
         (["--grid", "expected_leaves=x"], "expected_leaves must be"),
-        (["--model", "forest"], "model must be one of leaf, branch, got forest"),
-        (["--memory-limit", "0"], "--memory-limit must be"),
         (["--memory-limit", "1e-9"], "--memory-limit must let one of the models fit, got 1e-09"),
-        (["--grid", "leaf=uniform,uniform"], "a grid must have each value once"),
-        (["--drop", "deck"], "deck"),
     ],
 )
 def test_bad_options(options: list[str], message: str) -> None:

@@ -2,52 +2,89 @@
 
 import inspect
 import json
-import re
 from pathlib import Path
+from typing import Any
 
 import click
 import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.cli import fit as fit_module
+from bayescascade.cli import classify as classify_module, fit as fit_module
 from bayescascade.cli.fit import fit
 from bayescascade.methods.cascades import base, models
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import estimator, search
 from bayescascade.model.trace import read_trace
-from tests.cli.conftest import TITANIC, Fitted, assert_error, interrupted, run
+from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, interrupted, run
 
 SAMPLED = ("--search", "anneal+metropolis")
 FEW = (*SAMPLED, "--steps", 200, "--seed", 1)
+SMALL = ("--steps", 200, "--chains", 2, "--seed", 1)
 
 
-def test_text_is_the_models(fitted: Fitted) -> None:
-    """The printed model, the saved one and the one in Python must be the same."""
-    model = bayescascade.load(fitted.model)
-    assert fitted.stdout == f"{model}\n"
-    assert max(map(len, fitted.stdout.splitlines())) <= 80
-    assert fitted.stdout.startswith(
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("fitted", LeafCascade(search="anneal+metropolis", n_steps=40_000, random_state=0)),
+        ("listed", DensityRuleList(n_steps=2_000, n_chains=2, random_state=0)),
+    ],
+)
+def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRequest) -> None:
+    """The command line is the estimator and nothing else; all that is said of a run agrees."""
+    printed = request.getfixturevalue(name)
+    ages = {"age": ["child", "adult"]}
+    model.fit(bayescascade.Table.from_csv(TITANIC, drop=["survived"], ordinal=ages))
+    assert f"{model}\n" == printed.stdout == run("show", printed.model).stdout
+    assert max(map(len, printed.stdout.splitlines())) <= 80
+    assert printed.stdout.startswith(
         "titanic.csv   2,201 rows   14 distinct   3 columns   16 cells\n"
     )
-    assert "age: child < adult" in fitted.stdout
-    assert "\x1b" not in fitted.stdout
+    assert "age: child < adult" in printed.stdout
+    assert "\x1b" not in printed.stdout
+    trace = read_trace(printed.trace)
+    assert (trace.settings["source"], set(trace.columns)) == (
+        "titanic.csv", {"class", "sex", "age"}
+    )  # fmt: skip
 
 
-def test_same_seed_as_in_python(fitted: Fitted) -> None:
-    """The command line is the estimator and nothing else."""
-    table = bayescascade.Table.from_csv(
-        TITANIC, drop=["survived"], ordinal={"age": ["child", "adult"]}
+@pytest.mark.parametrize(
+    ("common", "module", "words"),
+    [
+        (("fit", TITANIC, *SAMPLED, "--steps", 100_000), fit_module, "tree"),
+        (("fit", TITANIC, "--model", "rules", "--steps", 10_000), fit_module, "list"),
+        (
+            ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 10_000),
+            classify_module,
+            "list",
+        ),
+    ],
+    ids=["fit", "rules", "classify"],
+)
+def test_a_checkpoint_is_resumed_to_the_same_model(
+    common: tuple[object, ...], module: Any, words: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Interrupted and gone on with, a run must end where it would have ended."""
+    whole, first, again, checkpoint = (tmp_path / name for name in ("w", "f", "a", "checkpoint"))
+    common = (*common, "--chains", 1, "--seed", 5)
+    assert run(*common, "--out", whole).exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "learn", interrupted)
+        found = run(*common, "--checkpoint", checkpoint, "--out", first)
+    assert found.exit_code == 130
+    assert "interrupted: best found so far" in found.stdout
+    assert found.stderr.endswith(
+        f"interrupted: the {words} is the best found so far; --resume goes on from there\n"
     )
-    model = LeafCascade(search="anneal+metropolis", n_steps=40_000, random_state=0).fit(table)
-    assert f"{model}\n" == fitted.stdout
-
-
-def test_trace_is_written(fitted: Fitted) -> None:
-    trace = read_trace(fitted.trace)
-    assert (trace.n_chains, trace.settings["source"]) == (4, "titanic.csv")
-    assert set(trace.columns) == {"class", "sex", "age"}
+    assert bayescascade.load(first).summary_.interrupted
+    assert_error(run(*common, "--checkpoint", checkpoint), "holds an unfinished run")
+    assert run(*common, "--checkpoint", checkpoint, "--resume", "--out", again).exit_code == 0
+    assert again.read_bytes() == whole.read_bytes()
+    other = run(*common, "--drop", "sex" if module is fit_module else "top_left",
+                "--checkpoint", checkpoint, "--resume")  # fmt: skip
+    assert_error(other, f"checkpoint {checkpoint}")
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
@@ -62,21 +99,6 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert record["summary"]["warnings"] == model.summary_.warnings
     assert record["parameters"]["expected_leaves"] == 8.0
     assert [column["name"] for column in record["columns"]] == ["sex", "age"]
-
-
-def test_quiet_prints_only_json(tmp_path: Path) -> None:
-    out = tmp_path / "m.json"
-    assert run("fit", TITANIC, *FEW, "--quiet", "--out", out).stdout == ""
-    assert out.exists()
-    assert json.loads(run("fit", TITANIC, *FEW, "--quiet", "--json").stdout)["n_leaves"] > 1
-
-
-def test_what_did_not_converge_is_warned_of_on_stderr() -> None:
-    """In a pipeline nobody reads the text."""
-    found = run("fit", TITANIC, *FEW)
-    assert re.search(
-        r"^warning: log posterior: R-hat .*ESS \d+ \(at least 400\)$", found.stderr, re.M
-    )
 
 
 def test_every_declaration_reaches_the_table(tmp_path: Path) -> None:
@@ -126,15 +148,20 @@ def test_every_declaration_reaches_the_table(tmp_path: Path) -> None:
     assert json.loads(every.stdout)["parameters"]["max_branches"] is None
 
 
-def test_parquet_and_compressed_csv_give_the_same_model(tmp_path: Path) -> None:
-    frame = pd.read_csv(TITANIC)
-    frame.to_parquet(tmp_path / "t.parquet")
-    frame.to_csv(tmp_path / "t.csv.gz", index=False)
-    trees = [
-        json.loads(run("fit", path, *FEW, "--json").stdout)["tree"]
-        for path in (TITANIC, tmp_path / "t.parquet", tmp_path / "t.csv.gz")
-    ]
-    assert trees[0] == trees[1] == trees[2]
+def test_every_option_of_rules_reaches_the_estimator() -> None:
+    found = run(
+        "fit", TITANIC, "--drop", "survived", "--model", "rules", *SMALL,
+        "--expected-rules", 2, "--expected-size", 1.5,
+        "--concentration", 0.5, "--max-size", 1, "--memory-limit", 1, "--density", "empirical",
+        "--predictive", "average", "--json",
+    )  # fmt: skip
+    given = {
+        "expected_rules": 2.0, "expected_size": 1.5, "concentration": 0.5, "max_size": 1,
+        "memory_limit": 1.0, "density": "empirical", "predictive": "average", "n_steps": 200,
+    }  # fmt: skip
+    record = json.loads(found.stdout)
+    assert given.items() <= record["parameters"].items()
+    assert record["model"] == "rules"
 
 
 def test_a_constant_column_is_noted(tmp_path: Path) -> None:
@@ -143,11 +170,6 @@ def test_a_constant_column_is_noted(tmp_path: Path) -> None:
     assert found.exit_code == 0
     assert 'note: column "a" is constant ("x"): no split or rule can use it\n' in found.stderr
     assert "a: x (constant)" in found.stdout
-
-
-def test_one_column_is_enough(tmp_path: Path) -> None:
-    (tmp_path / "c.csv").write_text("a\nx\ny\nx\n")
-    assert run("fit", tmp_path / "c.csv", *FEW).exit_code == 0
 
 
 def test_options_are_the_estimators_parameters() -> None:
@@ -194,31 +216,15 @@ def test_defaults_in_the_help_are_the_estimators() -> None:
     assert rules["time_limit"].default is None
 
 
-def test_a_checkpoint_is_resumed_to_the_same_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Interrupted and gone on with, a run must end where it would have ended."""
-    whole, checkpoint = tmp_path / "whole.json", tmp_path / "run.checkpoint"
-    common = ("fit", TITANIC, *SAMPLED, "--steps", 300_000, "--chains", 1, "--seed", 5)
-    assert run(*common, "--out", whole).exit_code == 0
+@pytest.mark.parametrize("command", [["fit", "--model", "rules"], ["classify", "--target", "sex"]])
+def test_an_exact_search_of_lists_has_no_trace(command: list[str], tmp_path: Path) -> None:
+    """It draws nothing; that should be said before it starts."""
+    name, *options = command
+    trace = ("--search", "exact", "--trace", tmp_path / "t.nc")
+    assert_error(run(name, TITANIC, *options, *trace), "--trace needs a --search that draws lists")
+    assert not (tmp_path / "t.nc").exists()
 
-    first = tmp_path / "first.json"
-    with monkeypatch.context() as patch:
-        patch.setattr(fit_module, "learn", interrupted)
-        found = run(*common, "--checkpoint", checkpoint, "--out", first)
-    assert found.exit_code == 130
-    assert "interrupted: best found so far" in found.stdout
-    assert found.stderr.endswith(
-        "interrupted: the tree is the best found so far; --resume goes on from there\n"
-    )
-    assert bayescascade.load(first).summary_.interrupted
-    unfinished = run(*common, "--checkpoint", checkpoint)
-    assert_error(unfinished, "holds an unfinished run")
-    again = tmp_path / "again.json"
-    assert run(*common, "--checkpoint", checkpoint, "--resume", "--out", again).exit_code == 0
-    assert again.read_bytes() == whole.read_bytes()
-    other = run(
-        "fit", TITANIC, *SAMPLED, "--steps", 300_000, "--chains", 1, "--seed", 5, "--drop", "age",
-        "--checkpoint", checkpoint, "--resume",
-    )  # fmt: skip
-    assert_error(other, f"checkpoint {checkpoint}")
+
+def test_lists_have_no_automatic_search() -> None:
+    found = run("fit", TITANIC, "--model", "rules", "--search", "auto")
+    assert_error(found, "--search auto needs --model leaf or branch, got rules")

@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import bayescascade
 from bayescascade.cli import rows
-from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
+from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
 
 PROBABILITIES = ["P(negative)", "P(positive)"]
 
@@ -116,18 +116,24 @@ def test_scores_are_printed(classified: Fitted) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_weights_are_repeated_rows(classified: Fitted, tmp_path: Path) -> None:
-    frame = pd.read_csv(TIC_TAC_TOE).iloc[::9]
+@pytest.mark.parametrize("name", ["classified", "forest"])
+def test_weights_are_repeated_rows(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    found = request.getfixturevalue(name)
+    model, path = (found, CLINIC) if name == "forest" else (found.model, TIC_TAC_TOE)
+    frame = pd.read_csv(path).iloc[::9]
     weights = np.arange(len(frame)) % 3
     frame.assign(n=weights).to_csv(tmp_path / "w.csv", index=False)
     frame.loc[frame.index.repeat(weights)].to_csv(tmp_path / "r.csv", index=False)
-    weighted = run("score", classified.model, tmp_path / "w.csv", "--weights", "n", "--json").stdout
-    repeated = json.loads(run("score", classified.model, tmp_path / "r.csv", "--json").stdout)
+    options = ("--target", "outcome", "--json")
+    weighted = run("score", model, tmp_path / "w.csv", "--weights", "n", *options).stdout
+    repeated = json.loads(run("score", model, tmp_path / "r.csv", *options).stdout)
     told = json.loads(weighted)
-    for name in ("weight", "accuracy", "log_loss", "auc"):
-        assert told[name] == pytest.approx(repeated[name])
+    for number in {"weight", "accuracy", "accuracy_error", "log_loss", "auc", "cost"} & {*told}:
+        assert told[number] == pytest.approx(repeated[number]), number
     assert told["confusion"] == repeated["confusion"]
-    text = run("score", classified.model, tmp_path / "w.csv", "--weights", "n").stdout
+    text = run("score", model, tmp_path / "w.csv", "--weights", "n", *options[:2]).stdout
     assert f"weight {weights.sum()}" in text
 
 
@@ -158,9 +164,7 @@ HEADER = (
         ("score", f"{HEADER}{BOARD},positive\n{BOARD},draw\n", 'unknown level "draw" in row 2'),
         ("score", f"{HEADER}{BOARD},\n", 'column "outcome" must not have missing labels, got none'),
         ("score", HEADER, "must have at least one row, got none"),
-        ("predict", HEADER, "must have at least one row, got none"),
         ("predict", "top_left\nx\n", 'column "top_center" is missing; columns: top_left'),
-        ("predict", f"{HEADER}z{BOARD[1:]},\n", '"z" in row 1'),
         ("predict", f"{HEADER}{BOARD},\n{BOARD[1:]},\n", '"top_left" has a missing cell (NaN) in'),
     ],
 )
@@ -183,25 +187,28 @@ def test_an_unknown_level_is_found_in_any_chunk(
         HEADER + f"{BOARD},positive\n" * 40 + "z,b,b,b,o,o,x,x,x,draw\n"
     )
     monkeypatch.setattr(rows, "_CHUNK_ROWS", 7)
-    out = tmp_path / "p.csv"
-    found = run("predict", classified.model, tmp_path / "t.csv", "--out", out)
+    found = run("predict", classified.model, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
     assert_error(found, '"z" in row 41')
     assert_error(run("score", classified.model, tmp_path / "t.csv"), '"draw" in row 41')
 
 
 def test_each_command_says_which_models_it_takes(
-    classified: Fitted, fitted: Fitted, listed: Fitted, tmp_path: Path
+    classified: Fitted, fitted: Fitted, listed: Fitted, forest: str, tmp_path: Path
 ) -> None:
     """A command that does not apply says which one does, or what it needs."""
-    a_classifier = f"got {classified.model}, a rule list classifier"
-    for arguments, needed in (
-        (["sample", classified.model, "-n", "3"], "sample needs a density, "),
-        (["show", classified.model, "--given", "top_left=x"], "--given needs a density, "),
-        (["show", classified.model, "--dot"], "--dot needs a tree, "),
-        (["show", classified.model, "--png", tmp_path / "t.png"], "--png needs a tree, "),
-        (["score", classified.model, TIC_TAC_TOE, "--top", "2"], "--top needs a density, "),
+    labels = ("--target", "outcome")
+    for model, data, words in (
+        (classified.model, TIC_TAC_TOE, "a rule list classifier"),
+        (forest, CLINIC, "a budgeted forest"),
     ):
-        assert_error(run(*arguments), needed + a_classifier)
+        for arguments, needed in (
+            (["sample", model, "-n", "3"], "sample needs a density, "),
+            (["show", model, "--given", "top_left=x"], "--given needs a density, "),
+            (["show", model, "--dot"], "--dot needs a tree, "),
+            (["show", model, "--png", tmp_path / "t.png"], "--png needs a tree, "),
+            (["score", model, data, *labels, "--top", "2"], "--top needs a density, "),
+        ):
+            assert_error(run(*arguments), f"{needed}got {model}, {words}")
     for model, words in ((fitted, "a leaf cascade"), (listed, "a density rule list")):
         found = run("predict", model.model, TITANIC)
         assert_error(found, f"predict needs a model that predicts, got {model.model}, {words}")

@@ -28,7 +28,7 @@ def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [("fit", "--expected-leaves"), ("classify", "--bins"), ("compare", "--repeats")],
+    [("fit", "--expected-leaves"), ("compare", "--repeats")],
 )
 def test_help_is_quick_because_nothing_heavy_is_imported(command: str, option: str) -> None:
     """Half a second for --help is long; compiled and plotting libraries would take three."""
@@ -58,12 +58,6 @@ def test_showing_a_model_imports_no_plots(fitted: Fitted) -> None:
     )
     assert found.stdout == fitted.stdout
     assert found.stderr == "[]\n"
-
-
-def test_errors_exit_with_2() -> None:
-    found = finished("show")
-    assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr == "error: Missing argument 'MODEL.json' (see bayescascade show --help)\n"
 
 
 def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from bayescascade.cli import rows
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 
 
-def test_scores_are_the_models(fitted: Fitted, tmp_path: Path) -> None:
+def test_scores_are_the_models(density: Fitted, tmp_path: Path) -> None:
     """What is written for each row must be its log density, to the last digit."""
     out = tmp_path / "s.csv"
-    found = run("score", fitted.model, TITANIC, "--out", out)
+    found = run("score", density.model, TITANIC, "--out", out)
     scores = pd.read_csv(out)
-    expected = bayescascade.load(fitted.model).score_samples(pd.read_csv(TITANIC))
+    expected = bayescascade.load(density.model).score_samples(pd.read_csv(TITANIC))
     np.testing.assert_array_equal(scores["log_density"], expected)
     np.testing.assert_array_equal(scores["row"], np.arange(1, 2202))
     line = f"log density: mean {expected.mean():,.2f}, sum {expected.sum():,.2f} nats\n"
@@ -33,8 +33,8 @@ def test_chunks_change_nothing(fitted: Fitted, monkeypatch: pytest.MonkeyPatch) 
     assert whole.count("\nrow ") == 10
 
 
-def test_the_rarest_rows_come_with_the_reason(fitted: Fitted) -> None:
-    found = run("score", fitted.model, TITANIC, "--top", 2)
+def test_the_rarest_rows_come_with_the_reason(density: Fitted) -> None:
+    found = run("score", density.model, TITANIC, "--top", 2)
     lines = found.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1] == ""
@@ -42,8 +42,8 @@ def test_the_rarest_rows_come_with_the_reason(fitted: Fitted) -> None:
     assert lines[2].endswith(" x uniform")
     assert lines[3].startswith("  class: ")
     assert lines[4].startswith("  because ")
-    record = json.loads(run("score", fitted.model, TITANIC, "--top", 2, "--json").stdout)
-    model, frame = bayescascade.load(fitted.model), pd.read_csv(TITANIC)
+    record = json.loads(run("score", density.model, TITANIC, "--top", 2, "--json").stdout)
+    model, frame = bayescascade.load(density.model), pd.read_csv(TITANIC)
     scores = model.score_samples(frame)
     assert record["log_density"]["sum"] == pytest.approx(scores.sum())
     assert record["rarest"][0]["log_density"] == scores.min()
@@ -51,7 +51,7 @@ def test_the_rarest_rows_come_with_the_reason(fitted: Fitted) -> None:
     assert rarest["row"] == 1 + int(np.argmin(scores))
     assert rarest["values"] == frame.drop(columns="survived").iloc[rarest["row"] - 1].to_dict()
     assert rarest["explanation"] == model.explain(rarest["values"]).splitlines()
-    assert run("score", fitted.model, TITANIC, "--top", 0).stdout.count("\n") == 1
+    assert run("score", density.model, TITANIC, "--top", 0).stdout.count("\n") == 1
 
 
 def test_missing_cells_and_other_orders(fitted: Fitted, tmp_path: Path) -> None:
@@ -67,6 +67,17 @@ def test_missing_cells_and_other_orders(fitted: Fitted, tmp_path: Path) -> None:
     assert expected[2] == pytest.approx(0.0)
     text = run("score", fitted.model, tmp_path / "n.csv").stdout
     assert "sex: missing" in text
+
+
+def test_missing_cells_are_in_several_parts(listed: Fitted, tmp_path: Path) -> None:
+    """Each part that a row could be in is a reason."""
+    (tmp_path / "n.csv").write_text("class,sex,age\ncrew,,adult\n,,\n")
+    lines = run("score", listed.model, tmp_path / "n.csv").stdout.splitlines()
+    model = bayescascade.load(listed.model)
+    unknown = model.explain({"class": None, "sex": None, "age": None}).splitlines()
+    assert len(unknown) == model.rules_.n_rules + 1
+    assert sum(line.startswith("  because ") for line in lines) >= len(unknown)
+    assert "  class: missing   sex: missing   age: missing" in lines
 
 
 def test_weights(fitted: Fitted, tmp_path: Path) -> None:
@@ -117,9 +128,6 @@ def test_zero_density_is_minus_infinity(tmp_path: Path) -> None:
         ("class,sex,age\n1st,male,adult\n1st,alien,adult\n", [], '"alien" in row 2'),
         ("class,sex\n1st,male\n", [], 'column "age" is missing; columns: class, sex'),
         ("class,sex,age,sex\n1st,male,adult,male\n", [], '"sex" more than once'),
-        ("class,sex,age\n", [], "must have at least one row, got none"),
-        ("", [], "must have a header and rows, got an empty file"),
-        ("class,sex,age\n1st,male\n", [], "every row must have 3 cells, got 2 in row 1"),
         (
             "class,sex,age\n1st,male,adult\n",
             ["--top", "-1"],
@@ -127,7 +135,6 @@ def test_zero_density_is_minus_infinity(tmp_path: Path) -> None:
         ),
         ("class,sex,age\n1st,male,adult\n", ["--weights", "w"], 'column "w" is missing'),
         ("class,sex,age,w\n1st,male,adult,-1\n", ["--weights", "w"], "must be finite and >= 0"),
-        ("class,sex,age,w\n1st,male,adult,\n", ["--weights", "w"], "must be finite and >= 0"),
     ],
 )
 def test_rows_that_cannot_be_scored(
@@ -138,15 +145,6 @@ def test_rows_that_cannot_be_scored(
     out.write_text("old")
     assert_error(run("score", fitted.model, tmp_path / "new.csv", *options, "--out", out), message)
     assert out.read_text() == "old"
-
-
-def test_an_unknown_level_is_found_in_any_chunk(
-    fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The row that is named must be the file's, not the chunk's."""
-    (tmp_path / "new.csv").write_text("class,sex,age\n" + "1st,male,adult\n" * 40 + "1st,x,adult\n")
-    monkeypatch.setattr(rows, "_CHUNK_ROWS", 7)
-    assert_error(run("score", fitted.model, tmp_path / "new.csv"), '"x" in row 41')
 
 
 def test_sample(fitted: Fitted, tmp_path: Path) -> None:

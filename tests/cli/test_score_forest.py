@@ -11,26 +11,14 @@ import pytest
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 import bayescascade
-from tests.cli.conftest import DATA, assert_error, run
-
-CLINIC = str(DATA / "liver_clinic.csv")
-COSTS = str(DATA / "liver_clinic_costs.csv")
+from tests.cli.conftest import CLINIC, assert_error, run
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the path of a forest that the command saved."""
-    out = tmp_path_factory.mktemp("forest") / "forest.json"
-    options = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)
-    assert run("budget", CLINIC, *options, "--budgets", 9, "--out", out).exit_code == 0
-    return str(out)
-
-
-def test_scores_are_the_forests(saved: str, tmp_path: Path) -> None:
+def test_scores_are_the_forests(forest: str, tmp_path: Path) -> None:
     out = tmp_path / "rows.csv"
     options = ("--target", "outcome", "--out", out, "--json")
-    record = json.loads(run("score", saved, CLINIC, *options).stdout)
-    model, frame = bayescascade.load(saved), pd.read_csv(CLINIC)
+    record = json.loads(run("score", forest, CLINIC, *options).stdout)
+    model, frame = bayescascade.load(forest), pd.read_csv(CLINIC)
     labels, predicted, costs = frame["outcome"], model.predict(frame), model.acquisition_cost(frame)
     right = (labels == predicted).to_numpy(float)
     for name, values in (("accuracy", right), ("cost", costs)):
@@ -47,10 +35,10 @@ def test_scores_are_the_forests(saved: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(rows["cost"], costs, rtol=1e-11)
 
 
-def test_scores_of_a_forest_are_printed(saved: str) -> None:
-    found = run("score", saved, CLINIC, "--target", "outcome")
+def test_scores_of_a_forest_are_printed(forest: str) -> None:
+    found = run("score", forest, CLINIC, "--target", "outcome")
     assert (found.exit_code, found.stderr) == (0, "")
-    record = json.loads(run("score", saved, CLINIC, "--target", "outcome", "--json").stdout)
+    record = json.loads(run("score", forest, CLINIC, "--target", "outcome", "--json").stdout)
     accuracy, error = record["accuracy"], record["accuracy_error"]
     lines = found.stdout.splitlines()
     assert lines[0].startswith(
@@ -60,18 +48,6 @@ def test_scores_of_a_forest_are_printed(saved: str) -> None:
     assert "           predicted" not in lines[0]
     assert [line.split()[0] for line in lines[-3:]] == ["outcome", "die", "live"]
     assert max(map(len, lines)) <= 80
-
-
-def test_weights_are_repeated_rows(saved: str, tmp_path: Path) -> None:
-    frame = pd.read_csv(CLINIC).iloc[::9]
-    weights = np.arange(len(frame)) % 3
-    frame.assign(n=weights).to_csv(tmp_path / "w.csv", index=False)
-    frame.loc[frame.index.repeat(weights)].to_csv(tmp_path / "r.csv", index=False)
-    options = ("--target", "outcome", "--json")
-    told = json.loads(run("score", saved, tmp_path / "w.csv", *options, "--weights", "n").stdout)
-    repeated = json.loads(run("score", saved, tmp_path / "r.csv", *options).stdout)
-    for name in ("weight", "accuracy", "accuracy_error", "log_loss", "auc", "cost", "cost_error"):
-        assert told[name] == pytest.approx(repeated[name]), name
 
 
 def test_numbers_are_labels_too_and_may_be_surprising(tmp_path: Path) -> None:
@@ -92,35 +68,24 @@ def test_numbers_are_labels_too_and_may_be_surprising(tmp_path: Path) -> None:
     assert "accuracy 1.000   log loss" in perfect, "no standard error is known of equals"
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        (None, (), "--target must name the labels' column for a forest, got none"),
-        (None, ("--target", "x"), 'column "x" is missing'),
-        ("short", ("--target", "outcome"), 'column "age" is missing'),
-        ("gap", ("--target", "outcome"), 'column "outcome" must not have missing labels, got none'),
-        ("new", ("--target", "outcome"), '"recover" in row 2'),
-    ],
-)
-def test_rows_that_a_forest_cannot_be_tested_on(
-    saved: str, tmp_path: Path, text: str | None, options: tuple[str, ...], message: str
-) -> None:
-    data = tmp_path / "rows.csv"
-    frame = pd.read_csv(CLINIC).head(3)
-    if text in ("gap", "new"):
-        frame.loc[1, "outcome"] = {"gap": None, "new": "recover"}[text]
-    elif text is not None:
-        frame = frame[["outcome"]]
-    frame.to_csv(data, index=False)
-    out = tmp_path / "out.csv"
-    assert_error(run("score", saved, data, *options, "--out", out), message)
-    assert not out.exists()
+def test_rows_that_a_forest_cannot_be_tested_on(forest: str, tmp_path: Path) -> None:
+    frame, data, out = pd.read_csv(CLINIC).head(3), tmp_path / "rows.csv", tmp_path / "out.csv"
+    strange = frame.assign(outcome=["die", "recover", "die"])
+    for rows, options, message in (
+        (frame, (), "--target must name the labels' column for a forest, got none"),
+        (frame, ("--target", "x"), 'column "x" is missing'),
+        (frame[["outcome"]], ("--target", "outcome"), 'column "age" is missing'),
+        (strange, ("--target", "outcome"), '"recover" in row 2'),
+    ):
+        rows.to_csv(data, index=False)
+        assert_error(run("score", forest, data, *options, "--out", out), message)
+        assert not out.exists()
 
 
-def test_the_features_acquired_are_told(saved: str) -> None:
-    found = run("predict", saved, CLINIC, "--explain")
+def test_the_features_acquired_are_told(forest: str) -> None:
+    found = run("predict", forest, CLINIC, "--explain")
     rows = list(csv.DictReader(io.StringIO(found.stdout)))
-    used = bayescascade.load(saved).features_used(pd.read_csv(CLINIC))
+    used = bayescascade.load(forest).features_used(pd.read_csv(CLINIC))
     expected = [", ".join(used.columns[row]) for row in used.to_numpy()]
     assert [row["acquired"] for row in rows] == expected
     assert len(set(expected)) > 1

@@ -27,15 +27,16 @@ from bayescascade import (
     SmoothedHistogram,
     TruncatedForest,
 )
-from tests.methods.budget import pruning_problems as prunings, tree_problems as trees
 from tests.methods.cascades.problems import MULTIWAY
+from tests.methods.cost_trees import problems as trees
+from tests.methods.prunings import problems as prunings
 from tests.methods.rules.fits import boats
 from tests.methods.rules.problems import PAIR, SUPPORTED
 from tests.people import DECLARED, draw_people
 
 __all__ = ["ESTIMATORS", "POSTERIORS", "Case", "Step", "fitted", "gibbs", "rows"]
 
-CHAINS = {"search": "anneal+metropolis", "n_steps": 600, "n_chains": 2, "random_state": 3}
+CHAINS = {"search": "anneal+metropolis", "n_steps": 300, "n_chains": 2, "random_state": 3}
 COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}
 
 
@@ -100,10 +101,7 @@ ESTIMATORS = {
     "complexity": Case(CostComplexityPrune, {**_PRUNED, "budget": 5.0}, True),
     "tree": Case(
         BudgetTreeClassifier,
-        {
-            "costs": COSTS,
-            **CHAINS,
-        },
+        {"costs": COSTS, **CHAINS, "n_steps": 600},
         True,
     ),
     "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),

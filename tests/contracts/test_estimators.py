@@ -203,21 +203,20 @@ class InterruptedAt:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("name", CHAINED)
+@pytest.mark.parametrize("name", [n for n in CHAINED if n != "leaf exact"])
 @pytest.mark.parametrize("n", [1, 6])
 def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
     """What was paid for is kept, and the result is the same file, byte for byte."""
-    longer = {"n_steps": 3000, "search": "anneal+metropolis"}
     case, file = ESTIMATORS[name], tmp_path / "run.json"
     with monkeypatch.context() as patch:
-        patch.setattr("samplers.chains.ROUND_SECONDS", 0.005)
-        stopped = case.fit(**longer, checkpoint=file, progress=InterruptedAt(n))
+        patch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
+        stopped = case.fit(checkpoint=file, progress=InterruptedAt(n))
     assert stopped.run_.interrupted
     assert np.isfinite(answers(stopped, rows())).all()
     assert "interrupted" in str(stopped)
     if "predictive" in stopped.get_params():  # over no draws it is the best model's
         assert np.isfinite(answers(stopped.set_params(predictive="average"), rows())).all()
-    assert told(case.fit(**longer, checkpoint=file, resume=True)) == told(case.fit(**longer))
+    assert told(case.fit(checkpoint=file, resume=True)) == told(fitted(name))
 
 
 @pytest.mark.parametrize("name", CHAINED)

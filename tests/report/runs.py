@@ -1,4 +1,4 @@
-"""Small runs of the real samplers on a toy target, described as a cascade or a rule list is."""
+"""Small runs of the real samplers on a toy target, described as a rule list is."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,15 +7,6 @@ import numpy as np
 
 import samplers
 from bayescascade.model.draws import PosteriorRun, TraceLegend
-
-SETTINGS = {
-    "model": "leaf",
-    "search": "anneal+metropolis",
-    "source": "toy.csv",
-    "expected_leaves": 8.0,
-    "max_branches": None,
-}
-
 
 COLUMNS = ("sex", "age")
 
@@ -28,7 +19,7 @@ class Step:
 
 
 class Toy:
-    """Integers, normal; the number stands for leaves, its parity for the column used."""
+    """Integers, normal; the number stands for rules, its parity for the column used."""
 
     def log_density(self, state: int) -> float:
         return -0.5 * (state / 2.0) ** 2
@@ -41,57 +32,26 @@ class Toy:
 
     def describe(self, state: int) -> Mapping[str, float]:
         return {
-            "n_leaves": abs(state) + 1.0,
-            "depth": float(abs(state)),
-            "n_features": float(state != 0),
-            "first_feature": float(state % 2) if state else -1.0,
-            "log_prior": -abs(state),
-        }
-
-
-class ToyList(Toy):
-    """The same integers, described as rule lists are."""
-
-    def describe(self, state: int) -> Mapping[str, float]:
-        return {
             "n_rules": float(abs(state)),
             "n_conditions": 2.0 * abs(state),
             "n_features": float(state != 0),
-            "first_rule": 1000.0 + state if state else -1.0,
+            "first_rule": 1000.0 + state % 2 if state else -1.0,
             "log_prior": -abs(state),
         }
 
 
 def toy_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
-    """Return a run of the toy target."""
-    run = getattr(samplers, engine)(Toy(), **({"n_steps": 800, "n_chains": 3, "seed": 0} | options))
-    return PosteriorRun.of(
-        run,
-        TraceLegend(
-            size="n_leaves",
-            columns=COLUMNS,
-            columns_of=_columns_of,
-            labels={"first_feature": COLUMNS.__getitem__},
-            words={"first_feature": "first split"},
-        ),
-        SETTINGS,
-        "leaf cascade",
-        "expected_leaves 8, any number of branches",
-    )
-
-
-def toy_list_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
     """Return a run of the toy target as one of rule lists."""
     options = {"n_steps": 800, "n_chains": 3, "seed": 0} | options
     return PosteriorRun.of(
-        getattr(samplers, engine)(ToyList(), **options),
+        getattr(samplers, engine)(Toy(), **options),
         TraceLegend(
             size="n_rules",
             columns=COLUMNS,
             columns_of=_columns_of,
-            labels={"first_rule": lambda code: f"sex is {code - 1000}"},
+            labels={"first_rule": lambda code: f"{COLUMNS[int(code) - 1000]} is high"},
         ),
-        {"model": "rules", "search": "metropolis", "source": "", "expected_rules": 3.0},
+        {"model": "rules", "search": "metropolis", "source": "toy.csv", "expected_rules": 3.0},
         "density rule list",
         "expected_rules 3",
     )

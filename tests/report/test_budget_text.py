@@ -6,9 +6,8 @@ import pytest
 
 from bayescascade.budget import FeatureCosts
 from bayescascade.report.layout import longest
-from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import render
-from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
+from tests.methods.forests.fits import PlainForest, diagnoses, patients
 
 
 @pytest.fixture
@@ -69,26 +68,3 @@ def test_lines_fit_the_terminal(rng):
     for width in (60, 80):
         told = render((*model.page(), *model.acquire(row.__getitem__).page()), width=width)
         assert max(longest([line]) for line in told.split("\n")) <= width
-
-
-def test_costs_of_groups_are_told_beside_features(rng):
-    """A feature that is free within its group must not hide what the group costs."""
-    frame = patients(rng)
-    model = PlainForest(costs=COSTS, random_state=0).fit(frame, diagnoses(frame, rng))
-    assert "blood (group)    2.10" in str(model)
-    assert "age              0.00" in str(model)
-
-
-@pytest.mark.parametrize(
-    ("costs", "texts"),
-    [
-        ([], []),
-        ([0, 3, 1200], ["0", "3", "1,200"]),
-        ([0, 2.5, 1200], ["0.00", "2.50", "1,200.00"]),
-        ([0.0374, 9.282], ["0.0374", "9.2820"]),
-        ([1e-7, 1e12, 1.5], ["1.0e-7", "1.0e12", "1.5000"]),
-    ],
-)
-def test_costs_have_the_decimals_that_they_need(costs, texts):
-    """A cost of 0.0374 must not print as 0.04, nor 3 as 3.0000."""
-    assert cost_texts(costs) == texts

@@ -1,6 +1,5 @@
 """Printed lists: read downward, aligned, complete, and never wider than asked."""
 
-import json
 import re
 
 import numpy as np
@@ -39,13 +38,6 @@ def test_a_density_list_reads_downward() -> None:
     assert str(titanic_list()) == TITANIC_TEXT
 
 
-def test_a_list_without_rules_is_one_line() -> None:
-    alone = DensityList(titanic_list().schema, (), np.array([2201.0]), np.ones(1))
-    header, line = str(alone).splitlines()
-    assert header.split() == ["rows", "share", "cells", "density", "x", "uniform"]
-    assert line.split() == ["any", "row", "2,201", "100.0", "%", "16", "0.0625", "1.00"]
-
-
 def test_evidence_is_told_first() -> None:
     """Expected rows must not be taken for rows that were seen."""
     lines = str(titanic_list().condition({"sex": "male"})).splitlines()
@@ -58,16 +50,6 @@ def test_evidence_is_told_first() -> None:
 def test_two_classes_have_one_probability_with_its_interval() -> None:
     labels = label_list(["negative", "positive"], [[10, 800], [300, 327], [700, 12]])
     assert str(labels) == BINARY_TEXT
-
-
-def test_a_long_class_has_its_name_above() -> None:
-    """The header would take the place of the conditions."""
-    labels = label_list([f"not {'so ' * 30}good", f"very {'very ' * 30}good"], [[1, 9], [8, 2]])
-    lines = str(labels).splitlines()
-    assert " ".join(lines[:3]).replace("   ", "").startswith("P: probability of very very")
-    header = next(line for line in lines if "interval" in line)
-    assert header.split() == ["rows", "P", "95", "%", "interval"]
-    assert max(map(len, lines)) <= 80
 
 
 def test_more_classes_have_a_column_each() -> None:
@@ -142,16 +124,3 @@ def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
     assert lines[1].startswith("if c0 is in [0, 1e-09)" if width == 60 else "if c0 is in ")
     is_below = re.fullmatch(r" *123,456,789,012\.5( .*)", lines[2]) is not None
     assert is_below == (width == 60)
-
-
-def test_json_has_all_of_a_list() -> None:
-    """Whoever asks for JSON gets what the table rounds or leaves out."""
-    density, labels = titanic_list(), label_list([0, 1], [[3, 5], [2, 0]])
-    record = json.loads(json.dumps(density.record(), allow_nan=False))
-    assert record == {"n_rules": 2, **density.to_dict()}
-    male = density.condition({"sex": "male"})
-    given = male.record()
-    assert given["given"] == "sex is male"
-    assert given["probability_given"] == male.evidence_probability
-    record = json.loads(json.dumps(labels.record(), allow_nan=False))
-    assert record == {"classes": [0, 1], "n_rules": 1, **labels.to_dict()}

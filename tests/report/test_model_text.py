@@ -12,8 +12,8 @@ from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.model.diagnostics import Diagnostic
+from bayescascade.methods.cascades.estimators import LeafCascade
+from bayescascade.model.draws import Diagnostic
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import render
 from tests.report.trees import random_density, titanic_tree
@@ -95,15 +95,6 @@ def test_what_was_done_is_said(changed: dict[str, Any], expected: str) -> None:
     assert expected in str(model(**changed))
 
 
-def test_no_draws_no_posterior() -> None:
-    text = str(model(diagnostics={}, shares={}))
-    assert "posterior   leaves" not in text
-
-
-def test_data_without_a_name_begin_with_the_rows() -> None:
-    assert str(model(source="")).startswith("2,201 rows   14 distinct")
-
-
 def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
     """R-hat of 2.6 means that the posterior below is not to be believed."""
     unsettled = {"n_leaves": Diagnostic(11.0, 1.0, 2.5619, 4.8)}
@@ -112,20 +103,6 @@ def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
     assert lines[4] == "warning: leaves: R-hat 2.562 (should be at most 1.01), ESS 5 (at least 400)"
     few = {"n_leaves": Diagnostic(11.0, 1.0, float("nan"), float("nan"))}
     assert "R-hat: leaves unknown   ESS: unknown" in str(model(diagnostics=few))
-
-
-@pytest.mark.parametrize(
-    ("cls", "parameters", "expected"),
-    [
-        (BranchCascade, {}, "branch cascade, expected_branches 2, concentration 2, any number of"),
-        (BranchCascade, {"feature_inclusion": 0.25}, "feature_inclusion 0.25"),
-        (LeafCascade, {"max_branches": None}, "any number of branches"),
-        (LeafCascade, {"predictive": "average"}, "predictive average"),
-        (LeafCascade, {"density": "empirical"}, "share: part of all rows"),
-    ],
-)
-def test_parameters_are_printed(cls: type, parameters: dict[str, Any], expected: str) -> None:
-    assert expected in " ".join(str(model(parameters=parameters, cls=cls)).split())
 
 
 def test_columns_are_printed_with_their_levels(rng: np.random.Generator) -> None:

@@ -19,12 +19,3 @@ def test_a_weight_is_equal_values(rng):
     assert mean.mean == pytest.approx(repeated.mean(), rel=1e-14)
     expected = repeated.std(ddof=1) / math.sqrt(len(repeated))
     assert mean.standard_error == pytest.approx(expected, rel=1e-6)
-
-
-def test_what_cannot_be_known_is_nan():
-    mean = WeightedMean()
-    mean.add(np.array([3.0]), np.zeros(1))
-    assert math.isnan(mean.mean)
-    mean.add(np.array([3.0]))
-    assert mean.mean == 3.0
-    assert math.isnan(mean.standard_error)

@@ -2,10 +2,6 @@
 
 import hashlib
 import json
-import os
-import resource
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -52,7 +48,7 @@ def small_rounds(monkeypatch):
 
 @pytest.mark.usefixtures("small_rounds")
 @pytest.mark.parametrize("target", [FullRing(), FastRing()], ids=["moves", "advance"])
-@pytest.mark.parametrize("done", [1, 60, 75])
+@pytest.mark.parametrize("done", [1, 75])
 def test_resumed_run_ends_in_the_same_bytes(engine, target, done, path, tmp_path):
     """Wherever it was stopped: in warm-up, at a restart's end, while sampling."""
     whole = engine(target, checkpoint=tmp_path / "whole.json")
@@ -80,11 +76,8 @@ def test_finished_run_is_returned_without_computing(engine, path):
 
     assert engine(Counting(), checkpoint=path, resume=True) == whole
     assert path.stat().st_mtime_ns == before
-
-
-def test_resume_without_a_file_starts_from_the_beginning(engine, path):
-    assert engine(FullRing(), checkpoint=path, resume=True) == engine(FullRing())
-    assert path.exists()
+    engine(FullRing(), checkpoint=str(path), seed=12)  # without resume, it is written anew
+    assert path.stat().st_mtime_ns > before
 
 
 @pytest.mark.usefixtures("small_rounds")
@@ -95,13 +88,6 @@ def test_unfinished_file_is_not_overwritten(engine, path):
     with pytest.raises(samplers.CheckpointError, match=r"run.json holds an unfinished run: resume"):
         engine(FullRing(), checkpoint=path)
     assert path.read_bytes() == before
-
-
-def test_finished_file_is_overwritten(engine, path):
-    engine(FullRing(), checkpoint=path)
-    first = path.read_bytes()
-    engine(FullRing(), checkpoint=str(path), seed=12)
-    assert path.read_bytes() != first
 
 
 @pytest.mark.usefixtures("small_rounds")
@@ -132,15 +118,12 @@ def test_settings_of_one_engine_are_named(path):
             )
     with pytest.raises(samplers.CheckpointError, match=r"run.json is of tempering, not of anneal"):
         samplers.anneal(FullRing(), n_steps=50, seed=1, checkpoint=path, resume=True)
-
-
-@pytest.mark.usefixtures("small_rounds")
-def test_other_schedules_are_named(path):
-    samplers.anneal(FullRing(), n_steps=50, checkpoint=path, progress=stop_at(5))
-    schedules = (samplers.GeometricSchedule(9.0), samplers.AdaptiveSchedule())
-    for schedule in schedules:
+    path.unlink()  # what is not there is begun
+    resumed = {"n_steps": 50, "checkpoint": path, "resume": True}
+    samplers.anneal(FullRing(), progress=stop_at(5), **resumed)
+    for schedule in (samplers.GeometricSchedule(9.0), samplers.AdaptiveSchedule()):
         with pytest.raises(samplers.CheckpointError, match=r"its schedule is .*Geometric"):
-            samplers.anneal(FullRing(), n_steps=50, checkpoint=path, resume=True, schedule=schedule)
+            samplers.anneal(FullRing(), schedule=schedule, **resumed)
 
 
 @pytest.mark.usefixtures("small_rounds")
@@ -209,35 +192,34 @@ def set_at(*keys, value):
         lambda section: section.pop("engine"),
     ],
 )
-def test_forged_content_is_an_error_of_one_line(engine, change, path):
+def test_forged_content_is_an_error_of_one_line(change, path):
     """Not a traceback from the depths, and never a run that goes on with nonsense."""
-    engine(FullRing(), checkpoint=path, progress=stop_at(80))
+    search = {"n_steps": 120, "n_draws": 20, "seed": 11, "checkpoint": path}
+    samplers.metropolis(FullRing(), progress=stop_at(80), **search)
     reseal(path, change)
     with pytest.raises(samplers.CheckpointError) as caught:
-        engine(FullRing(), checkpoint=path, resume=True)
+        samplers.metropolis(FullRing(), resume=True, **search)
     assert str(caught.value).startswith(f"checkpoint {path} is damaged: ")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("resume", [True, False])
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda text: text[:-200], "is damaged: its content does not fit its checksum"),
         (lambda text: text[:40], "is not a checkpoint file"),
-        (lambda text: "", "is not a checkpoint file"),  # noqa: ARG005
         (lambda text: '{"tree": 1}', "is not a checkpoint file"),  # noqa: ARG005
         (lambda text: text.replace("0.", "1.", 1), "is damaged: its content does not fit"),
         (lambda text: text.replace("n 1", "n 2").replace('n": 1', 'n": 2', 1), "version 2, this"),
-        (lambda text: text + "x", "is damaged: its content does not fit its checksum"),
     ],
 )
-def test_damaged_files_are_refused(damage, message, resume, path):
+def test_damaged_files_are_refused(damage, message, path):
     """Whether it is to be resumed or overwritten: it may be somebody's only copy."""
     samplers.metropolis(FullRing(), n_steps=20, seed=1, checkpoint=path)
     path.write_text(damage(path.read_text()))
-    with pytest.raises(samplers.CheckpointError, match=message):
-        samplers.metropolis(FullRing(), n_steps=20, seed=1, checkpoint=path, resume=resume)
+    for resume in (True, False):
+        with pytest.raises(samplers.CheckpointError, match=message):
+            samplers.metropolis(FullRing(), n_steps=20, seed=1, checkpoint=path, resume=resume)
 
 
 def test_unreadable_files_are_refused(tmp_path):
@@ -260,47 +242,21 @@ def test_unwritable_path_is_an_error_before_anything_is_computed(engine, tmp_pat
         engine(FullRing(), checkpoint=missing, moves={"never": Never()})
 
 
-class _Tagged(FullRing):
-    """States of a type that the built-in codec does not know."""
+class _Tag(int):
+    """A number that the built-in codec does not know: it would come back as another type."""
 
+
+class _Tagged(FullRing):
     def initial_state(self, rng):
         return _Tag(super().initial_state(rng))
 
-    def log_density(self, state):
-        return super().log_density(state.number)
 
-    def describe(self, state):
-        return super().describe(state.number)
-
-    def moves(self):
-        return {"turn": _TagTurn()}
-
-    def move_weights(self):
-        return {}
-
-
-class _Tag:
-    def __init__(self, number):
-        self.number = number
-
-    def __eq__(self, other):
-        return isinstance(other, _Tag) and other.number == self.number
-
-    __hash__ = None
-
-
-class _TagTurn:
-    def propose(self, rng, state):
-        proposal = Turn().propose(rng, state.number)
-        return samplers.Proposal(_Tag(proposal.state), proposal.log_q_ratio)
-
-
-class _Encoded(_Tagged):
+class _Encoded(FullRing):
     def encode_state(self, state):
-        return {"tag": state.number}
+        return {"tag": int(state)}
 
     def decode_state(self, encoded):
-        return _Tag(encoded["tag"])
+        return int(encoded["tag"])
 
 
 @pytest.mark.usefixtures("small_rounds")
@@ -320,7 +276,7 @@ def test_unknown_states_need_a_codec(engine, path):
 def test_codec_that_is_not_json_is_named(path):
     class Wrong(_Encoded):
         def encode_state(self, state):
-            return {state.number}
+            return {state}
 
     with pytest.raises(samplers.CheckpointError, match="encode_state must return JSON: Object of"):
         samplers.metropolis(Wrong(), n_steps=5, checkpoint=path)
@@ -358,15 +314,6 @@ def test_one_file_serves_successive_runs(phase, path, tmp_path):
     assert search_then_sample(path, resume=True) == whole
     assert path.read_bytes() == (tmp_path / "whole.json").read_bytes()
     assert search_then_sample(path, resume=True) == whole
-
-
-def test_file_is_unfinished_until_its_owner_says_so(path):
-    checkpoint = samplers.Checkpoint(path)
-    samplers.anneal(FullRing(), n_steps=5, checkpoint=checkpoint.section("search"))
-    with pytest.raises(samplers.CheckpointError, match="holds an unfinished run"):
-        samplers.Checkpoint(path)
-    checkpoint.finish()
-    samplers.Checkpoint(path)
 
 
 def test_resume_belongs_to_the_checkpoint_of_a_section(path):
@@ -408,33 +355,6 @@ def test_disk_that_fills_up_costs_the_checkpoint_not_the_run(path, monkeypatch):
     assert samplers.Checkpoint(path, resume=True).section("run").stored() is not None
 
 
-FULL_DISK = """
-import resource, sys
-from tests.samplers.targets import FullRing
-import samplers
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-try:
-    samplers.metropolis(FullRing(), n_steps=10, checkpoint=sys.argv[1])
-except samplers.CheckpointError as error:
-    print(error)
-"""
-
-
-def test_full_disk_at_the_start_leaves_the_old_file(path):
-    """A real limit of the operating system, not a stand-in for one."""
-    samplers.metropolis(FullRing(), n_steps=10, seed=1, checkpoint=path)
-    before = path.read_bytes()
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(path)],
-        capture_output=True, text=True, check=True, env=environment,
-    )  # fmt: skip
-    assert done.stdout == f"checkpoint {path} cannot be written: File too large\n"
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
-
-
 def test_records_are_encoded_once(path, monkeypatch):
     """Saving every few seconds must not cost more and more as draws pile up."""
     encoded = []
@@ -454,15 +374,6 @@ def test_records_are_encoded_once(path, monkeypatch):
     )
     n_saves = 62  # at the start, after each round, at the end
     assert len(encoded) == run.traces["log_density"].size + 2 * n_saves
-
-
-def test_symbolic_link_stays_one(path, tmp_path):
-    """The file that the link names is replaced, not the link."""
-    link = tmp_path / "link.json"
-    link.symlink_to(path)
-    samplers.metropolis(FullRing(), n_steps=10, seed=1, checkpoint=link)
-    assert link.is_symlink()
-    assert path.exists()
 
 
 def test_nonfinite_descriptions_survive(path):

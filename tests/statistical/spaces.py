@@ -13,8 +13,9 @@ import samplers
 from bayescascade.methods.cost_trees import posterior as budget_trees
 from bayescascade.methods.prunings import posterior as prunings
 from bayescascade.methods.rules import posterior as rule_lists
-from tests.methods.budget import pruning_moves, pruning_problems, tree_moves, tree_problems
 from tests.methods.cascades.problems import Model, Problem as TreeProblem, listed_moves
+from tests.methods.cost_trees import problems as tree_problems, slow_moves as tree_moves
+from tests.methods.prunings import problems as pruning_problems, slow_moves as pruning_moves
 from tests.methods.rules import slow_moves as list_moves
 from tests.methods.rules.problems import PARAMETERS, Problem as ListProblem, Remembered
 from tests.statistical.chi_square import independent_steps

@@ -10,9 +10,10 @@ import samplers
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference
-from tests.methods.budget import pruning_problems as prunings, tree_problems as budgeted
 from tests.methods.cascades import problems as cascades
 from tests.methods.cascades.problems import BRANCH, INCLUSION, INDEPENDENT_BRANCH, LEAF
+from tests.methods.cost_trees import problems as budgeted
+from tests.methods.prunings import problems as prunings
 from tests.methods.rules import problems as rules
 from tests.statistical.chi_square import fits
 from tests.statistical.proposals import draws_as_listed

@@ -69,8 +69,8 @@ for n_rules in (1, 20, 62):
 BUDGETS = """
 import json
 import numpy as np
-from tests.methods.budget import pruning_problems as prunings
-from tests.methods.budget import tree_problems as trees
+from tests.methods.cost_trees import problems as trees
+from tests.methods.prunings import problems as prunings
 
 LARGER = trees.TreeProblem("larger", (4, 5, 3), 9, n_rows=150, n_classes=3, fractional=True)
 WIDE = prunings.PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 6, n_uses=40, tradeoff=0.1)

@@ -13,12 +13,9 @@ import pytest
 
 from bayescascade.base.errors import DataError, ParameterError, TooLargeError
 from bayescascade.data.table import Table
-from bayescascade.methods.rules.exact import (
-    best_list,
-    bounds as bounds_module,
-    search as search_module,
-)
+from bayescascade.methods.rules.exact import bounds as bounds_module, search as search_module
 from bayescascade.methods.rules.exact.bounds import Prefix
+from bayescascade.methods.rules.exact.search import best_list
 from bayescascade.methods.rules.kernels.layout import LABELS
 from bayescascade.methods.rules.kernels.parts import PartModel, Stairs, climb, partition
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior

@@ -13,13 +13,12 @@ from bayescascade import (
     SmoothedHistogram,
     Table,
 )
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError
 from bayescascade.data.dealing import with_weights
 from bayescascade.methods import contenders
 from bayescascade.methods.contenders import CONTENDERS
 from bayescascade.model import comparison
 from bayescascade.model.comparison import Comparison, best_of, compare
-from samplers import SamplerValueError
 from tests.cli.conftest import DATA, TITANIC
 
 QUICK = ("histogram", "det")
@@ -43,16 +42,6 @@ def test_outcomes_depend_on_the_seed_alone() -> None:
     assert alone == [o for o in everything if o.model == "det"][:2]
     other = [told(o) for o in compare(table, those(QUICK), repeats=3, seed=6)]
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
-
-
-def test_halves_do_not_depend_on_the_order_of_the_rows() -> None:
-    frame = pd.read_csv(TITANIC)
-    shuffled = frame.sample(frac=1, random_state=1)
-    first, second = (
-        [told(o) for o in compare(Table.from_frame(rows), those(QUICK), repeats=2)]
-        for rows in (frame, shuffled)
-    )
-    assert first == second
 
 
 def test_what_is_learned_and_scored_are_halves(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,19 +147,6 @@ def test_the_settings_that_rows_decide_are_told() -> None:
     assert histogram.n_parts == 32
     assert det.n_parts == int(det.n_parts) < 32
     assert DensityEstimationTree().fit(table).complexity_ > 0
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"repeats": 0}, ParameterError, "repeats must be an integer >= 1, got 0"),
-        ({"seed": -1}, ParameterError, "seed must be an integer >= 0, got -1"),
-        ({"n_jobs": 0}, SamplerValueError, "n_jobs must be None or an integer other than 0"),
-    ],
-)
-def test_wrong_parameters(options: dict[str, object], error: type, message: str) -> None:
-    with pytest.raises(error, match=message):
-        next(compare(Table.from_csv(TITANIC), CONTENDERS, **options))
 
 
 def test_one_row_cannot_be_halved() -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayescascade.methods.cascades.exact import recursion, solve
+from bayescascade.methods.cascades.exact import recursion
+from bayescascade.methods.cascades.exact.posterior import solve
 from tests import reference
 from tests.methods.cascades.exact.brute_force import (
     LEVELS,

@@ -9,7 +9,9 @@ import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.methods.cascades.exact import ExactCost, recursion, solve
+from bayescascade.methods.cascades.exact import recursion
+from bayescascade.methods.cascades.exact.cost import ExactCost
+from bayescascade.methods.cascades.exact.posterior import solve
 from tests.methods.cascades.exact.brute_force import BruteForce, cases
 from tests.methods.cascades.problems import BINARY, BRANCH, LEAF, MULTIWAY
 

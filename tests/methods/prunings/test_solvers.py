@@ -2,52 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
 from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
-from tests.methods.budget import reference_pruning
-from tests.methods.budget.forests import forest_of, items_of, random_problem
-from tests.methods.budget.linear_program import relax
+from tests.methods.prunings.forests import forest_of, items_of, programs, random_problem
+from tests.methods.prunings.linear_program import relax
 
 TRADEOFFS = [0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1e6]
-
-
-class Listed(NamedTuple):
-    """A program and all its prunings, (n_prunings, n_splits) bool, with their errors and costs."""
-
-    program: PruningProgram
-    prunings: np.ndarray
-    errors: np.ndarray
-    costs: np.ndarray
-
-    def best(self, tradeoff: float) -> float:
-        """Return the least objective."""
-        return float((self.errors + tradeoff * self.costs).min())
-
-
-def programs(rng: np.random.Generator, n_programs: int = 12) -> list[Listed]:
-    """Return programs with groups, weights, work and splits that increase the error."""
-    made = []
-    for number in range(n_programs):
-        problem = random_problem(rng, n_trees=3, depth=2 + number % 2, n_rows=5)
-        program = PruningProgram.of(
-            problem.forest,
-            problem.items,
-            problem.rows,
-            problem.weights,
-            split_cost=0.1 * (number % 3),
-            counts=problem.forest.counts if number % 2 else rng.random(problem.forest.counts.shape),
-        )
-        leaves = reference_pruning.all_prunings(problem.roots)
-        kept = [reference_pruning.kept_splits(problem.roots, each) for each in leaves]
-        prunings = np.array(kept, np.bool_)
-        errors = np.array([program.error(each) for each in prunings])
-        made.append(Listed(program, prunings, errors, np.array(list(map(program.cost, prunings)))))
-    return made
 
 
 def test_a_maximum_flow_finds_the_best_pruning(rng: np.random.Generator) -> None:
@@ -93,13 +57,11 @@ def test_the_linear_program_has_the_same_solution(rng: np.random.Generator) -> N
     """Another road to the optimum, whose fractions would be no prunings (theorem 4.3.2)."""
     for program, *_ in programs(rng):
         for tradeoff in TRADEOFFS:
-            relaxed = relax(program, tradeoff)
-            for values in relaxed[:-1]:
-                np.testing.assert_allclose(values, np.rint(values), atol=1e-7)
+            kept, value = relax(program, tradeoff)
+            np.testing.assert_allclose(kept, np.rint(kept), atol=1e-7)
             best = FlowSolver(program).solve(tradeoff).objective
-            assert relaxed.value == pytest.approx(best, abs=1e-7, rel=1e-7)
-            kept = relaxed.kept > 0.5
-            assert program.objective(kept, tradeoff) == pytest.approx(best, abs=1e-7, rel=1e-7)
+            assert value == pytest.approx(best, abs=1e-7, rel=1e-7)
+            assert program.objective(kept > 0.5, tradeoff) == pytest.approx(best, abs=1e-7)
 
 
 def test_warm_starts_end_where_cold_ones_do(rng: np.random.Generator) -> None:

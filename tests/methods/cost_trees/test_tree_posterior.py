@@ -1,6 +1,5 @@
 """The posterior of budgeted trees: its density, its moves, its candidates, its forests."""
 
-import json
 import math
 
 import numpy as np
@@ -11,9 +10,8 @@ import samplers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree, SplitCandidates
-from tests.methods.budget.tree_moves import moves
-from tests.methods.budget.tree_problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
-from tests.statistical.proposals import draws_as_listed
+from tests.methods.cost_trees.problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
+from tests.methods.cost_trees.slow_moves import moves
 
 # -- density ---------------------------------------------------------------------------------------
 
@@ -83,60 +81,12 @@ def test_moves_reach_every_tree(problem):
     assert len(found) == len(problem.trees)
 
 
-@each(TWO, GROUPED)
-@pytest.mark.parametrize("name", ["grow", "prune", "change"])
-def test_listed_proposals_are_those_drawn(problem, name, rng):
-    """The exact tests see the listing, chains see the draws."""
-    move = plain_moves(problem)[name]
-    for state in [problem.trees[0], problem.trees[4], problem.trees[-1]]:
-        assert draws_as_listed(move, state, rng)
-
-
-class Biased:
-    """A move that makes the first of its proposals too often."""
-
-    def __init__(self, move):
-        self._move, self.proposals = move, move.proposals
-
-    def propose(self, rng, state):
-        if rng.random() < 0.3:
-            return self.proposals(state)[0][0]
-        return self._move.propose(rng, state)
-
-
-@pytest.mark.parametrize("name", ["grow", "prune", "change"])
-def test_draws_that_are_not_listed_would_be_seen(name, rng):
-    """The test above must be able to fail."""
-    move = Biased(plain_moves(TWO)[name])
-    state = max(TWO.trees, key=lambda tree: len(tree.twigs))
-    assert not draws_as_listed(move, state, rng, n_draws=1000)
-
-
 def test_nothing_can_be_split_where_all_rows_are_alike():
     """A column of one value has no threshold."""
     posterior = BudgetTreePosterior([[1.0], [1.0]], [0, 1])
     assert posterior.candidates.n_candidates == 0
     run = samplers.metropolis(posterior, n_steps=50, n_draws=5, n_chains=2, seed=0)
     assert run.best_state == BudgetTree()
-
-
-@each(TWO, WEIGHED)
-def test_a_long_block_reports_the_density_of_its_states(problem, rng):
-    """Steps add up small changes: what they add up to must stay what it is called."""
-    posterior = problem.posterior()
-    state, counts = posterior.advance(rng, posterior.initial_state(rng), 20_000, 0.3)
-    assert counts.log_density == posterior.log_density(state)
-    assert counts.best_log_density == posterior.log_density(counts.best_state)
-    assert counts.best_log_density == pytest.approx(problem.log_densities().max(), abs=1e-9)
-
-
-def test_starts_differ():
-    """R-hat compares chains from different places; equal starts would flatter it."""
-    rng = np.random.default_rng(0)
-    starts = [TWO.posterior().initial_state(rng) for _ in range(60)]
-    assert len(set(starts)) > 10
-    assert {state.n_leaves for state in starts} == {1, 2, 3, 4}
-    assert set(starts) <= set(TWO.trees)
 
 
 # -- candidates ------------------------------------------------------------------------------------
@@ -205,25 +155,14 @@ def test_a_forest_costs_what_its_trees_cost():
         assert paid.mean() == pytest.approx(posterior.expected_cost(tree), abs=1e-12)
 
 
-def test_states_survive_a_file():
-    """A checkpoint holds them."""
-    posterior = TWO.posterior()
-    for tree in TWO.trees:
-        assert posterior.decode_state(json.loads(json.dumps(posterior.encode_state(tree)))) == tree
-
-
 @pytest.mark.parametrize(
     ("encoded", "message"),
     [
         (None, "cannot be read"),
-        ([], "one tree in preorder"),
         ([0, -1], "one tree in preorder"),
-        ([-1, -1], "one tree in preorder"),
         ([-1, 0, -1, -1], "one tree in preorder"),
         ([99, -1, -1], "integers from -1 to 2"),
-        ([-2, -1, -1], "integers from -1 to 2"),
         ([0.0, -1, -1], "integers from -1 to 2"),
-        ([True, -1, -1], "integers from -1 to 2"),
         ([0, 0, -1, -1, -1], "its prior is zero"),
     ],
 )

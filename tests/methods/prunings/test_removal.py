@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayescascade.methods.prunings.frontier import remove_features
-from tests.methods.budget.pruning_problems import DEEP, PAIR, THREE, PruningProblem, each
+from tests.methods.prunings.problems import DEEP, PAIR, THREE, PruningProblem, each
 
 WIDE = PruningProblem("wide", ((-1, 0, 1, 1, 0, 4, 5),) * 4, n_uses=30, seed=5)
 
@@ -40,12 +40,3 @@ def test_each_step_removes_the_feature_that_leaves_least(problem):
         kept = without(problem, kept, features, step.feature)
         assert frozenset(np.flatnonzero(step.kept).tolist()) == kept
     assert not kept
-
-
-@each(WIDE)
-def test_a_dear_feature_goes_sooner_when_costs_matter(problem):
-    """At a tradeoff of 0 only errors count."""
-    features = features_of(problem)
-    for_errors = [step.feature for step in remove_features(problem.program, features, 0.0)]
-    for_costs = [step.feature for step in remove_features(problem.program, features, 50.0)]
-    assert for_errors != for_costs

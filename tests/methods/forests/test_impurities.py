@@ -2,14 +2,13 @@
 
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.budget import PolynomialImpurity
 from bayescascade.methods.forests.impurities import impurity_arrays, impurity_values
-from tests.methods.budget import reference_growing as reference
+from tests.methods.forests import reference_growing as reference
 
 POLYNOMIAL = PolynomialImpurity([1.0, 0.5, 3.0], [[1, 1, 0], [2, 0, 1], [1, 1, 2]])
 
@@ -69,14 +68,6 @@ def test_gini_and_entropy_are_found_wanting(measure):
         for example in ((1, 0), (0, 1))
     }
     assert {"monotone", "supermodular"} <= broken
-
-
-def test_powers_of_two_count_pairs_twice():
-    """Two names of one function give one tree."""
-    counts = np.array([[3.0, 4.0, 0.5], [1.0, 0.0, 2.0]])
-    pairs = impurity_values(impurity_arrays("threshold_pairs", n_classes=3), counts)
-    squares = impurity_values(impurity_arrays("powers", order=2, n_classes=3), counts)
-    np.testing.assert_allclose(squares, 2 * pairs)
 
 
 @pytest.mark.parametrize(

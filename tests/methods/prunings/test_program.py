@@ -5,8 +5,8 @@ import pytest
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.prunings.program import PruningProgram
-from tests.methods.budget import reference_pruning
-from tests.methods.budget.forests import Problem, forest_of, items_of, random_problem
+from tests.methods.prunings import reference
+from tests.methods.prunings.forests import Problem, forest_of, items_of, random_problem
 
 # Nan (2018), figure 4.1: the paper's nodes 1 to 12 in preorder. Features 1, 2 and 3 are columns 0,
 # 1 and 2; node 7, which the paper's row does not reach, reads column 0.
@@ -74,10 +74,10 @@ def test_every_pruning_has_the_value_that_the_definition_gives(
     for _ in range(20):
         problem = random_problem(rng)
         program = _program(problem, split_cost=split_cost)
-        for leaves in reference_pruning.all_prunings(problem.roots):
-            kept = np.array(reference_pruning.kept_splits(problem.roots, leaves), np.bool_)
+        for leaves in reference.all_prunings(problem.roots):
+            kept = np.array(reference.kept_splits(problem.roots, leaves), np.bool_)
             assert program.is_closed(kept)
-            expected = reference_pruning.objective(
+            expected = reference.objective(
                 problem.roots,
                 leaves,
                 0.2,
@@ -138,15 +138,6 @@ def test_a_tree_without_rows_to_measure_it_has_no_error() -> None:
     )
     assert program.base_error == pytest.approx(1 / 6)
     assert program.error_gain.tolist() == [0.0]
-
-
-def test_a_forest_of_leaves_has_nothing_to_prune() -> None:
-    """Constant columns give such forests."""
-    program = PruningProgram.of(
-        forest_of([[3, 1], [2, 2]]), items_of([(0,)], [1.0]), np.zeros((2, 1), np.float32)
-    )
-    assert (program.n_splits, program.n_uses, program.n_trees) == (0, 0, 2)
-    assert program.objective(np.zeros(0, np.bool_), 1.0) == pytest.approx(3 / 8)
 
 
 def test_bad_weights_and_costs_are_refused(rng: np.random.Generator) -> None:

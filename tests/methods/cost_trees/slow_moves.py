@@ -5,7 +5,6 @@ first, then any of the column's thresholds.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,44 +13,21 @@ from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
 from samplers.types import Proposal
 
-
-class TreeMove(ABC):
-    """A way to change a tree; `proposals` lists every outcome with its probability."""
-
-    def __init__(self, candidates: SplitCandidates) -> None:
-        self._starts = candidates.starts
-        self._open = candidates.open_columns
-        self._log_candidate = candidates.log_probabilities()
-
-    @abstractmethod
-    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
-        """Return a proposal drawn with `rng`."""
-
-    @abstractmethod
-    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
-        """Return every proposal with its probability; the probabilities sum to one."""
-
-    def draw_candidate(self, rng: np.random.Generator) -> int:
-        """Draw a column, then one of its thresholds."""
-        column = self._open[rng.integers(self._open.size)]
-        return int(rng.integers(self._starts[column], self._starts[column + 1]))
+Listed = Sequence[tuple[Proposal[BudgetTree], float]]
+"""Every proposal with its probability; the probabilities sum to one."""
 
 
 def _invalid(state: BudgetTree) -> Proposal[BudgetTree]:
     return Proposal(state, -math.inf)
 
 
-class Grow(TreeMove):
+class Grow:
     """Split any leaf by any candidate; the reverse of `Prune`."""
 
-    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
-        """Return a proposal drawn with `rng`."""
-        if not self._open.size:
-            return _invalid(state)
-        leaf = state.leaves[int(rng.integers(state.n_leaves))]
-        return self._at(state, leaf, self.draw_candidate(rng))
+    def __init__(self, candidates: SplitCandidates) -> None:
+        self._log_candidate = candidates.log_probabilities()
 
-    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+    def proposals(self, state: BudgetTree) -> Listed:
         """Return every proposal with its probability."""
         return [
             (self._at(state, leaf, candidate), math.exp(log_probability) / state.n_leaves)
@@ -65,17 +41,10 @@ class Grow(TreeMove):
         return Proposal(grown, -math.log(len(grown.twigs)) - log_forward)
 
 
-class Prune(TreeMove):
+class Prune(Grow):
     """Make any split over two leaves a leaf; the reverse of `Grow`."""
 
-    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
-        """Return a proposal drawn with `rng`."""
-        twigs = state.twigs
-        if not twigs:
-            return _invalid(state)
-        return self._at(state, twigs[int(rng.integers(len(twigs)))], len(twigs))
-
-    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+    def proposals(self, state: BudgetTree) -> Listed:
         """Return every proposal with its probability."""
         twigs = state.twigs
         listed = [(self._at(state, twig, len(twigs)), 1 / len(twigs)) for twig in twigs]
@@ -87,17 +56,10 @@ class Prune(TreeMove):
         return Proposal(pruned, log_back + math.log(n_twigs))
 
 
-class Change(TreeMove):
+class Change(Grow):
     """Put any candidate in the place of any split, whose subtrees stay."""
 
-    def propose(self, rng: np.random.Generator, state: BudgetTree) -> Proposal[BudgetTree]:
-        """Return a proposal drawn with `rng`."""
-        splits = state.splits
-        if not splits:
-            return _invalid(state)
-        return self._at(state, splits[int(rng.integers(len(splits)))], self.draw_candidate(rng))
-
-    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+    def proposals(self, state: BudgetTree) -> Listed:
         """Return every proposal with its probability."""
         return [
             (self._at(state, split, candidate), math.exp(log_probability) / state.n_splits)
@@ -119,7 +81,7 @@ class Regrow:
     def __init__(self, posterior: BudgetTreePosterior, max_leaves: int, beta: float) -> None:
         self._posterior, self._max_leaves, self._beta = posterior, max_leaves, beta
 
-    def proposals(self, state: BudgetTree) -> Sequence[tuple[Proposal[BudgetTree], float]]:
+    def proposals(self, state: BudgetTree) -> Listed:
         """Return every proposal with its probability."""
         return list(self._listed(state))
 

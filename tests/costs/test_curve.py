@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.budget import BudgetPrune, CostAccuracyCurve, cost_accuracy_curve
-from tests.methods.budget.fits import COSTS, PlainForest, diagnoses, patients
+from bayescascade.budget import cost_accuracy_curve
+from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 
 @pytest.fixture(scope="module")
@@ -74,29 +73,6 @@ def test_models_come_in_every_form(rows, models):
     assert cost_accuracy_curve([Constant()], X, y).labels == ["Constant"]
 
 
-def test_a_path_of_prunings_is_a_line(rows):
-    """Its points belong together however the path is given."""
-    frame, y = rows
-    tree = DecisionTreeClassifier(max_depth=5, random_state=0)
-    pruned = BudgetPrune(tree, costs=COSTS).fit(frame[:200], y[:200])
-    path = pruned.path([0.0, 0.002, 0.02])
-    for models in (path, [path], {"budget-pruned forest": path}):
-        curve = cost_accuracy_curve(models, frame[200:], y[200:])
-        assert curve.labels == ["budget-pruned forest"]
-        assert len(curve.points) == 3
-    assert curve.points[-1].n_splits == path[0].forest_.n_splits
-
-
-def test_a_frame_has_all_fields(rows, models):
-    """Columns that analysts rely on."""
-    curve = cost_accuracy_curve(models, *rows)
-    frame = curve.to_frame()
-    assert list(frame.columns) == [
-        "label", "cost", "cost_error", "error", "error_error", "n_features", "n_trees", "n_splits",
-    ]  # fmt: skip
-    assert frame["cost"].tolist() == [point.cost for point in curve.points]
-
-
 def test_one_row_has_no_standard_error(rows, models):
     """An error of 0, or a warning, would be wrong."""
     curve = cost_accuracy_curve(models[0], rows[0][:1], rows[1][:1])
@@ -108,6 +84,11 @@ def test_one_row_has_no_standard_error(rows, models):
 def test_a_curve_is_printed_as_a_table(rows, models):
     """What a user reads, within the width of a terminal."""
     curve = cost_accuracy_curve({"deep": models[0], "flat": models[1:]}, *rows)
+    frame = curve.to_frame()
+    assert list(frame.columns) == [
+        "label", "cost", "cost_error", "error", "error_error", "n_features", "n_trees", "n_splits",
+    ]  # fmt: skip
+    assert frame["cost"].tolist() == [point.cost for point in curve.points]
     lines = str(curve).split("\n")
     assert lines[0] == "300 test rows"
     assert lines[2].split() == ["cost", "error", "features", "trees", "splits"]
@@ -132,11 +113,8 @@ def test_a_curve_is_drawn_where_it_is_told(rows, models):
     [
         ([], None, "models must have at least one classifier, got none"),
         ([3], None, "models must be fitted classifiers with predict and acquisition_cost, .* 3"),
-        ("forest", None, "models must be fitted classifiers .* got 'f"),
         ([RandomForestClassifier()], None, "models must be fitted .* got RandomForestClassifier"),
-        ({"a": 3}, None, "models must be fitted classifiers .* got 3"),
         ([Constant()], ["a", "b"], r"labels must be 1 names, got \['a', 'b'\]"),
-        ([Constant()], "a", "labels must be 1 names, got 'a'"),
         ({"a": Constant()}, ["b"], r"labels must be None with a mapping, got \['b'\]"),
     ],
 )
@@ -158,9 +136,3 @@ def test_other_labels_are_refused(rows, models):
     missing = pd.Series(y).where(np.arange(300) > 5)
     with pytest.raises(DataError, match="y_test must not have missing labels"):
         cost_accuracy_curve(models, frame, missing)
-
-
-def test_curves_can_be_built_of_points(rows, models):
-    """Points of several runs belong in one picture."""
-    one = cost_accuracy_curve(models[0], *rows)
-    assert CostAccuracyCurve(one.points * 2, one.n_rows).labels == ["plain forest"]

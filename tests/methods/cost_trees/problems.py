@@ -12,7 +12,7 @@ import samplers
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods.cost_trees.posterior import MOVE_WEIGHTS, BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
-from tests.methods.budget.tree_moves import moves
+from tests.methods.cost_trees.slow_moves import moves
 from tests.methods.rules.problems import without_hastings
 
 Nested = tuple | None

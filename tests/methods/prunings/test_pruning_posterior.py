@@ -1,7 +1,6 @@
 """The posterior of prunings: its density, its moves one by one, and what it says of a state."""
 
 import dataclasses
-import json
 import math
 
 import numpy as np
@@ -11,8 +10,8 @@ import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
-from tests.methods.budget.pruning_moves import moves
-from tests.methods.budget.pruning_problems import DEEP, PAIR, PROBLEMS, THREE, each
+from tests.methods.prunings.problems import DEEP, PAIR, PROBLEMS, THREE, each
+from tests.methods.prunings.slow_moves import moves
 
 
 @each(*PROBLEMS)
@@ -43,18 +42,6 @@ def test_redrawing_reaches_every_pruning(problem):
     assert set(found) == set(problem.prunings)
 
 
-@each(PAIR, THREE)
-def test_a_long_block_reports_the_density_of_its_states(problem, rng):
-    """Steps add up small changes: what they add up to must stay what it is called."""
-    posterior = problem.posterior()
-    start = posterior.initial_state(rng)
-    state, counts = posterior.advance(rng, start, 20_000, 0.5)
-    assert counts.log_density == posterior.log_density(state)
-    assert counts.best_log_density == posterior.log_density(counts.best_state)
-    best = -min(map(problem.objective, problem.sets)) / problem.temperature
-    assert counts.best_log_density == pytest.approx(best, abs=1e-9)
-
-
 def test_prunings_beyond_the_bound_have_no_density():
     """Chains below a bound must be told where to start."""
     objectives = sorted(map(THREE.objective, THREE.sets))
@@ -64,15 +51,6 @@ def test_prunings_beyond_the_bound_have_no_density():
     assert densities.count(-math.inf) == len(THREE.sets) - 8
     with pytest.raises(ParameterError, match="initial_states must be given"):
         posterior.initial_state(np.random.default_rng(0))
-
-
-def test_starts_differ():
-    """R-hat compares chains from different places; equal starts would flatter it."""
-    rng = np.random.default_rng(0)
-    starts = [THREE.posterior().initial_state(rng) for _ in range(60)]
-    assert len(set(starts)) > 10
-    assert {0, 6} <= {state.n_kept for state in starts}
-    assert set(starts) <= set(THREE.prunings)
 
 
 def test_descriptions_are_those_of_the_program():
@@ -86,19 +64,10 @@ def test_descriptions_are_those_of_the_program():
     assert (described["n_splits"], described["n_trees"]) == (3.0, 2.0)
 
 
-def test_states_survive_a_file():
-    """A checkpoint holds them."""
-    posterior = THREE.posterior()
-    for pruning in THREE.prunings:
-        encoded = json.loads(json.dumps(posterior.encode_state(pruning)))
-        assert posterior.decode_state(encoded) == pruning
-
-
 @pytest.mark.parametrize(
     ("encoded", "message"),
     [
         ({}, "cannot be read"),
-        ({"n_splits": 6, "kept": "zz"}, "cannot be read"),
         ({"n_splits": 6, "kept": "ffff"}, "cannot be read: kept must have 6 bits, got 2 bytes"),
         ({"n_splits": 5, "kept": "f8"}, "must be of 6 splits, got 5"),
         ({"n_splits": 6, "kept": "40"}, "keeps a split below a cut"),
@@ -109,16 +78,6 @@ def test_forged_states_are_refused(encoded, message):
     """The kernels trust what they are given."""
     with pytest.raises(ModelFileError, match=message):
         THREE.posterior().decode_state(encoded)
-
-
-def test_prunings_compare_by_their_splits():
-    """Distinct draws are counted, and runs compared."""
-    one = KeptSplits(np.array([True, False]))
-    assert one == KeptSplits(np.array([True, False]))
-    assert one != KeptSplits(np.array([True, True]))
-    assert one != KeptSplits(np.array([True, False, False]))
-    assert one != "pruning"
-    assert len({one, KeptSplits(np.array([True, False]))}) == 1
 
 
 def test_fingerprints_tell_programs_apart():
@@ -135,25 +94,19 @@ def test_fingerprints_tell_programs_apart():
     assert len({posterior.fingerprint() for posterior in posteriors}) == len(posteriors)
 
 
-@pytest.mark.parametrize("tradeoff", [-0.1, math.nan, math.inf, "1", None])
-def test_impossible_tradeoffs_are_refused(tradeoff):
-    """A negative price would reward waste."""
-    with pytest.raises(ParameterError, match="tradeoff must be a finite number >= 0"):
-        THREE.posterior(tradeoff=tradeoff)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, "1", None])
-def test_impossible_temperatures_are_refused(temperature):
-    """A temperature of zero divides by zero."""
-    with pytest.raises(ParameterError, match="temperature must be a finite number > 0"):
-        THREE.posterior(temperature=temperature)
-
-
-@pytest.mark.parametrize("bound", [math.nan, -math.inf, "1", None])
-def test_impossible_bounds_are_refused(bound):
-    """Nothing is below minus infinity."""
-    with pytest.raises(ParameterError, match="max_objective must be a finite number"):
-        THREE.posterior(max_objective=bound)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tradeoff": -0.1}, "tradeoff must be a finite number >= 0"),
+        ({"temperature": 0.0}, "temperature must be a finite number > 0"),
+        ({"max_objective": math.nan}, "max_objective must be a finite number"),
+        ({"max_objective": -math.inf}, "max_objective must be a finite number"),
+    ],
+)
+def test_impossible_parameters_are_refused(settings, message):
+    """A negative price would reward waste, and a temperature of zero divides by zero."""
+    with pytest.raises(ParameterError, match=message):
+        THREE.posterior(**settings)
 
 
 def test_a_model_is_no_program():

@@ -1,0 +1,239 @@
+"""What every budgeted classifier does, most of it on a forest of scikit-learn as it is."""
+
+import copy
+import json
+import pickle
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayescascade
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.budget import (
+    BudgetedForestClassifier,
+    BudgetPrune,
+    BudgetTreeClassifier,
+    FeatureCosts,
+    GreedyPrune,
+    PolynomialImpurity,
+)
+from tests.forgeries import JUNK, at, places
+from tests.methods.forests import reference
+from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
+
+
+@pytest.fixture
+def rows(rng):
+    frame = patients(rng)
+    return frame, diagnoses(frame, rng)
+
+
+@pytest.fixture
+def model(rows):
+    return PlainForest(costs=COSTS, random_state=0, max_depth=4).fit(*rows)
+
+
+def test_a_row_pays_for_what_its_paths_read(model, rng):
+    """A bill that differs from the features used would be paid by somebody."""
+    frame = patients(rng, 40)
+    used = model.features_used(frame)
+    assert list(used.columns) == list(frame.columns)
+    matrix = model._encoder.transform(frame, "")
+    trees = reference.nested_trees(model.forest_)
+    source = model._encoder.source
+    costs = model.acquisition_cost(frame)
+    for i, row in enumerate(matrix.tolist()):
+        names = {frame.columns[source[column]] for column in reference.columns_used(trees, row)}
+        assert names == set(used.columns[used.iloc[i]])
+        expected = reference.row_cost(
+            {**COSTS.costs, "ward": 1.0}, COSTS.groups, COSTS.default, sorted(names)
+        )
+        assert costs[i] == pytest.approx(expected, rel=1e-12)
+    assert len(set(costs)) > 1
+
+
+def test_validation_rows_measure_costs(rows, rng):
+    """Costs of the training rows are too small for new ones."""
+    other = patients(rng, 77)
+    model = PlainForest(costs=COSTS, random_state=0).fit(*rows, other)
+    assert model.validation_cost_ == pytest.approx(model.acquisition_cost(other).mean(), rel=1e-12)
+    assert model.item_shares_ @ model.items_.costs == pytest.approx(model.validation_cost_)
+    np.testing.assert_allclose(model.feature_shares_, model.features_used(other).mean(axis=0))
+    on_training = PlainForest(costs=COSTS, random_state=0).fit(*rows)
+    expected = on_training.acquisition_cost(rows[0]).mean()
+    assert on_training.validation_cost_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_arrays_give_arrays(rng):
+    """Without names there is no frame to return."""
+    X = rng.random((60, 3))
+    model = PlainForest(costs=[1, 2, 0.5]).fit(X, X[:, 1] > 0.5)
+    used = model.features_used(X)
+    assert isinstance(used, np.ndarray)
+    np.testing.assert_allclose(model.acquisition_cost(X), used @ [1, 2, 0.5])
+
+
+def test_labels_are_checked(rows):
+    """Labels that do not fit the rows would teach nonsense, silently."""
+    frame, y = rows
+    with pytest.raises(DataError, match="y must have at least two classes, got one class"):
+        PlainForest().fit(frame, ["ill"] * len(y))
+    with pytest.raises(ParameterError, match="PlainForest requires y to be passed"):
+        PlainForest().fit(frame, None)
+    with pytest.raises(DataError, match="y must have a label per row of X, 200, got 199"):
+        PlainForest().fit(frame, y[1:])
+    with pytest.raises(DataError, match=r'y_val must have the classes of y, got "dead" in row 2'):
+        PlainForest().fit(frame, y, frame[:2], ["ill", "dead"])
+    with pytest.raises(DataError, match="y_val must have a label per row of X_val, 200, got 199"):
+        PlainForest().fit(frame, y, frame, y[1:])
+    with pytest.raises(ParameterError, match="X_val must be given with y_val, got None"):
+        PlainForest().fit(frame, y, y_val=y)
+    with pytest.raises(DataError, match='column "scan" is missing'):
+        PlainForest().fit(frame, y, frame.drop(columns="scan"))
+
+
+# -- within the tools of scikit-learn
+
+NUMBERS = ["age", "glucose", "iron", "scan"]
+GROWN = BudgetedForestClassifier(
+    costs=COSTS, max_trees=5, cost_exponent=0.0, alpha=2.0, random_state=0
+)
+
+ESTIMATORS = [
+    BudgetedForestClassifier(max_trees=3, random_state=0),
+    BudgetPrune(DecisionTreeClassifier(), random_state=0),
+    BudgetTreeClassifier(n_steps=200, n_chains=1, random_state=0),
+    GreedyPrune(DecisionTreeClassifier(), random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_conventions(estimator, check):
+    """Pipelines, searches and clones rely on each of them."""
+    check(estimator)
+
+
+def test_a_grid_search_over_budgets(rows):
+    """Clones must have the costs, and each fit its own budget."""
+    search = GridSearchCV(GROWN, {"budget": [40.0, 45.0], "alpha": [0.0, 8.0]}, cv=3).fit(*rows)
+    assert search.best_estimator_.validation_cost_ <= search.best_params_["budget"]
+    assert search.best_estimator_.costs is not COSTS  # a clone has its own
+    assert search.best_estimator_.costs == COSTS
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_a_pipeline_that_keeps_names(rows):
+    """Costs by name must reach the columns through its steps."""
+    frame, y = rows
+    pipeline = make_pipeline(
+        SimpleImputer().set_output(transform="pandas"),
+        StandardScaler().set_output(transform="pandas"),
+        clone(GROWN),
+    ).fit(frame[NUMBERS], y)
+    last = pipeline[-1]
+    assert last.feature_names_in_.tolist() == NUMBERS
+    costs = last.acquisition_cost(pipeline[:-1].transform(frame[NUMBERS]))
+    assert costs.max() == pytest.approx(2.1 + 15.5 + 22.75)
+
+
+def test_a_pipeline_that_loses_names_says_so(rows):
+    """Costs by name must not silently become costs of 1."""
+    frame, y = rows
+    with pytest.raises(ParameterError, match="costs must be of the columns 0, 1, 2, 3, got 'blood"):
+        make_pipeline(StandardScaler(), clone(GROWN).set_params(costs={"blood": 2})).fit(
+            frame[NUMBERS], y
+        )
+    by_index = clone(GROWN).set_params(costs=[0, 15.5, 2, 22.75])
+    pipeline = make_pipeline(make_column_transformer((StandardScaler(), NUMBERS)), by_index)
+    assert pipeline.fit(frame, y)[-1].costs_ == FeatureCosts({0: 0, 1: 15.5, 2: 2, 3: 22.75})
+
+
+def test_acquisitions_can_be_pickled(rows):
+    """Joblib sends them to its workers so."""
+    ended = clone(GROWN).fit(*rows).acquire(rows[0].iloc[0].__getitem__, max_cost=0.0)
+    read = pickle.loads(pickle.dumps(ended))
+    assert not read.is_complete
+    assert read.resume(rows[0].iloc[0].__getitem__).is_complete
+
+
+# -- saved, and forged
+
+RNG = np.random.default_rng(31)
+FRAME = patients(RNG, 60)
+MODEL = PlainForest(costs=COSTS, n_estimators=2, max_depth=2, random_state=0)
+MODEL.fit(FRAME, diagnoses(FRAME, RNG))
+RECORD = json.loads(json.dumps(MODEL.to_record(), allow_nan=False))
+
+
+def test_a_polynomial_comes_back(tmp_path):
+    """It is the parameter that is no number."""
+    polynomial = PolynomialImpurity([1.0, 2.0], [[1, 1, 0], [0, 1, 2]])
+    model = BudgetedForestClassifier(impurity=polynomial, max_depth=3, max_trees=2)
+    model.fit(FRAME, diagnoses(FRAME, RNG)).save(tmp_path / "model.json")
+    assert bayescascade.load(tmp_path / "model.json").to_record() == model.to_record()
+
+
+def test_arrays_and_numeric_labels_come_back(rng):
+    """Labels 3 and 4 must not come back as text, nor columns with names."""
+    X = rng.random((40, 3))
+    model = PlainForest(costs=[1, 2, 3]).fit(X, rng.integers(3, 5, 40))
+    read = PlainForest.from_record(json.loads(json.dumps(model.to_record(), allow_nan=False)))
+    np.testing.assert_array_equal(read.predict(X), model.predict(X), strict=True)
+    np.testing.assert_array_equal(read.acquisition_cost(X), model.acquisition_cost(X))
+    assert not hasattr(read, "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("parameters", "n_trees"), 3, "a saved model's parameters must be max_depth"),
+        (("costs", "groups"), {"blood": ["none"]}, "must be of the columns 'age', .* got 'none'"),
+        (("encoding", "columns", 0), "sex", "must be different names"),
+        (("classes", "values"), ["ill", "ill", "well"], "classes must be different"),
+        (("classes", "values"), ["ill", "well"], "counts must be finite numbers of shape"),
+        (("feature_shares", 0), 1.5, "feature_shares must be 8 numbers from 0 to 1"),
+        (("item_shares", 0), 0.123, "validation cost must follow from its shares"),
+        (("forest", "feature", 0), 10, "a forest's feature must be integers from -1 to 9"),
+    ],
+)
+def test_contradictions_are_named(place, value, message):
+    """An edited file must not become a model of another forest or other costs."""
+    record = copy.deepcopy(RECORD)
+    at(record, place[:-1])[place[-1]] = value
+    with pytest.raises(ModelFileError, match=message):
+        PlainForest.from_record(record)
+
+
+PLACES = list(places(RECORD))
+
+
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_any_edit_is_refused_or_harmless(data):
+    """Kernels read what a file says without looking: nothing that is accepted may mislead them."""
+    record = copy.deepcopy(RECORD)
+    for _ in range(data.draw(st.integers(1, 2))):
+        place = data.draw(st.sampled_from(PLACES))
+        try:
+            at(record, place[:-1])[place[-1]] = data.draw(JUNK)
+        except (KeyError, IndexError, TypeError):
+            continue
+    try:
+        model = PlainForest.from_record(record)
+    except ModelFileError:
+        return
+    row = {name: None for name in FRAME}
+    if list(model.feature_names_in_) == list(FRAME):
+        assert np.isfinite(model.predict_proba(row)).all()
+        assert model.acquire(row.__getitem__).is_complete
+    str(model)
