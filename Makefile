@@ -1,6 +1,6 @@
 # make demo      install into .venv, fit the Titanic table, show what was found, classify games and patients
 # make test      the tests
-# make slow      the heavier statistical tests
+# make slow      the heavier statistical tests, the README, examples and notebooks
 # make lint      style, format, types, and which room imports which
 # make bench     speed and memory, beside their targets
 # make examples  run README and notebooks and write what they print into them

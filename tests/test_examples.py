@@ -20,6 +20,7 @@ from tests.documents import (
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 
+@pytest.mark.slow
 def test_readme_shows_real_output() -> None:
     """A reader who types the examples must see what the README shows."""
     examples = list(readme_examples(README.read_text(encoding="utf-8")))
@@ -29,6 +30,7 @@ def test_readme_shows_real_output() -> None:
         assert output == example.output, f"`make examples` writes the README anew: {example.code}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_script_runs_anywhere(path: Path, tmp_path: Path) -> None:
     """An example must not depend on the directory it is run from, nor warn."""
@@ -41,6 +43,7 @@ def test_script_runs_anywhere(path: Path, tmp_path: Path) -> None:
     assert run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_shows_what_it_computes(path: Path) -> None:
     """Stale outputs would describe another version than the one installed."""

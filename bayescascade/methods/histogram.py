@@ -15,22 +15,19 @@ evenly than by chance, the histogram is all but uniform. Only cells with rows ar
 """
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_real
 from bayescascade.data.table import Table
 from bayescascade.model.row_densities import Baseline
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import Page, Pieces
-
-if TYPE_CHECKING:
-    from bayescascade.base.constructor import Continuous, Names, Ordinal
 
 __all__ = ["SmoothedHistogram"]
 
@@ -40,6 +37,7 @@ _LEAST_TOTAL = 1e-6  # pseudo-rows in all
 _MOST_TIMES_ROWS = 1e6  # beyond so many times the rows, these no longer matter
 
 
+@dataclass(eq=False, repr=False)
 class SmoothedHistogram(Baseline):
     """Density of every combination of levels by its rows and a pseudo-count.
 
@@ -80,20 +78,7 @@ class SmoothedHistogram(Baseline):
     model_name: ClassVar[str] = "histogram"
     title: ClassVar[str] = "smoothed histogram"
 
-    pseudo_count: float | None
-
-    def __init__(
-        self,
-        pseudo_count: float | None = None,
-        *,
-        columns: "Names" = None,
-        drop: "Names" = None,
-        nominal: "Names" = None,
-        ordinal: "Ordinal" = None,
-        continuous: "Continuous" = None,
-        missing: str = "error",
-    ) -> None:
-        store_parameters(self, locals())
+    pseudo_count: float | None = None
 
     def score_codes(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.

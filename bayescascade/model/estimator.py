@@ -7,6 +7,7 @@ what of a state is kept without the data, and what a user sees of it.
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
@@ -18,7 +19,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.constructor import Continuous, Names, Ordinal
+from bayescascade.base.constructor import ColumnKinds
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
@@ -59,7 +60,22 @@ L = TypeVar("L", bound=Readable)
 D = TypeVar("D", bound=DensityParts)
 
 
-class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Searched:
+    """How to search, and what to predict by; see `bayescascade.explore`."""
+
+    predictive: str = "map"
+    search: str = "anneal+metropolis"
+    n_steps: int | None = None
+    n_chains: int = 4
+    n_jobs: int | None = 1
+    random_state: Seed = None
+    checkpoint: str | Path | None = None
+    resume: bool = False
+    progress: Callable[[samplers.Progress], object] | None = None
+
+
+class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.
@@ -94,21 +110,6 @@ class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
 
     concentration: float
-    predictive: str
-    search: str
-    n_steps: int | None
-    n_chains: int
-    n_jobs: int | None
-    random_state: Seed
-    columns: Names
-    drop: Names
-    nominal: Names
-    ordinal: Ordinal
-    continuous: Continuous
-    missing: str
-    checkpoint: str | Path | None
-    resume: bool
-    progress: Callable[[samplers.Progress], object] | None
 
     posterior_: TablePosterior[S]
     run_: PosteriorRun[S]
@@ -393,13 +394,14 @@ class PosteriorEstimator(PrintedModel, Saved, Generic[S, C, L]):
         return Draw(counted, times)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
     """An estimator whose readable state is a density D over rows.
 
     Subclasses take a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
     """
 
-    density: str
+    density: str = "posterior_mean"
 
     def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""

@@ -5,7 +5,7 @@ are compared with, is fitted in closed form.
 """
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -13,27 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.constructor import Columns
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_weights
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.report.printed import PrintedModel
 
-if TYPE_CHECKING:
-    from bayescascade.base.constructor import Continuous, Names, Ordinal
-
 __all__ = ["Baseline", "RowDensities"]
 
 
-class RowDensities(DensityMixin):  # type: ignore[misc] # untyped base
+class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
     """A density over the rows of a schema; its parameters say how to read columns."""
-
-    columns: "Names"
-    drop: "Names"
-    nominal: "Names"
-    ordinal: "Ordinal"
-    continuous: "Continuous"
-    missing: str
 
     schema_: Schema
 

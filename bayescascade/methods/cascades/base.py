@@ -1,7 +1,7 @@
 """What both cascades do beside any density estimator: trees, their leaves and their columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,7 +36,7 @@ from bayescascade.model.trace import COLUMNS_USED
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.exact import ExactPosterior
 
-__all__ = ["STARTS", "Cascade"]
+__all__ = ["STARTS", "Cascade", "CascadeParameters"]
 
 STARTS = ("random", "greedy")
 
@@ -45,7 +45,19 @@ _MOST_TERMS = 1e12  # hours
 _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 
 
-class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CascadeParameters:
+    """What both cascades take alike; `LeafCascade` documents it."""
+
+    partitions: str = "subsets"
+    leaf: str = "uniform"
+    leaf_concentration: float = 1.0
+    search: str = "auto"
+    memory_limit: float = 2.0
+    start: str = "random"
+
+
+class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree]):
     """What both cascades do; the subclasses document the parameters."""
 
     learned_name: ClassVar[str] = "tree"
@@ -61,12 +73,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
 
     max_branches: int | None
-    partitions: str
-    leaf: str
-    leaf_concentration: float
-    memory_limit: float
-    start: str
-
     posterior_: CascadePosterior
 
     @property

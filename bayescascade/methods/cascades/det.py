@@ -16,13 +16,13 @@ log likelihood of -inf. What is reported, and scored in the folds, is the leaf c
 mean for the same tree, ``(n_l + alpha) / (n + K alpha) / v_l``, unless the paper's is asked for.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.dealing import deal
 from bayescascade.data.table import Table
@@ -41,9 +41,6 @@ from bayescascade.model.row_densities import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
-if TYPE_CHECKING:
-    from bayescascade.base.constructor import Continuous, Names, Ordinal
-
 __all__ = ["DensityEstimationTree"]
 
 Floats = NDArray[np.float64]
@@ -51,6 +48,7 @@ Floats = NDArray[np.float64]
 CRITERIA = ("likelihood", "squared_error")
 
 
+@dataclass(eq=False, repr=False)
 class DensityEstimationTree(Baseline):
     """Density tree grown greedily by squared error and pruned by cross-validation.
 
@@ -104,35 +102,16 @@ class DensityEstimationTree(Baseline):
     model_name: ClassVar[str] = "det"
     title: ClassVar[str] = "density estimation tree"
 
-    min_leaf_size: float
-    max_leaf_size: float
-    complexity: float | None
-    choose_by: str
-    n_folds: int
-    concentration: float
-    density: str
-    random_state: Seed
-    _learned: tuple[Tree, Floats]  # with the counts of its nodes
-
-    def __init__(
-        self,
-        min_leaf_size: float = 0.0,
-        max_leaf_size: float = 10.0,
-        complexity: float | None = None,
-        *,
-        choose_by: str = "likelihood",
-        n_folds: int = 10,
-        concentration: float = 2.0,
-        density: str = "posterior_mean",
-        random_state: Seed = None,
-        columns: "Names" = None,
-        drop: "Names" = None,
-        nominal: "Names" = None,
-        ordinal: "Ordinal" = None,
-        continuous: "Continuous" = None,
-        missing: str = "error",
-    ) -> None:
-        store_parameters(self, locals())
+    min_leaf_size: float = 0.0
+    max_leaf_size: float = 10.0
+    complexity: float | None = None
+    _: KW_ONLY
+    choose_by: str = "likelihood"
+    n_folds: int = 10
+    concentration: float = 2.0
+    density: str = "posterior_mean"
+    random_state: Seed = None
+    _learned: tuple[Tree, Floats] = field(init=False)  # with the counts of its nodes
 
     @property
     def tree_(self) -> DensityTree:

@@ -5,20 +5,17 @@ trees at once; else it anneals for the most probable tree and runs Metropolis-Ha
 where the annealing chains ended, for how sure one can be. What they share is in `base`.
 """
 
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-import samplers
-from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
 from bayescascade.methods.cascades.base import Cascade
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
-from bayescascade.model.search import Seed
 
 __all__ = ["BranchCascade", "LeafCascade"]
 
 
+@dataclass(eq=False, repr=False)
 class LeafCascade(Cascade):
     """Density tree with a Poisson prior on its number of leaves (Goh 2018, Model I).
 
@@ -119,41 +116,14 @@ class LeafCascade(Cascade):
         "leaf_concentration",
     )  # fmt: skip
 
-    expected_leaves: float
-    max_leaves: int | None
-
-    def __init__(
-        self,
-        expected_leaves: float = 8.0,
-        concentration: float = 2.0,
-        max_branches: int | None = 2,
-        *,
-        max_leaves: int | None = None,
-        partitions: str = "subsets",
-        leaf: str = "uniform",
-        leaf_concentration: float = 1.0,
-        density: str = "posterior_mean",
-        predictive: str = "map",
-        search: str = "auto",
-        n_steps: int | None = None,
-        n_chains: int = 4,
-        n_jobs: int | None = 1,
-        random_state: Seed = None,
-        columns: Names = None,
-        drop: Names = None,
-        nominal: Names = None,
-        ordinal: Ordinal = None,
-        continuous: Continuous = None,
-        missing: str = "error",
-        memory_limit: float = 2.0,
-        start: str = "random",
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        progress: Callable[[samplers.Progress], object] | None = None,
-    ) -> None:
-        store_parameters(self, locals())
+    expected_leaves: float = 8.0
+    concentration: float = 2.0
+    max_branches: int | None = 2
+    _: KW_ONLY
+    max_leaves: int | None = None
 
 
+@dataclass(eq=False, repr=False)
 class BranchCascade(Cascade):
     """Density tree with a Poisson prior on the branches of every node (Goh 2018, Model II).
 
@@ -189,36 +159,8 @@ feature_names_in_
         "leaf", "leaf_concentration",
     )  # fmt: skip
 
-    expected_branches: float
-    feature_inclusion: float | None
-
-    def __init__(
-        self,
-        expected_branches: float = 2.0,
-        concentration: float = 2.0,
-        max_branches: int | None = None,
-        *,
-        feature_inclusion: float | None = None,
-        partitions: str = "subsets",
-        leaf: str = "uniform",
-        leaf_concentration: float = 1.0,
-        density: str = "posterior_mean",
-        predictive: str = "map",
-        search: str = "auto",
-        n_steps: int | None = None,
-        n_chains: int = 4,
-        n_jobs: int | None = 1,
-        random_state: Seed = None,
-        columns: Names = None,
-        drop: Names = None,
-        nominal: Names = None,
-        ordinal: Ordinal = None,
-        continuous: Continuous = None,
-        missing: str = "error",
-        memory_limit: float = 2.0,
-        start: str = "random",
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        progress: Callable[[samplers.Progress], object] | None = None,
-    ) -> None:
-        store_parameters(self, locals())
+    expected_branches: float = 2.0
+    concentration: float = 2.0
+    max_branches: int | None = None
+    _: KW_ONLY
+    feature_inclusion: float | None = None

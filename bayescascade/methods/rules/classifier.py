@@ -4,8 +4,8 @@
 it is fitted like every model of the package.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,8 +15,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-import samplers
-from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MAX_LEVELS
@@ -36,12 +34,12 @@ from bayescascade.methods.rules.rule_list import read_rules
 from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.page import column_words
 from bayescascade.model.roles import Predicted
-from bayescascade.model.search import Seed
 from bayescascade.report.page import Page, counted
 
 __all__ = ["RuleListClassifier"]
 
 
+@dataclass(eq=False, repr=False)
 class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type: ignore[misc] # untyped base
     """Classifier that is a list of rules, "if ..., else if ..., else", with probabilities.
 
@@ -110,42 +108,15 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     title: ClassVar[str] = "rule list classifier"
     takes_texts: ClassVar[bool] = True
 
-    min_support: float
-    n_bins: int
-    unknown: str
+    min_support: float = 0.05
+    _: KW_ONLY
+    n_bins: int = 4
+    unknown: str = "error"
 
-    classes_: NDArray[Any]
-    target_: str
-    posterior_: LabelListPosterior
-    _labeled: LabeledRows | None = None  # learned from, if not read from a file
-
-    def __init__(
-        self,
-        expected_rules: float = 3.0,
-        expected_size: float = 1.0,
-        concentration: float = 1.0,
-        max_size: int = 2,
-        min_support: float = 0.05,
-        *,
-        n_bins: int = 4,
-        predictive: str = "map",
-        search: str = "anneal+metropolis",
-        n_steps: int | None = None,
-        n_chains: int = 4,
-        n_jobs: int | None = 1,
-        random_state: Seed = None,
-        nominal: Names = None,
-        ordinal: Ordinal = None,
-        continuous: Continuous = None,
-        missing: str = "error",
-        unknown: str = "error",
-        memory_limit: float = 2.0,
-        time_limit: float | None = None,
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        progress: Callable[[samplers.Progress], object] | None = None,
-    ) -> None:
-        store_parameters(self, locals())
+    classes_: NDArray[Any] = field(init=False)
+    target_: str = field(init=False)
+    posterior_: LabelListPosterior = field(init=False)
+    _labeled: LabeledRows | None = field(init=False, default=None)  # None if read from a file
 
     # -- fitting -----------------------------------------------------------------------------------
 

@@ -6,10 +6,9 @@ sure one can be.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from math import nan
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.constructor import Continuous, Names, Ordinal, store_parameters
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.table import Table
@@ -41,7 +39,7 @@ from bayescascade.methods.rules.rule_list import (
     read_rules,
 )
 from bayescascade.model.estimator import DENSITIES, DensityEstimator, PosteriorEstimator
-from bayescascade.model.search import SAMPLED, Search, Seed
+from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Certificate, Solution
 
 if TYPE_CHECKING:
@@ -55,6 +53,7 @@ _START_SHARE = 10  # an exact search starts from the best list that so many time
 _FEW_COLUMNS = 4
 
 
+@dataclass(eq=False, repr=False)
 class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     """What both estimators of rule lists do; the subclasses document the parameters."""
 
@@ -75,13 +74,16 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     _searches: ClassVar[Sequence[str]] = ("exact", *SAMPLED)
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal", "exact")
 
-    expected_rules: float
-    expected_size: float
-    time_limit: float | None
-    max_size: int
-    memory_limit: float
-    posterior_: RuleListPosterior
-    _n_candidates: NDArray[np.int64]  # of a model read from a file, which has no posterior
+    expected_rules: float = 3.0
+    expected_size: float = 1.0
+    concentration: float = 1.0
+    max_size: int = 2
+    _: KW_ONLY
+    memory_limit: float = 2.0
+    time_limit: float | None = None
+
+    posterior_: RuleListPosterior = field(init=False)
+    _n_candidates: NDArray[np.int64] = field(init=False)  # of a model without its posterior
 
     @property
     def rules_(self) -> L:
@@ -197,6 +199,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         self._n_candidates = read_numbers_of_candidates(record["n_candidates"], most)
 
 
+@dataclass(eq=False, repr=False)
 class DensityRuleList(
     RuleListEstimator[DensityList], DensityEstimator[RuleList, DensityList, DensityList]
 ):
@@ -282,35 +285,7 @@ class DensityRuleList(
     model_name: ClassVar[str] = "rules"
     title: ClassVar[str] = "density rule list"
 
-    posterior_: DensityListPosterior
-
-    def __init__(
-        self,
-        expected_rules: float = 3.0,
-        expected_size: float = 1.0,
-        concentration: float = 1.0,
-        max_size: int = 2,
-        *,
-        density: str = "posterior_mean",
-        predictive: str = "map",
-        search: str = "anneal+metropolis",
-        n_steps: int | None = None,
-        n_chains: int = 4,
-        n_jobs: int | None = 1,
-        random_state: Seed = None,
-        columns: Names = None,
-        drop: Names = None,
-        nominal: Names = None,
-        ordinal: Ordinal = None,
-        continuous: Continuous = None,
-        missing: str = "error",
-        memory_limit: float = 2.0,
-        time_limit: float | None = None,
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        progress: Callable[[samplers.Progress], object] | None = None,
-    ) -> None:
-        store_parameters(self, locals())
+    posterior_: DensityListPosterior = field(init=False)
 
     def _make_posterior(self, table: Table) -> DensityListPosterior:
         return DensityListPosterior(
