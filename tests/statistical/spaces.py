@@ -1,6 +1,6 @@
 """Tiny problems of every family as the exact tests of chains take them: all states, all moves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from types import ModuleType
@@ -174,6 +174,8 @@ def cuts(problem: pruning_problems.PruningProblem) -> Space:
     )
 
 
-def each(*spaces: Space) -> pytest.MarkDecorator:
-    """Parametrize a test over spaces."""
-    return pytest.mark.parametrize("space", spaces, ids=lambda space: space.name)
+def each(*spaces: Space, quick: Collection[Space] | None = None) -> pytest.MarkDecorator:
+    """Parametrize a test over spaces; all but the `quick` ones are slow, if there are any."""
+    marks = [() if quick is None or space in quick else pytest.mark.slow for space in spaces]
+    chosen = [pytest.param(s, id=s.name, marks=m) for s, m in zip(spaces, marks, strict=True)]
+    return pytest.mark.parametrize("space", chosen)

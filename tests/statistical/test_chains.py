@@ -42,6 +42,8 @@ CUTS = [cuts(problem) for problem in prunings.PROBLEMS]
 CUT_PAIR, DEEP, THREE_CUTS, FREE, STUMP = CUTS
 HEATED = (MULTIWAY, MULTIWAY_INCLUSION, PAIR, SUPPORTED, *BUDGETS, *CUTS)
 ALL = (*TREES, BY_BRANCHES, *OPTIONS, *LISTS, *BUDGETS, *CUTS)
+CORE = (MULTIWAY, BY_BRANCHES, FRACTIONAL, *OPTIONS[:2], PAIR, SUPPORTED, WEIGHED, THREE_CUTS)
+"""Of every family, what differs most; the others are for the slow tests."""
 
 SYMMETRIC = {("swap",), ("relocate",)}  # of lists: as likely as their reverse
 
@@ -55,7 +57,7 @@ def imbalance(space: Space, names, beta=1.0, broken=False):
     return np.abs(flow - flow.T).max()
 
 
-@each(*ALL)
+@each(*ALL, quick=(*CORE, MULTIWAY_INCLUSION, TWO, DEEP, GAPS))
 def test_moves_are_in_detailed_balance(space):
     """With a wrong ratio the chain samples another posterior than the one printed."""
     for names in (*space.groups, space.names):
@@ -192,7 +194,8 @@ LARGE_LISTS += LONG_LISTS
 
 
 @each(*TREES, BY_BRANCHES, *OPTIONS, *LEVELS[:2], trees(cascades.ORDINAL, LEAF), MIXED_WAYS,
-      trees(cascades.TERNARY_THREE_WAY, INCLUSION), *LISTS, *BUDGETS, *CUTS)  # fmt: skip
+      trees(cascades.TERNARY_THREE_WAY, INCLUSION), *LISTS, *BUDGETS, *CUTS,
+      quick=(*CORE, MULTIWAY_INCLUSION, LIST_FRACTIONS, TWO, DEEP))  # fmt: skip
 def test_compiled_steps_are_the_plain_ones(space, rng):
     """The compiled sweep is a second program for the moves: it must be the same chain."""
     for state in space.some_states(rng):
@@ -206,7 +209,8 @@ def test_compiled_steps_from_longer_lists_are_the_plain_ones(space, rng):
         assert is_plain_step(space, state, rng), state
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, GROUPED, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS)
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, GROUPED, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
+      quick=(MULTIWAY, SUPPORTED, WEIGHED, THREE_CUTS))  # fmt: skip
 @pytest.mark.parametrize("beta", [0.0, 0.4, 3.0])
 def test_compiled_steps_know_the_temperature(space, beta, rng):
     """Annealing would otherwise cool something else."""
@@ -247,7 +251,7 @@ def states_for_moves(space: Space, rng):
 
 
 @each(MULTIWAY, MULTIWAY_INCLUSION, *(s for three in UNSEEN_LISTS.values() for s in three),
-      CUT_PAIR, THREE_CUTS, DEEP)  # fmt: skip
+      CUT_PAIR, THREE_CUTS, DEEP, quick=(MULTIWAY, *UNSEEN_LISTS["pair"], THREE_CUTS))  # fmt: skip
 def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
     """With all moves together a rare one could be wrong unnoticed."""
     for names in space.groups:
@@ -351,7 +355,7 @@ def visits(space: Space, rng, engine=samplers.metropolis, **settings):
 
 
 @each(BINARY, MULTIWAY, BINS, FRACTIONAL, *OPTIONS, PAIR, LIST_BINS, LIST_FRACTIONS, SUPPORTED,
-      TWO, GROUPED, THREE_BUDGETED, WEIGHED, *CUTS)  # fmt: skip
+      TWO, GROUPED, THREE_BUDGETED, WEIGHED, *CUTS, quick=CORE)  # fmt: skip
 def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     """What is said of leaf counts, of columns and their costs is read off these visits."""
     drawn = visits(space, rng)
@@ -359,7 +363,7 @@ def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     assert not fits(drawn, space.probabilities(**space.wrong))
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS)
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS, quick=(BY_BRANCHES, PAIR, THREE_CUTS))
 def test_the_cold_replica_visits_states_as_often_as_they_are_probable(space, rng):
     """Replica exchange must not let the hot chains' states into the draws."""
     drawn = visits(space, rng, samplers.tempering, n_temperatures=3)
@@ -413,7 +417,7 @@ def test_long_lists_without_data_are_those_of_the_prior():
     assert not fits([one[0] for one in drawn if one], following(None, 1.5 * size))
 
 
-@each(*ALL)
+@each(*ALL, quick=CORE)
 def test_annealing_finds_the_most_probable_state(space, rng):
     """It is what is printed; on problems this small the best of all states is known."""
     exact = space.log_densities()

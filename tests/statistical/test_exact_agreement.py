@@ -63,7 +63,7 @@ def is_consistent(sampled: LeafCascade, probabilities: np.ndarray) -> bool:
     [
         ("titanic", "metropolis"),
         ("sparse_tree", "metropolis"),
-        ("tic_tac_toe", "metropolis"),
+        pytest.param("tic_tac_toe", "metropolis", marks=pytest.mark.slow),
         pytest.param("titanic", "tempering", marks=pytest.mark.slow),
         pytest.param("sparse_tree", "tempering", marks=pytest.mark.slow),
         pytest.param("tic_tac_toe", "tempering", marks=pytest.mark.slow),

@@ -1,12 +1,12 @@
 """A budgeted classifier that is scikit-learn's forest as it is, and rows to fit it to."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade.base.constructor import store_parameters
 from bayescascade.budget import FeatureCosts
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
@@ -19,20 +19,16 @@ COSTS = FeatureCosts(
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PlainForest(BudgetedClassifier):
     model_name: ClassVar[str] = "plain forest"
     title: ClassVar[str] = "plain forest"
 
-    def __init__(
-        self,
-        *,
-        costs=None,
-        n_estimators=10,
-        max_depth=None,
-        max_features="sqrt",
-        random_state=0,
-    ):
-        store_parameters(self, locals())
+    costs: object = None
+    n_estimators: int = 10
+    max_depth: int | None = None
+    max_features: str = "sqrt"
+    random_state: int = 0
 
     def fit(self, X, y, X_val=None, y_val=None):
         training = self._read_training(X, y, X_val, y_val)

@@ -20,15 +20,21 @@ from bayescascade.data.labeled_rows import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
 
 
+@parametrize_with_checks([RuleListClassifier(n_steps=200, n_chains=1)])
+def test_scikit_learn_conventions(estimator, check):
+    """Whatever scikit-learn's tools rely on, they may rely on."""
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        RuleListClassifier(n_steps=1000, n_chains=1),
         RuleListClassifier(
             n_steps=300, n_chains=1, predictive="average", missing="level", unknown="none"
-        ),
+        )
     ]
 )
-def test_scikit_learn_conventions(estimator, check):
+def test_scikit_learn_conventions_of_averages(estimator, check):
     """Whatever scikit-learn's tools rely on, they may rely on."""
     check(estimator)
 
