@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from bayescascade.report.layout import longest, printable
 from bayescascade.report.numbers import count_texts
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 
-__all__ = ["LabelScores", "area_under_curve"]
+__all__ = ["LabelScores"]
 
 _GAP = 3  # columns before each number of a table
 
@@ -99,14 +100,16 @@ class LabelScores:
 
         NaN unless there are rows of every class.
         """
+        if not self._weights.any(axis=0).all():
+            return math.nan
         chosen = [1] if len(self.confusion) == 2 else range(len(self.confusion))
         everyone = self._weights.sum(axis=1)
-        areas = [
-            area_under_curve(
-                self._probabilities[:, c], self._weights[:, c], everyone - self._weights[:, c]
-            )
-            for c in chosen
-        ]
+        areas = []
+        for c in chosen:
+            scores = np.tile(self._probabilities[:, c], 2)
+            weights = np.concatenate([self._weights[:, c], everyone - self._weights[:, c]])
+            is_class = np.arange(scores.size) < everyone.size
+            areas.append(roc_auc_score(is_class, scores, sample_weight=weights))
         return float(np.mean(areas))
 
     def confusion_page(self, target: str, names: Sequence[str]) -> Page:
@@ -135,29 +138,3 @@ class LabelScores:
             told.append(Pieces([f"{name}:", *pieces], indent=4))
         legend = Pieces([f"{target}:", "predicted, and how often"], "dim", indent=4)
         return (Fitting(table, label_width, (above, table), (legend, *told)),)
-
-
-def area_under_curve(
-    scores: NDArray[np.float64], positive: NDArray[np.float64], negative: NDArray[np.float64]
-) -> float:
-    """Return the probability that a positive scores higher than a negative; ties count half.
-
-    Parameters
-    ----------
-    scores : (n,) float64
-    positive, negative : (n,) float64 >= 0
-        Weight of the positives and negatives with each score.
-
-    Returns
-    -------
-    float
-        In [0, 1]; NaN if there are no positives or no negatives.
-    """
-    if not (positive.any() and negative.any()):
-        return math.nan
-    different, position = np.unique(scores, return_inverse=True)
-    positives = np.bincount(position, positive, different.size)
-    negatives = np.bincount(position, negative, different.size)
-    below = np.cumsum(negatives) - negatives
-    wins = float(np.dot(positives, below + negatives / 2))
-    return wins / float(positives.sum() * negatives.sum())

@@ -53,7 +53,12 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
     ("common", "module", "words"),
     [
         (("fit", TITANIC, *SAMPLED, "--steps", 100_000), fit_module, "tree"),
-        (("fit", TITANIC, "--model", "rules", "--steps", 10_000), fit_module, "list"),
+        pytest.param(
+            ("fit", TITANIC, "--model", "rules", "--steps", 10_000),
+            fit_module,
+            "list",
+            marks=pytest.mark.slow,
+        ),
         (
             ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 10_000),
             classify_module,

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from bayescascade.model.label_scores import LabelScores, area_under_curve
+from bayescascade.model.label_scores import LabelScores
 from bayescascade.report.page import render
 
 
@@ -52,8 +52,9 @@ def test_what_cannot_be_known_is_nan():
 
 def test_ties_count_half():
     """A classifier that says the same of all is no better than chance."""
-    assert area_under_curve(np.ones(2), np.array([3.0, 0.0]), np.array([0.0, 5.0])) == 0.5
-    assert area_under_curve(np.arange(2.0), np.array([0.0, 1.0]), np.array([1.0, 0.0])) == 1.0
+    scores = LabelScores(2)
+    scores.add(np.array([0, 1]), np.full((2, 2), 0.5), np.array([5.0, 3.0]))
+    assert scores.auc == 0.5
 
 
 def confusion_lines(target, names, confusion, width):

@@ -117,7 +117,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(
     ("n_jobs", "pause"),
-    [(1, 0), (2, 60)],
+    [(1, 0), pytest.param(2, 60, marks=pytest.mark.slow)],
     ids=["in a round", "between rounds of workers"],
 )
 def test_control_c_in_a_terminal_ends_all_processes_quietly(n_jobs, pause, tmp_path):

@@ -29,6 +29,7 @@ def test_visits_of_the_cold_replica_follow_the_posterior(target, moves, is_right
     assert is_distributed_as(all_draws(run), exact) == is_right
 
 
+@pytest.mark.slow
 def test_crosses_between_modes_where_a_plain_chain_does_not():
     """The reason to use it: both modes in the right proportion from a start in the wrong one."""
     search = {
@@ -44,6 +45,7 @@ def test_crosses_between_modes_where_a_plain_chain_does_not():
     assert float((np.array(stuck.draws) > 10).mean()) == 0.0
 
 
+@pytest.mark.slow
 def test_ladder_adapts_to_the_swap_rate_asked_for():
     """Without adaptation the user would have to guess temperatures."""
 

@@ -121,7 +121,7 @@ def large_states(space: Space, rng, n):
 
 
 @each(MIXED_WAYS, trees(cascades.TERNARY_THREE_WAY, LEAF), trees(cascades.ORDINAL, LEAF),
-      *LEVELS, *LARGE_LISTS)  # fmt: skip
+      *LEVELS, *LARGE_LISTS, quick=(MIXED_WAYS, LEVELS[0], LARGE_LISTS[1]))  # fmt: skip
 def test_moves_are_in_balance_around_larger_states(space, rng):
     """Swaps and rotations do most where several splits stand above each other."""
     for names in space.groups:
@@ -375,9 +375,14 @@ def unseen(problem, model):
     return trees(replace(problem, name=f"{problem.name}-unseen", n_rows=0), model)
 
 
-@each(unseen(cascades.MULTIWAY, LEAF), unseen(cascades.BINS, INCLUSION),
-      unseen(cascades.UNEVEN_LEVELS, LEAF),
-      *(lists(rules.unseen(p)) for p in (rules.PAIR, rules.BINS, rules.SUPPORTED)))  # fmt: skip
+UNSEEN = [
+    unseen(cascades.MULTIWAY, LEAF), unseen(cascades.BINS, INCLUSION),
+    unseen(cascades.UNEVEN_LEVELS, LEAF),
+    *(lists(rules.unseen(p)) for p in (rules.PAIR, rules.BINS, rules.SUPPORTED)),
+]  # fmt: skip
+
+
+@each(*UNSEEN, quick=(UNSEEN[0], UNSEEN[5]))
 def test_without_data_the_chain_returns_the_prior(space, rng):
     """What is claimed to be learned from data must not come from the chain itself."""
     prior = np.exp([space.posterior().log_prior(state) for state in space.states])

@@ -62,7 +62,7 @@ def is_consistent(sampled: LeafCascade, probabilities: np.ndarray) -> bool:
     ("name", "search"),
     [
         ("titanic", "metropolis"),
-        ("sparse_tree", "metropolis"),
+        pytest.param("sparse_tree", "metropolis", marks=pytest.mark.slow),
         pytest.param("tic_tac_toe", "metropolis", marks=pytest.mark.slow),
         pytest.param("titanic", "tempering", marks=pytest.mark.slow),
         pytest.param("sparse_tree", "tempering", marks=pytest.mark.slow),
@@ -77,7 +77,9 @@ def test_samplers_draw_what_is_exact(name, search):
     assert not is_consistent(sampled, other)
 
 
-@pytest.mark.parametrize("model", [LeafCascade, BranchCascade])
+@pytest.mark.parametrize(
+    "model", [pytest.param(LeafCascade, marks=pytest.mark.slow), BranchCascade]
+)
 def test_sampled_splits_are_those_of_the_exact_posterior(model):
     """Which columns matter must not depend on the way to the posterior."""
     sampled = model(search="metropolis", n_steps=200_000, random_state=0).fit(rows("titanic"))

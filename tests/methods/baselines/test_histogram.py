@@ -101,7 +101,7 @@ def test_rows_more_even_than_by_chance_are_uniform() -> None:
     assert SmoothedHistogram(1.0, ordinal=ordinal).fit(half).score(frame) < scores.sum()
 
 
-@pytest.mark.parametrize("n_columns", [9, 60, 1500])
+@pytest.mark.parametrize("n_columns", [9, 60, pytest.param(1500, marks=pytest.mark.slow)])
 def test_more_cells_than_a_float_can_count(n_columns: int, rng: np.random.Generator) -> None:
     """Only the cells with rows may cost anything."""
     rows = rng.integers(0, 3, (50, n_columns)).astype(str)

@@ -140,7 +140,11 @@ def test_tiny_concentrations_underflow_nothing():
     assert found[2].tolist() == pytest.approx([1.0, 1.0])
 
 
-@pytest.mark.parametrize("options", [{}, {"leaf": "independent"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"leaf": "independent"}, marks=pytest.mark.slow)],
+    ids=["uniform", "independent"],
+)
 @both
 def test_rows_get_intervals_around_their_densities(estimator, options, tmp_path):
     """Wider over trees; the same each time, in whatever company, and from a file."""

@@ -53,7 +53,8 @@ def best_of(problem):
 
 
 @pytest.mark.parametrize(
-    ("problem", "tolerance", "temperature"), [(DEEP, 0.3, math.inf), (THREE, 1.0, 0.2)]
+    ("problem", "tolerance", "temperature"),
+    [(DEEP, 0.3, math.inf), pytest.param(THREE, 1.0, 0.2, marks=pytest.mark.slow)],
 )
 def test_shares_are_those_of_all_near_optimal_prunings(problem, tolerance, temperature, rng):
     """On problems this small they can all be listed."""
@@ -105,6 +106,7 @@ def pruned():
     return BudgetPrune(forest, tradeoff=0.01).fit(X[:200], y[:200], X[200:])
 
 
+@pytest.mark.slow
 def test_annealing_never_beats_the_certified_optimum(pruned):
     """Two programs that share no line of code: one would be wrong."""
     schedule = samplers.GeometricSchedule(300.0, 0.1)

@@ -148,7 +148,10 @@ def test_bounds_hold_where_points_are_pure(name, rng):
     assert min(found.values()) > -ROUNDING
 
 
-@pytest.mark.parametrize("name", ["two-classes", "three-columns", "noisy"])
+@pytest.mark.parametrize(
+    "name",
+    ["noisy", *(pytest.param(n, marks=pytest.mark.slow) for n in ("two-classes", "three-columns"))],
+)
 def test_prices_too_high_are_seen(name, rng, monkeypatch):
     """The broken twin: with rules at four times their cost some bound fails."""
     climb = bounds_module.climb

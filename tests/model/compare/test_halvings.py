@@ -69,7 +69,7 @@ def test_what_is_learned_and_scored_are_halves(monkeypatch: pytest.MonkeyPatch) 
         assert outcome.log_likelihood == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("search", ["anneal", "exact"])
+@pytest.mark.parametrize("search", ["anneal", pytest.param("exact", marks=pytest.mark.slow)])
 def test_the_settings_that_suit_the_table_are_chosen(search: str) -> None:
     """One candidate may not split at all; the rows are not uniform, so it must lose."""
     table = Table.from_csv(DATA / "sparse_tree.csv")

@@ -37,6 +37,7 @@ def test_sums_and_maximum_are_those_of_all_trees(problem, model):
     assert exact.is_complete
 
 
+@pytest.mark.slow
 @cases((TERNARY, LEAF), (TERNARY_THREE_WAY, BRANCH))
 def test_larger_columns_are_summed_too(problem, model):
     """Three-way splits of several columns take sums that binary ones never need."""
