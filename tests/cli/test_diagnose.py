@@ -56,3 +56,11 @@ def test_what_is_no_trace(path: str, message: str) -> None:
 def test_plots_need_a_folder(fitted: Fitted, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert_error(run("diagnose", fitted.trace, "--plots", tmp_path / "file"), "File exists")
+
+
+def test_an_annealing_is_traced_too(tmp_path: Path) -> None:
+    """It has no draws, but a path."""
+    trace = tmp_path / "t.nc"
+    few = ("--drop", "survived", "--steps", 2_000, "--chains", 1, "--seed", 0)
+    assert run("fit", TITANIC, *few, "--search", "anneal", "--trace", trace).exit_code == 0
+    assert "this is the path of an annealing" in run("diagnose", trace).stdout
