@@ -99,12 +99,16 @@ def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypat
     rows = draw_people(60, 1)[["sex", "crew", "age"]]
     columns = {k: model.get_params()[k] for k in ("nominal", "ordinal", "continuous")}
     kept = {k: v and {c: v[c] for c in v if c in rows} for k, v in columns.items()}
-    model.set_params(**kept, search="exact", random_state=0)
+    model.set_params(**kept, random_state=0)
     weights = most * np.arange(60) % 4
 
     def learned():
-        model.fit(rows, sample_weight=weights)
-        return json.dumps(model.to_record()), model.score_samples(rows).tolist()
+        told = []
+        for search in ("exact", "metropolis"):
+            model.set_params(search=search, n_steps=200, n_chains=1)
+            model.fit(rows, sample_weight=weights)
+            told += [json.dumps(model.to_record()), model.score_samples(rows).tolist()]
+        return [*told, model.run_.traces["log_density"].tolist()]
 
     compiled, calls = learned(), []
     monkeypatch.setattr(_jit, "MOST_INTERPRETED", 1e300)  # but not without end

@@ -213,7 +213,7 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     data : str
         The data file, which is not read yet.
     options : dict
-        Of the command, by the estimator's parameters; "all" stands for no limit.
+        Of the command, by the parameters; "all" stands for no limit of branches or leaves.
     taken : sequence of str
         Of what says how to read columns, the parameters of the estimator.
 
@@ -235,7 +235,9 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
         raise click.UsageError("--resume needs --checkpoint FILE")
     declared = declarations(options)
     parameters = {k: v for k, v in _given(options).items() if k not in _DECLARED}
-    parameters = {k: None if v == "all" else v for k, v in parameters.items()}
+    for unlimited in ("max_branches", "max_leaves"):
+        if parameters.get(unlimited) == "all":
+            parameters[unlimited] = None
     of_columns = {k: declared[k] for k in taken if k in declared}
     model = model_class(name)(**{"n_jobs": -1, **of_columns, **parameters})
     model.check_parameters()

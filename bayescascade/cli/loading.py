@@ -14,7 +14,7 @@ def load_model(path: str) -> Any:  # Any: whatever was saved
     return load(path)
 
 
-def in_role(role: Any, thing: Any, what: str, path: str) -> Any:
+def in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
     """Return what was loaded if it has a role of `bayescascade.model.roles`.
 
     Parameters
@@ -26,6 +26,8 @@ def in_role(role: Any, thing: Any, what: str, path: str) -> Any:
         A command or an option; the message begins with it.
     path : str
         The file of the model.
+    hint : str
+        What the message ends with.
 
     Raises
     ------
@@ -37,4 +39,4 @@ def in_role(role: Any, thing: Any, what: str, path: str) -> Any:
     from bayescascade.model.roles import role_words
 
     title = load_model(path).title
-    raise click.ClickException(f"{what} needs {role_words(role)}, got {path}, a {title}")
+    raise click.ClickException(f"{what} needs {role_words(role)}, got {path}, a {title}{hint}")

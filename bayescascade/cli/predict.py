@@ -32,7 +32,8 @@ def predict(model: str, data: str, out: str | None, explain: bool) -> None:
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.model.roles import Predictor
 
-    predictor: Predictor = in_role(Predictor, load_model(model), "predict", model)
+    hint = ": score tells log densities"
+    predictor: Predictor = in_role(Predictor, load_model(model), "predict", model, hint)
     write_texts(out, _csv_blocks(predictor, open_rows(data), explain=explain))
 
 

@@ -144,14 +144,15 @@ def by_name(option: str, declared: Any, names: Names) -> dict[str, Any]:
         If a name is unknown, a number out of range, or a column named twice.
     """
     listed = () if declared is None else declared
-    items = declared if isinstance(declared, Mapping) else dict.fromkeys(listed)
+    items = listed.items() if isinstance(listed, Mapping) else [(key, None) for key in listed]
+    pairs = list(items)
     found = {
         key
         if isinstance(key, str)
         else names[check_integer(f"a column number in {option}", key, 0, len(names) - 1)]: value
-        for key, value in items.items()
+        for key, value in pairs
     }
-    if not isinstance(declared, str) and len(found) < len(listed):
+    if not isinstance(declared, str) and len(found) < len(pairs):
         raise ParameterError(f"{option} must name each column once, got {declared!r}")
     check_known(option, found, names)
     return found

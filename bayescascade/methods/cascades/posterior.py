@@ -259,7 +259,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def node_statistics(self, state: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return weight and log volume (nats) of every node, each (n_nodes,) float64."""
-        work = self._load(state, state.n_nodes)
+        with sparing(self._n_cells_of(state)):
+            work = self._load(state, state.n_nodes)
         return work.reals[:, COUNT].copy(), work.reals[:, LOG_VOLUME].copy()
 
     def level_counts(self, state: Tree) -> NDArray[np.float64]:
@@ -267,16 +268,18 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
         L levels in all, those of one column after those of the one before.
         """
-        work = self._load(state, state.n_nodes)
-        with sparing(self.table.n_distinct * state.n_nodes):
+        with sparing(self._n_cells_of(state)):
+            work = self._load(state, state.n_nodes)
             count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
 
+    def _n_cells_of(self, state: Tree) -> int:
+        """Return how many cells of the table counting a tree goes through, at most."""
+        return self.table.n_distinct * self.table.schema.n_columns * state.n_nodes
+
     def _load(self, state: Tree, capacity: int) -> Work:
         work = new_work(self.arrays, self.model_arrays, capacity)
-        tree = state.feature, state.parent, state.block
-        with sparing(self.table.n_distinct * state.n_nodes):
-            load(self.arrays, self.model_arrays, work, *tree)
+        load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
         return work
 
     def canonical(self, state: Tree) -> Tree:

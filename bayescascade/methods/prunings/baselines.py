@@ -359,10 +359,14 @@ class CostComplexityPrune(BaselinePruner):
         is_split = self._levels > np.repeat(of_trees, np.diff(forest.tree_starts))
         return forest.pruned(is_split).without_bare_roots()
 
-    def _valid(self, name: str, value: Any) -> float | Floats:
-        if isinstance(value, list):  # of a file
-            return np.array([check_real(name, one, minimum=0.0) for one in value], np.float64)
+    def _valid(self, name: str, value: Any) -> float:
         return check_real(name, value, minimum=0.0)
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        told = record["level"]
+        levels = [self._valid("level", one) for one in (told if isinstance(told, list) else [told])]
+        # a list has each tree's own
+        self.level_: float | Floats = np.array(levels) if isinstance(told, list) else levels[0]
 
 
 def split_levels(forest: Forest) -> Floats:

@@ -51,8 +51,13 @@ class BudgetPrune(ForestPruner):
 
     Parameters
     ----------
-    forest, costs, n_jobs, random_state
-        As of every `ForestPruner`.
+    forest : estimator or None
+        Forest or tree of scikit-learn, or a budgeted classifier, fitted or not; None for a random
+        forest of 40 trees. See `bayescascade.methods.prunings.pruner.ForestPruner`.
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each.
+    n_jobs, random_state
+        Given to a forest to fit that has none itself.
     tradeoff : float >= 0
         Error rate that a unit of cost is worth. At 0, only what does harm is cut.
     budget : float >= 0 or None

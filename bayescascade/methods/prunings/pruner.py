@@ -62,10 +62,11 @@ class ForestPruner(BudgetedClassifier):
     forest_ : Forest
         The trees that are left.
     estimator_ : estimator
-        The forest that was pruned. It may be given as `forest` again, for the same columns, also
-        where they hold text.
+        The forest that was pruned; not in saved models. It may be given as `forest` again, for the
+        same columns, also where they hold text.
     program_ : PruningProgram
-        What its splits gain and cost, and `whole_forest_`, its trees; not in saved models.
+        Of `BudgetPrune` and `GreedyPrune`: what its splits gain and cost, and `whole_forest_`, its
+        trees; not in saved models.
     classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
     feature_names_in_
         As of every `BudgetedClassifier`.
@@ -104,7 +105,8 @@ class ForestPruner(BudgetedClassifier):
             If a parameter is out of its range, the forest is none that can be pruned or was fitted
             to other columns, or what `errors` needs is missing.
         BudgetError
-            If nothing that can be left of it is within the budget; names the least feasible one.
+            If nothing that can be left of it is within the budget, which `BudgetPrune` never says;
+            names the least feasible one.
         DataError
             If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
         """

@@ -40,6 +40,7 @@ Digits = tuple[int, ...]
 _PIECE = 0.2  # seconds between looks for an interrupt
 _FIRST_LINES = 64  # of the first piece, before it is known how long lines take
 _SUBSETS = 256  # sets of columns counted at once
+_FEW_TERMS = 20_000  # of all boxes: up to these, splits may be drawn without compiling
 
 
 class Recursion:
@@ -117,9 +118,14 @@ class Recursion:
         """Return a context for so many terms; without tables of lnG, Python's own differs."""
         return sparing(terms if self.terms.log_gamma.size else np.inf)
 
-    @property
-    def _terms_a_box(self) -> float:
-        return self.lattice.plan.n_terms / max(1, self.index.n_entries)
+    def _terms_of(self, digits: Sequence[int], n: int) -> float:
+        """Return the terms, at most, of splitting a box `n` times; more branches redo some."""
+        lattice = self.lattice
+        if lattice.plan.n_terms > _FEW_TERMS:
+            return np.inf
+        blocks = lattice.arrays.starts[:-1] + digits
+        pairs = lattice.arrays.pair_start[blocks + 1] - lattice.arrays.pair_start[blocks]
+        return n * float(pairs.sum()) * lattice.plan.n_entries(0)
 
     @property
     def _whole(self) -> slice:
@@ -142,7 +148,7 @@ class Recursion:
         columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
         parts = np.empty((n, 2, most), np.int64)
         self.work.digits[:] = digits
-        with self._sparing(n * self._terms_a_box):
+        with self._sparing(self._terms_of(digits, n)):
             choose_splits(
                 rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
@@ -164,7 +170,7 @@ class Recursion:
         _, n = self.index.locate(whole)
         sums = _no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
-        with self._sparing(n * self._terms_a_box):
+        with self._sparing(self._terms_of(whole, n)):
             sum_columns(
                 self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, sums,

@@ -203,7 +203,9 @@ def load(
     nodes[0, START] = 0
     nodes[0, END] = n_rows
     nodes[0, N_SPLITTABLE] = 0
-    work.reals[0, COUNT] = table.weights.sum()
+    work.reals[0, COUNT] = 0.0
+    for row in range(n_rows):  # in order, as NumPy's own sum is not
+        work.reals[0, COUNT] += table.weights[row]
     work.reals[0, LOG_VOLUME] = 0.0
     for j in range(table.codes.shape[0]):
         work.box[0, j] = full_block(table, j)

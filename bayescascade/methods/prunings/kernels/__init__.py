@@ -1,1 +1,1 @@
-"""Compiled loops of prunings: flows, duals, removals, and sampled cuts."""
+"""Compiled loops of prunings: flows, duals, and sampled cuts."""

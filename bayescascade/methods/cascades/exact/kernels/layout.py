@@ -32,7 +32,7 @@ class LatticeArrays(NamedTuple):
 
     starts (p + 1,) int64: where a column's blocks start; costs (p,) int64: cost of narrowing a
     column; splits (p,) bool: whether it may be split at all; by_levels: whether a split separates
-    all levels; sizes (N,) int64: levels of a block; log_width (N, 2) float64: a sum, see `twofold`;
+    all levels; sizes (N,) int64: levels of a block; log_width (N, 2) float64: a sum, see `terms`;
     shape (N,) int64: its block in the lattice of shapes; pair_start (N + 1,) int64, first, rest
     (M,) int32: partitions of a block in two, `first` with the lowest level, ascending by
     `rest`; times (M,) float64: how many partitions stand behind one; code_start (N + 1,),
