@@ -29,8 +29,8 @@ from numba.core.registry import CPUDispatcher
 
 __all__ = ["inner_kernel", "kernel", "sparing"]
 
-MOST_INTERPRETED = 200_000
-"""Steps that a kernel is interpreted for, in all, before it is compiled: about two seconds."""
+MOST_INTERPRETED = 400_000
+"""Steps that a kernel is interpreted for, in all, before it is compiled: a few seconds."""
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
 _is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)

@@ -275,7 +275,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def _n_cells_of(self, state: Tree) -> int:
         """Return how many cells of the table counting a tree goes through, at most."""
-        return self.table.n_distinct * self.table.schema.n_columns * state.n_nodes
+        n_columns = self.table.schema.n_columns if self.model.leaf == "independent" else 1
+        return self.table.n_distinct * n_columns * state.n_nodes
 
     def _load(self, state: Tree, capacity: int) -> Work:
         work = new_work(self.arrays, self.model_arrays, capacity)

@@ -118,14 +118,14 @@ class Recursion:
         """Return a context for so many terms; without tables of lnG, Python's own differs."""
         return sparing(terms if self.terms.log_gamma.size else np.inf)
 
-    def _terms_of(self, digits: Sequence[int], n: int) -> float:
-        """Return the terms, at most, of splitting a box `n` times; more branches redo some."""
+    def _terms_of(self, digits: Sequence[int], entries: Sequence[int]) -> float:
+        """Return about how many terms it takes to split a box for entries, halves of the pairs."""
         lattice = self.lattice
-        if lattice.plan.n_terms > _FEW_TERMS:
+        if lattice.plan.n_terms > _FEW_TERMS:  # more than two branches may redo many
             return np.inf
         blocks = lattice.arrays.starts[:-1] + digits
         pairs = lattice.arrays.pair_start[blocks + 1] - lattice.arrays.pair_start[blocks]
-        return n * float(pairs.sum()) * lattice.plan.n_entries(0)
+        return float(pairs.sum()) * (sum(entries) + len(entries)) / 2
 
     @property
     def _whole(self) -> slice:
@@ -148,7 +148,7 @@ class Recursion:
         columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
         parts = np.empty((n, 2, most), np.int64)
         self.work.digits[:] = digits
-        with self._sparing(self._terms_of(digits, n)):
+        with self._sparing(self._terms_of(digits, entries)):
             choose_splits(
                 rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
@@ -170,7 +170,7 @@ class Recursion:
         _, n = self.index.locate(whole)
         sums = _no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
-        with self._sparing(self._terms_of(whole, n)):
+        with self._sparing(self._terms_of(whole, range(n))):
             sum_columns(
                 self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, sums,
