@@ -10,6 +10,7 @@ from bayescascade.cli.learning import (
     POSITIVE,
     RULE_OPTIONS,
     RUN_OPTIONS,
+    Task,
     learn,
     search_option,
     set_up,
@@ -57,7 +58,7 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     target = options.pop("target")
     task = set_up("rule_classifier", data, options, taken=_KINDS)
     _check_target(target, task.declared)
-    rows = _read_rows(data, target, task.declared, task.model.n_bins)
+    rows = _read_rows(data, target, task)
     learn(context, task, rows, rows.table.notes)
 
 
@@ -70,30 +71,18 @@ def _check_target(target: str, declared: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--{name} must not name the column of the labels, got {target}")
 
 
-def _read_rows(data: str, target: str, declared: Mapping[str, Any], n_bins: int) -> "LabeledRows":
-    """Read a data file with labels; the columns are those of `declared` but for the target."""
+def _read_rows(data: str, target: str, task: Task) -> "LabeledRows":
+    """Read a data file with labels; the columns are those declared but for the target."""
     from bayescascade.data.labeled_rows import LabeledRows
 
-    kinds: dict[str, Any] = {
-        "missing": "error",
-        **dict.fromkeys(("nominal", "ordinal", "continuous")),
-        **{name: declared[name] for name in _KINDS if name in declared},
-    }
     source = open_rows(data)
-    frame, labels, row_weights = read_labeled(
-        source,
-        target,
-        columns=declared.get("columns"),
-        drop=declared.get("drop"),
-        weights=declared.get("weights"),
-        kinds=kinds,
-    )
+    frame, labels, row_weights = read_labeled(source, target, **task.declared)
     return LabeledRows.of(
         frame,
         labels,
         row_weights,
-        n_bins=n_bins,
-        **kinds,
+        n_bins=task.model.n_bins,
+        kinds=task.model,
         labels_name=f'column "{target}"',
         source=source.label,
     )

@@ -1,8 +1,7 @@
 """Data files that commands read: CSV or Parquet, by the file's name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -57,25 +56,15 @@ def read_blocks(
     DataError
         If a column is missing or stands twice, a weight is no number >= 0, or there are no rows.
     """
-    from bayescascade.base.errors import DataError
-    from bayescascade.base.validation import check_weight_values
-    from bayescascade.data.levels import to_numbers
     from bayescascade.data.schema import check_distinct_names, check_present
+    from bayescascade.data.sources import weighted_blocks
 
-    needed = list(dict.fromkeys(names if weights is None else [*names, weights]))
+    needed = list(names) if weights is None else [*names, weights]
     check_distinct_names([name for name in source.names if name in needed])
     check_present(needed, source.names)
-    first_row = 1
-    for frame in source.blocks(needed):
-        row_weights = None
-        if weights is not None:
-            label = f'weights column "{weights}"'
-            numbers = to_numbers(label, frame[weights], first_row)
-            row_weights = check_weight_values(label, numbers, first_row)
-        yield first_row, frame[list(names)], row_weights
-        first_row += len(frame)
-    if first_row == 1:
-        raise DataError(f"{source.label} must have at least one row, got none")
+    others = [name for name in names if name != weights]
+    for first_row, cells, row_weights in weighted_blocks(source, others, weights):
+        yield first_row, cells[list(names)], row_weights
 
 
 def read_frame(
@@ -117,10 +106,10 @@ def read_labeled(
     source: "Source",
     target: str,
     *,
-    columns: Sequence[str] | None,
-    drop: Sequence[str] | None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
     weights: str | None = None,
-    kinds: Mapping[str, Any] = MappingProxyType({}),
+    **kinds: Any,
 ) -> "tuple[pd.DataFrame, Cells, Floats | None]":
     """Return the cells of the features, the labels, and the weights.
 
@@ -133,7 +122,7 @@ def read_labeled(
         The features, all by default, and those that are none.
     weights : str or None
         Column of the weights.
-    kinds : mapping
+    **kinds
         What `Declarations` takes beside.
 
     Raises
@@ -155,8 +144,7 @@ def read_labeled(
         columns = [name for name in columns if name != target]
     if columns == [] or not others:
         raise DataError(f"at least one column besides {target} must be used, got none")
-    declared = {"missing": "error", **dict.fromkeys(("nominal", "ordinal", "continuous")), **kinds}
-    used = Declarations(columns, drop, **declared).resolve(others, weights)
+    used = Declarations(columns=columns, drop=drop, **kinds).resolve(others, weights)
     frame, row_weights = read_frame(source, [*used, target], weights)
     return frame, frame.pop(target), row_weights
 

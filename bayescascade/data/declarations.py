@@ -1,8 +1,12 @@
-"""What a user declares about a table: which columns to use, and what kind each one is."""
+"""What a user declares about a table: which columns to use, and what kind each one is.
+
+Estimators take the same declarations: as dataclasses, so that scikit-learn reads the names of
+parameters off the signature, and finds the values unchanged in attributes of the same names.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -14,18 +18,53 @@ from bayescascade.data.schema import check_known
 
 __all__ = [
     "ColumnDeclaration",
-    "ContinuousSpec",
+    "ColumnKinds",
+    "Columns",
     "Declarations",
-    "Names",
-    "NominalSpec",
-    "OrdinalSpec",
+    "Declared",
     "by_name",
+    "declared",
 ]
 
-Names: TypeAlias = Sequence[str]
-NominalSpec: TypeAlias = Names | Mapping[str, Sequence[Level] | None]
-OrdinalSpec: TypeAlias = Names | Mapping[str, Sequence[Level] | None]
-ContinuousSpec: TypeAlias = Mapping[str, int | Sequence[float]]
+Names: TypeAlias = Sequence[str | int] | None
+Levels: TypeAlias = Mapping[Any, Sequence[Any] | None] | Names
+Bins: TypeAlias = Mapping[Any, int | Sequence[float]] | None
+"""Declarations of columns; Any stands for names or, with arrays, indices, and for levels."""
+
+
+class Declared(TypedDict, total=False):
+    """Declarations as keywords; see `bayescascade.data.table.Table`."""
+
+    columns: Names
+    drop: Names
+    nominal: Levels
+    ordinal: Levels
+    continuous: Bins
+    missing: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ColumnKinds:
+    """How to read columns; see `bayescascade.data.table.Table`."""
+
+    nominal: Levels = None
+    ordinal: Levels = None
+    continuous: Bins = None
+    missing: str = "error"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Columns(ColumnKinds):
+    """Which columns to use, and how to read them; see `bayescascade.data.table.Table`."""
+
+    columns: Names = None
+    drop: Names = None
+
+
+def declared(columns: ColumnKinds) -> Any:  # Any: a Declared
+    """Return what is declared, by keyword."""
+    kind = Columns if isinstance(columns, Columns) else ColumnKinds
+    return {each.name: getattr(columns, each.name) for each in fields(kind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +77,9 @@ class ColumnDeclaration:
     n_bins: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declarations:
+@dataclass(eq=False, repr=False, kw_only=True)
+class Declarations(Columns):
     """A table's declarations, as `Table.from_frame` takes them; names are checked by `resolve`."""
-
-    columns: Names | None = None
-    drop: Names | None = None
-    nominal: NominalSpec | None = None
-    ordinal: OrdinalSpec | None = None
-    continuous: ContinuousSpec | None = None
-    missing: str = "error"
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("error", "level"))
@@ -64,10 +96,9 @@ class Declarations:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is said about columns and kinds."""
-        options = (self.columns, self.drop, self.nominal, self.ordinal, self.continuous)
-        return all(option is None for option in options)
+        return all(told is None for name, told in declared(self).items() if name != "missing")
 
-    def resolve(self, names: Names, weights: str | None) -> dict[str, ColumnDeclaration]:
+    def resolve(self, names: Sequence[str], weights: str | None) -> dict[str, ColumnDeclaration]:
         """Return the declaration of each column to use, in order.
 
         Parameters
@@ -84,36 +115,31 @@ class Declarations:
         ParameterError
             If declarations contradict each other or are malformed.
         """
-        for option, chosen in (
-            ("columns", self.columns),
-            ("drop", self.drop),
-            ("nominal", self.nominal),
-            ("ordinal", self.ordinal),
-            ("continuous", self.continuous),
-            ("weights", None if weights is None else [weights]),
-        ):
-            check_known(option, chosen or (), names)
+        for option in ("columns", "drop", "nominal", "ordinal", "continuous"):
+            check_known(option, getattr(self, option) or (), names)
+        check_known("weights", () if weights is None else [weights], names)
         if weights in (self.columns or ()):
             raise ParameterError(f'column "{weights}" must not be both in columns and the weights')
         unused = {weights, *(self.drop or ())}
-        used = [name for name in dict.fromkeys(self.columns or names) if name not in unused]
+        chosen: Any = self.columns or names  # which are known, so they are text
+        used = [name for name in dict.fromkeys(chosen) if name not in unused]
         if not used:
             raise DataError("at least one column must be used, got none")
         return self._declare(used)
 
     def _declare(self, used: list[str]) -> dict[str, ColumnDeclaration]:
-        declared: dict[str, ColumnDeclaration] = {}
+        found: dict[str, ColumnDeclaration] = {}
         for option in ("nominal", "ordinal", "continuous"):
             for name in getattr(self, option) or ():
                 if name not in used:
                     raise ParameterError(f'{option} names column "{name}", which is not used')
-                if name in declared:
+                if name in found:
                     raise ParameterError(
                         f'column "{name}" must be declared once, '
-                        f"got {declared[name].kind} and {option}"
+                        f"got {found[name].kind} and {option}"
                     )
-                declared[name] = self._declare_column(name, option)
-        return {name: declared.get(name, ColumnDeclaration()) for name in used}
+                found[name] = self._declare_column(name, option)
+        return {name: found.get(name, ColumnDeclaration()) for name in used}
 
     def _declare_column(self, name: str, option: str) -> ColumnDeclaration:
         if option == "continuous":
@@ -135,7 +161,7 @@ class Declarations:
         return ColumnDeclaration(kind, levels=Column(name, kind, tuple(tidy)).levels)
 
 
-def by_name(option: str, declared: Any, names: Names) -> dict[str, Any]:
+def by_name(option: str, told: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return a declaration by column name, which may have numbers; None for what is only listed.
 
     Raises
@@ -143,7 +169,7 @@ def by_name(option: str, declared: Any, names: Names) -> dict[str, Any]:
     DataError, ParameterError
         If a name is unknown, a number out of range, or a column named twice.
     """
-    listed = () if declared is None else declared
+    listed = () if told is None else told
     items = listed.items() if isinstance(listed, Mapping) else [(key, None) for key in listed]
     pairs = list(items)
     found = {
@@ -152,8 +178,8 @@ def by_name(option: str, declared: Any, names: Names) -> dict[str, Any]:
         else names[check_integer(f"a column number in {option}", key, 0, len(names) - 1)]: value
         for key, value in pairs
     }
-    if not isinstance(declared, str) and len(found) < len(pairs):
-        raise ParameterError(f"{option} must name each column once, got {declared!r}")
+    if not isinstance(told, str) and len(found) < len(pairs):
+        raise ParameterError(f"{option} must name each column once, got {told!r}")
     check_known(option, found, names)
     return found
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_consistent_length
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_weights
-from bayescascade.data.declarations import Declarations, by_name
+from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, to_numbers
 from bayescascade.data.matrix import rows_frame
@@ -62,10 +62,7 @@ class LabeledRows:
         sample_weight: ArrayLike | None,
         *,
         n_bins: int,
-        nominal: Any,
-        ordinal: Any,
-        continuous: Any,
-        missing: str,
+        kinds: ColumnKinds,
         labels_name: str = "y",
         source: str = "",
     ) -> "LabeledRows":
@@ -74,7 +71,7 @@ class LabeledRows:
         Rows of weight zero are counted, but nothing is learned from them. Messages call the labels
         `labels_name`; `source` is the name of the file that the rows are from.
         """
-        Declarations(None, None, nominal, ordinal, continuous, missing)  # checks their types
+        Declarations(**declared(kinds))  # checks their types
         frame = rows_frame(X)
         labels = check_labels(y, labels_name, owner="RuleListClassifier")
         check_consistent_length(frame, labels)
@@ -86,10 +83,10 @@ class LabeledRows:
             frame, labels = frame.take(stand_in), labels[stand_in]
         classes, codes = find_classes(labels, labels_name)
         names = list(frame.columns)
-        continuous = by_name("continuous", continuous, names)
-        ordinal = by_name("ordinal", ordinal, names)
-        nominal = by_name("nominal", nominal, names)
-        n_values = _numbers_of_values(frame, {*continuous, *ordinal, *nominal}, missing)
+        continuous = by_name("continuous", kinds.continuous, names)
+        ordinal = by_name("ordinal", kinds.ordinal, names)
+        nominal = by_name("nominal", kinds.nominal, names)
+        n_values = _numbers_of_values(frame, {*continuous, *ordinal, *nominal}, kinds.missing)
         few = [name for name, n in n_values.items() if n <= n_bins]
         continuous |= {name: n_bins for name, n in n_values.items() if n > n_bins}
         columns: dict[str, Any] = {name: frame[name] for name in names}
@@ -107,7 +104,7 @@ class LabeledRows:
             nominal=nominal,
             ordinal={**ordinal, **dict.fromkeys(few), target: list(range(len(classes)))},
             continuous=continuous,
-            missing=missing,
+            missing=kinds.missing,
             source=source,
         )
         return cls(table, target, classes)

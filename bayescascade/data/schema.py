@@ -256,7 +256,7 @@ def check_distinct_names(names: Sequence[str]) -> None:
         raise DataError(f"column names must be different, got {listed} more than once")
 
 
-def check_known(option: str, chosen: Iterable[str], names: Sequence[str]) -> None:
+def check_known(option: str, chosen: Iterable[object], names: Sequence[str]) -> None:
     """Raise DataError if an option names a column that is not among the names."""
     for name in chosen:
         if name not in names:

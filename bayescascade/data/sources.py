@@ -17,11 +17,21 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.interchange
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
-from bayescascade.base.validation import check_integer
+from bayescascade.base.validation import check_integer, check_weight_values
+from bayescascade.data.levels import to_numbers
 
-__all__ = ["CsvSource", "FrameSource", "ParquetSource", "Source", "as_column", "as_frame"]
+__all__ = [
+    "CsvSource",
+    "FrameSource",
+    "ParquetSource",
+    "Source",
+    "as_column",
+    "as_frame",
+    "weighted_blocks",
+]
 
 _NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
 
@@ -215,6 +225,33 @@ class ParquetSource:
         with _explained_errors(self.label), pyarrow.parquet.ParquetFile(self._path) as file:
             for batch in file.iter_batches(self._chunk_rows, columns=list(names)):
                 yield batch.to_pandas()[list(names)]
+
+
+def weighted_blocks(
+    source: Source, names: Sequence[str], weights: str | NDArray[np.float64] | None
+) -> Iterator[tuple[int, pd.DataFrame, NDArray[np.float64] | None]]:
+    """Yield the number of a block's first row, its cells, and its rows' weights, if there are any.
+
+    The weights are a column, which is then among the cells, or (n_rows,) numbers >= 0.
+
+    Raises
+    ------
+    DataError
+        If a weight is no number >= 0, or there are no rows.
+    """
+    label = f'weights column "{weights}"'
+    first_row = 1
+    for frame in source.blocks([*names, weights] if isinstance(weights, str) else names):
+        block_weights = None
+        if isinstance(weights, str):
+            numbers = to_numbers(label, frame[weights], first_row)
+            block_weights = check_weight_values(label, numbers, first_row)
+        elif weights is not None:
+            block_weights = weights[first_row - 1 : first_row - 1 + len(frame)]
+        yield first_row, frame, block_weights
+        first_row += len(frame)
+    if first_row == 1:
+        raise DataError(f"{source.label or 'the table'} must have at least one row, got none")
 
 
 def _check_path(path: str | PathLike[str]) -> Path:

@@ -7,28 +7,21 @@ cut into chunks.
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_weight_values, check_weights
-from bayescascade.data.declarations import (
-    ContinuousSpec,
-    Declarations,
-    Names,
-    NominalSpec,
-    OrdinalSpec,
-    by_name,
-)
+from bayescascade.base.validation import check_weights
+from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.inference import Collector, make_collector
-from bayescascade.data.levels import Level, level_text, to_numbers
+from bayescascade.data.levels import level_text
 from bayescascade.data.schema import (
     Column,
     Schema,
@@ -36,7 +29,14 @@ from bayescascade.data.schema import (
     check_present,
     frame_from_array,
 )
-from bayescascade.data.sources import CsvSource, FrameSource, ParquetSource, Source, as_frame
+from bayescascade.data.sources import (
+    CsvSource,
+    FrameSource,
+    ParquetSource,
+    Source,
+    as_frame,
+    weighted_blocks,
+)
 
 __all__ = ["Table"]
 
@@ -46,7 +46,7 @@ class Table:
     """Distinct rows of a table, coded, with their summed weights.
 
     Build one with `from_frame`, `from_arrays`, `from_csv` or `from_parquet`; they share these
-    declarations:
+    declarations, all by keyword and optional:
 
     columns, drop : list of str
         The columns to use, in this order (default: all), and those to leave out.
@@ -60,7 +60,7 @@ class Table:
         Columns of real numbers: the number of equal-frequency bins, or increasing bin edges.
     missing : {"error", "level"}
         What a missing cell is: an error, or a level of its own in the columns that have some.
-    schema : Schema, optional
+    schema : Schema
         Code by an earlier table's schema and infer nothing; excludes the declarations above.
 
     Declared levels, edges and categories are the domain even if the data do not use all of them; a
@@ -95,21 +95,16 @@ class Table:
         cls,
         frame: pd.DataFrame,
         *,
-        columns: Names | None = None,
-        drop: Names | None = None,
         weights: str | ArrayLike | None = None,
-        nominal: NominalSpec | None = None,
-        ordinal: OrdinalSpec | None = None,
-        continuous: ContinuousSpec | None = None,
-        missing: str = "error",
         schema: Schema | None = None,
         source: str = "",
+        **declared: Unpack[Declared],
     ) -> "Table":
         """Read a DataFrame; `weights` is a column's name or (n_rows,) numbers >= 0.
 
         A table of polars, Arrow, or anything that Arrow can read is taken for a DataFrame.
 
-        Other parameters: see the class.
+        Declarations: see the class.
 
         Raises
         ------
@@ -127,7 +122,7 @@ class Table:
         frame = as_frame(frame)
         if not isinstance(frame, pd.DataFrame):
             raise ParameterError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
-        declarations = Declarations(columns, drop, nominal, ordinal, continuous, missing)
+        declarations = Declarations(**declared)
         if weights is not None and not isinstance(weights, str):
             weights = check_weights("weights", weights, len(frame))
         return _read(FrameSource(frame, source), declarations, weights, schema)
@@ -139,20 +134,14 @@ class Table:
         *,
         names: Sequence[str] | None = None,
         sample_weight: ArrayLike | None = None,
-        columns: Sequence[str | int] | None = None,
-        drop: Sequence[str | int] | None = None,
-        nominal: Sequence[str | int] | Mapping[str | int, Sequence[Level] | None] | None = None,
-        ordinal: Sequence[str | int] | Mapping[str | int, Sequence[Level] | None] | None = None,
-        continuous: Mapping[str | int, int | Sequence[float]] | None = None,
-        missing: str = "error",
         schema: Schema | None = None,
         source: str = "",
+        **declared: Unpack[Declared],
     ) -> "Table":
         """Read a 2-D array or a list of rows, (n_rows, n_columns).
 
         `names` default to the schema's or to x0, x1, ...; declarations may use names or column
-        numbers. A DataFrame or other table is read as by `from_frame`. Other parameters: see the
-        class.
+        numbers. A DataFrame or other table is read as by `from_frame`. Declarations: see the class.
 
         Raises
         ------
@@ -163,17 +152,13 @@ class Table:
         if not isinstance(frame, pd.DataFrame):
             frame = frame_from_array(frame, schema.names if names is None and schema else names)
         known = [str(name) for name in frame.columns]
-        # names and numbers alike: checks the shapes, before numbers are replaced
-        Declarations(columns, drop, nominal, ordinal, continuous, missing)  # type: ignore[arg-type]
-        options = {"columns": columns, "drop": drop, "nominal": nominal, "ordinal": ordinal}
-        declared: dict[str, Any] = {
-            option: by_name(option, value, known)
-            for option, value in {**options, "continuous": continuous}.items()
+        Declarations(**declared)  # checks the shapes, before numbers are replaced
+        named: Any = {
+            option: value if option == "missing" else by_name(option, value, known)
+            for option, value in declared.items()
             if value is not None
         }
-        return cls.from_frame(
-            frame, weights=sample_weight, missing=missing, schema=schema, source=source, **declared
-        )
+        return cls.from_frame(frame, weights=sample_weight, schema=schema, source=source, **named)
 
     @classmethod
     def from_csv(
@@ -181,14 +166,9 @@ class Table:
         path: str | PathLike[str],
         *,
         chunk_rows: int = 100_000,
-        columns: Names | None = None,
-        drop: Names | None = None,
         weights: str | None = None,
-        nominal: NominalSpec | None = None,
-        ordinal: OrdinalSpec | None = None,
-        continuous: ContinuousSpec | None = None,
-        missing: str = "error",
         schema: Schema | None = None,
+        **declared: Unpack[Declared],
     ) -> "Table":
         """Read a comma-separated UTF-8 file with a header, twice, in chunks.
 
@@ -204,7 +184,7 @@ class Table:
             Most rows held at a time; does not change the result.
         weights : str, optional
             The column that holds the rows' weights.
-        columns, drop, nominal, ordinal, continuous, missing, schema
+        schema, columns, drop, nominal, ordinal, continuous, missing
             See the class.
 
         Raises
@@ -212,8 +192,7 @@ class Table:
         DataError, ParameterError
             As `from_frame`; also if the file cannot be read.
         """
-        declarations = Declarations(columns, drop, nominal, ordinal, continuous, missing)
-        return _read(CsvSource(path, chunk_rows), declarations, weights, schema)
+        return _read(CsvSource(path, chunk_rows), Declarations(**declared), weights, schema)
 
     @classmethod
     def from_parquet(
@@ -221,18 +200,12 @@ class Table:
         path: str | PathLike[str],
         *,
         chunk_rows: int = 100_000,
-        columns: Names | None = None,
-        drop: Names | None = None,
         weights: str | None = None,
-        nominal: NominalSpec | None = None,
-        ordinal: OrdinalSpec | None = None,
-        continuous: ContinuousSpec | None = None,
-        missing: str = "error",
         schema: Schema | None = None,
+        **declared: Unpack[Declared],
     ) -> "Table":
         """Read a Parquet file, twice, in chunks. Parameters and errors: see `from_csv`."""
-        declarations = Declarations(columns, drop, nominal, ordinal, continuous, missing)
-        return _read(ParquetSource(path, chunk_rows), declarations, weights, schema)
+        return _read(ParquetSource(path, chunk_rows), Declarations(**declared), weights, schema)
 
     @property
     def n_distinct(self) -> int:
@@ -255,11 +228,6 @@ class Table:
             *([] if n_cells is None else [f"{n_cells:,} cells"]),
         ]
         return f"<Table: {', '.join(words)}>"
-
-
-class _Block(NamedTuple):
-    frame: pd.DataFrame
-    weights: NDArray[np.float64] | None
 
 
 def _read(
@@ -286,10 +254,9 @@ def _read(
         largest_weight = None if weights is None else _scan(source, [], weights)
     rows = DistinctRows(schema.n_levels, largest_weight)
     n_rows = 0
-    for block in _blocks(source, schema.names, weights):
-        codes = schema.encode(block.frame, allow_missing=False, first_row=n_rows + 1)
-        rows.add(codes, block.weights)
-        n_rows += len(block.frame)
+    for first_row, cells, block_weights in weighted_blocks(source, schema.names, weights):
+        rows.add(schema.encode(cells, allow_missing=False, first_row=first_row), block_weights)
+        n_rows += len(cells)
     if is_inferred and (schema.n_levels == 1).all():
         counted = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
         raise DataError(
@@ -317,36 +284,17 @@ def _scan(
 ) -> float | None:
     """Show every row to the collectors; return the largest weight, None without weights."""
     largest = 0.0
-    for block in _blocks(source, [collector.name for collector in collectors], weights):
+    names = [collector.name for collector in collectors]
+    for _, cells, block_weights in weighted_blocks(source, names, weights):
         for collector in collectors:
-            collector.add(block.frame[collector.name], block.weights)
-        if block.weights is not None:
-            largest = max(largest, float(block.weights.max()))
+            collector.add(cells[collector.name], block_weights)
+        if block_weights is not None:
+            largest = max(largest, float(block_weights.max()))
     if weights is None:
         return None
     if largest == 0:
         raise DataError("weights must not be all zero, got only zeros")
     return largest
-
-
-def _blocks(
-    source: Source, names: Sequence[str], weights: str | NDArray[np.float64] | None
-) -> Iterator[_Block]:
-    """Yield the rows with their weights, checked; raise DataError if there is none."""
-    wanted = [*names, weights] if isinstance(weights, str) else list(names)
-    n_rows = 0
-    for frame in source.blocks(wanted):
-        if isinstance(weights, str):
-            label = f'weights column "{weights}"'
-            numbers = to_numbers(label, frame[weights], n_rows + 1)
-            yield _Block(frame, check_weight_values(label, numbers, n_rows + 1))
-        elif weights is None:
-            yield _Block(frame, None)
-        else:
-            yield _Block(frame, weights[n_rows : n_rows + len(frame)])
-        n_rows += len(frame)
-    if n_rows == 0:
-        raise DataError(f"{source.label or 'the table'} must have at least one row, got none")
 
 
 def _constant_note(column: Column) -> str:

@@ -19,9 +19,9 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.constructor import ColumnKinds
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
+from bayescascade.data.declarations import ColumnKinds
 from bayescascade.data.schema import Schema
 from bayescascade.data.sources import as_frame
 from bayescascade.data.table import Table

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.constructor import Columns
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_weights
+from bayescascade.data.declarations import Columns, declared
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.report.printed import PrintedModel
@@ -68,16 +68,7 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
             if sample_weight is not None:
                 raise ParameterError("sample_weight must be None with a Table, which has weights")
             return X
-        return Table.from_arrays(
-            X,
-            sample_weight=sample_weight,
-            columns=self.columns,
-            drop=self.drop,
-            nominal=self.nominal,
-            ordinal=self.ordinal,
-            continuous=self.continuous,
-            missing=self.missing,
-        )
+        return Table.from_arrays(X, sample_weight=sample_weight, **declared(self))
 
 
 class Baseline(PrintedModel, RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base

@@ -174,16 +174,7 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
             if sample_weight is not None:
                 raise ParameterError("sample_weight must be None with a Table, which has weights")
             return LabeledRows.of_table(X, y)
-        return LabeledRows.of(
-            X,
-            y,
-            sample_weight,
-            n_bins=self.n_bins,
-            nominal=self.nominal,
-            ordinal=self.ordinal,
-            continuous=self.continuous,
-            missing=self.missing,
-        )
+        return LabeledRows.of(X, y, sample_weight, n_bins=self.n_bins, kinds=self)
 
     def _check_model(self) -> None:
         super()._check_model()

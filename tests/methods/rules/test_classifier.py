@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade import LabelList, RuleListClassifier, Table
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.declarations import ColumnKinds
 from bayescascade.data.labeled_rows import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
 
@@ -309,13 +310,13 @@ def test_tables():
 def test_labeled_rows():
     """Rows with their labels are what is learned from, whoever puts them together."""
     frame, labels = people(), fates(people())
-    declared = {"nominal": None, "ordinal": None, "continuous": None, "missing": "error"}
-    rows = LabeledRows.of(frame, labels, None, n_bins=4, **declared, source="people.csv")
+    how = {"n_bins": 4, "kinds": ColumnKinds()}
+    rows = LabeledRows.of(frame, labels, None, **how, source="people.csv")
     model = RuleListClassifier(**QUICK).fit(rows)
     assert model.rules_.to_dict() == classifier().rules_.to_dict()
     assert (model.target_, model.summary_.source) == ("fate", "people.csv")
     with pytest.raises(DataError, match=r'^column "fate" must have at least two classes'):
-        LabeledRows.of(frame, ["a"] * 200, None, n_bins=4, **declared, labels_name='column "fate"')
+        LabeledRows.of(frame, ["a"] * 200, None, **how, labels_name='column "fate"')
 
 
 @pytest.mark.parametrize(
