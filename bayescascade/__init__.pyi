@@ -55,6 +55,6 @@ from .methods.rules.posterior import (
 )
 from .model.explore import Found as Found, explore as explore
 from .model.posterior import GibbsPosterior as GibbsPosterior, Posterior as Posterior
-from .model.registry import load as load
+from .model.record import load as load
 
 __version__: str

@@ -82,7 +82,7 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
     if options["as_json"]:
         echo_json({"seed": seed, "tables": [comparison.record() for comparison in finished]})
     if plot is not None:
-        from bayescascade.model.comparison_picture import plot_comparisons
+        from bayescascade.model.pictures import plot_comparisons
 
         save_figure(plot_comparisons(finished), plot)
     if interrupted:

@@ -33,7 +33,7 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
 
 
 def _write_plots(trace: "Trace", folder: Path) -> None:
-    from bayescascade.model.trace_pictures import plot_ranks, plot_sizes, plot_traces
+    from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
 
     plots = {"traces": plot_traces, "ranks": plot_ranks}
     if trace.size is not None:

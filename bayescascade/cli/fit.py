@@ -104,7 +104,7 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
 
 def _check_options(model: str, options: dict[str, Any]) -> None:
     """Take out the options that a model does not have; raises click.UsageError if one is given."""
-    from bayescascade.model.registry import model_class
+    from bayescascade.model.record import model_class
 
     for name in OF_MODELS:
         if name in model_class(model)._get_param_names():

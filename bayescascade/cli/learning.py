@@ -224,7 +224,7 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     ParameterError
         If a parameter is out of its range.
     """
-    from bayescascade.model.registry import model_class
+    from bayescascade.model.record import model_class
 
     outputs = _Outputs(*(options.pop(name) for name in ("out", "trace", "as_json", "quiet")))
     check_outputs(

@@ -9,7 +9,7 @@ __all__ = ["in_role", "load_model"]
 
 def load_model(path: str) -> Any:  # Any: whatever was saved
     """Load a model; raises ModelFileError as `bayescascade.load` does."""
-    from bayescascade.model.registry import load
+    from bayescascade.model.record import load
 
     return load(path)
 

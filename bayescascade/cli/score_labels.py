@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from bayescascade.data.levels import Cells
     from bayescascade.data.sources import Source
-    from bayescascade.model.label_scores import LabelScores
     from bayescascade.model.roles import Classifier, Predicted, Predictor
-    from bayescascade.model.weighted_mean import WeightedMean
+    from bayescascade.model.scores import LabelScores, WeightedMean
 
 __all__ = ["score_labels", "told_columns"]
 
@@ -34,8 +33,7 @@ def score_labels(
     as_json: bool,
 ) -> None:
     """Print how well a classifier predicts the labels of a data file; see `score`."""
-    from bayescascade.model.label_scores import LabelScores
-    from bayescascade.model.weighted_mean import WeightedMean
+    from bayescascade.model.scores import LabelScores, WeightedMean
 
     source = open_rows(data)
     target = getattr(model, "target_", None) if target is None else target

@@ -19,7 +19,6 @@ from bayescascade.data.evidence import (
     narrow_evidence,
 )
 from bayescascade.data.schema import Schema
-from bayescascade.model.learned import Readable
 from bayescascade.report.numbers import (
     cells_text,
     count_texts,
@@ -28,6 +27,7 @@ from bayescascade.report.numbers import (
     significant_text,
 )
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces
+from bayescascade.report.printed import Readable
 
 __all__ = ["DensityParts"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from bayescascade.model.diagnostics import Diagnostic, diagnose_array
 from bayescascade.model.trace import Trace
 from samplers import Run
 
-__all__ = ["PosteriorRun", "ProvidesLegend", "TraceLegend"]
+__all__ = ["PosteriorRun", "TraceLegend"]
 
 S = TypeVar("S")
 
@@ -56,15 +56,6 @@ class TraceLegend:
     columns_of: Callable[[Any], Sequence[int]] | None = None  # Any: a state of the posterior
     labels: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
-
-
-@runtime_checkable
-class ProvidesLegend(Protocol):
-    """A posterior that says what its traces mean."""
-
-    def legend(self) -> TraceLegend:
-        """Return the legend of what `describe` names."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

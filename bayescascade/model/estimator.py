@@ -8,13 +8,13 @@ what of a state is kept without the data, and what a user sees of it.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,7 +28,6 @@ from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import explore_by
-from bayescascade.model.learned import Counted, Draw, Readable
 from bayescascade.model.page import column_words, data_pieces, shares_page
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
@@ -38,7 +37,7 @@ from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted, warning
-from bayescascade.report.printed import PrintedModel
+from bayescascade.report.printed import PrintedModel, Readable
 
 __all__ = [
     "AnyEstimator",
@@ -54,10 +53,29 @@ _MAX_TIMES = 1 << 53
 
 MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
 
+
+class Counted(Protocol):
+    """A state with the weights of the rows in its parts: what is kept of it without the data."""
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types, without the key "times"."""
+
+
 S = TypeVar("S")
 C = TypeVar("C", bound=Counted)
 L = TypeVar("L", bound=Readable)
 D = TypeVar("D", bound=DensityParts)
+
+
+class Draw(NamedTuple, Generic[C]):
+    """A state drawn from the posterior, and how often it was drawn."""
+
+    counted: C
+    times: int
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -414,43 +432,8 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
         legend = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
         return (Pieces([*legend, *learned.legend], "dim"),)
 
-    def fit(
-        self,
-        X: pd.DataFrame | ArrayLike | Table,
-        y: object = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Search for the most probable state, and sample the posterior.
-
-        Parameters
-        ----------
-        X : DataFrame, (n_rows, n_columns) array or Table
-            Rows to learn from. A Table brings its own columns and weights, so the estimator's
-            `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not apply to it.
-        y : ignored
-            There are no labels; the parameter is scikit-learn's convention.
-        sample_weight : (n_rows,) array of float >= 0, optional
-            How many rows each row stands for.
-
-        Returns
-        -------
-        self
-            Ctrl-C ends the search early: the model is then what had been found, and
-            ``run_.interrupted`` says so.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        DataError
-            If the data cannot be used; the message names column, value and row.
-        samplers.CheckpointError
-            If the checkpoint is of another model or data, is damaged, or cannot be written.
-        """
-        del y
-        search = self.check_parameters()
-        self._fit_table(self._to_table(X, sample_weight), search)
-        return self
+    def _learner(self) -> Callable[[Table], None]:
+        return partial(self._fit_table, search=self.check_parameters())
 
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""

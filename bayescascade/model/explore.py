@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.model.draws import PosteriorRun, ProvidesLegend, TraceLegend
+from bayescascade.model.draws import PosteriorRun, TraceLegend
 from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary, summarize
@@ -212,7 +212,7 @@ def explore_by(
         "source": data.source if data is not None else "",
         **(posterior.parameters() if hasattr(posterior, "parameters") else {}),
     }
-    legend = posterior.legend() if isinstance(posterior, ProvidesLegend) else TraceLegend()
+    legend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
     run_ = PosteriorRun.of(run, legend, told_settings, title or type(posterior).__name__, told)
     state = run.best_state
     if hasattr(posterior, "canonical"):

@@ -31,23 +31,18 @@ class Posterior(Protocol[S]):
 
     def log_prior(self, state: S) -> float:
         """Return the log prior, nats; unnormalized is fine, -inf off the support, never NaN."""
-        ...
 
     def log_likelihood(self, state: S) -> float:
         """Return the log likelihood, nats, parameters that integrate out integrated out."""
-        ...
 
     def log_density(self, state: S) -> float:
         """Return the sum of log prior and log likelihood, nats."""
-        ...
 
     def initial_state(self, rng: np.random.Generator) -> S:
         """Return a state to start a chain from, drawn anew at every call."""
-        ...
 
     def describe(self, state: S) -> Mapping[str, float]:
         """Return the scalars traced per draw; the same keys for every state."""
-        ...
 
 
 class TablePosterior(Posterior[S], Protocol[S]):
@@ -56,24 +51,19 @@ class TablePosterior(Posterior[S], Protocol[S]):
     @property
     def table(self) -> "Table":
         """The rows."""
-        ...
 
     @property
     def schema(self) -> "Schema":
         """The columns that states are about."""
-        ...
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the model's parameters by name; plain data."""
-        ...
 
     def legend(self) -> "TraceLegend":
         """Return what the traces mean."""
-        ...
 
     def canonical(self, state: S) -> S:
         """Return the state that is shown for all that are equivalent to `state`."""
-        ...
 
 
 @dataclass(frozen=True)

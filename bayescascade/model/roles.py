@@ -1,35 +1,30 @@
 """What a model can do, as protocols: commands ask for a role, never for a class.
 
 A family gives its estimators the methods of the roles that they have, and inherits nothing from
-here. `role_words` says in messages what a role is.
+here.
 """
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayescascade.data.schema import Schema
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.page import Page
 
 __all__ = [
+    "ROLE_WORDS",
     "Classifier",
-    "Compressor",
     "Conditional",
     "Density",
     "Drawn",
-    "EffectEstimator",
-    "OnlineLearner",
     "Predicted",
     "Predictor",
-    "PrivateRelease",
-    "Regressor",
     "Shown",
-    "role_words",
 ]
 
 Floats = NDArray[np.float64]
@@ -41,11 +36,9 @@ class Shown(Protocol):
 
     def page(self) -> Page:
         """Return it as text."""
-        ...
 
     def record(self) -> Mapping[str, Any]:
         """Return it as plain data, at full precision."""
-        ...
 
 
 @runtime_checkable
@@ -54,11 +47,9 @@ class Drawn(Protocol):
 
     def draw(self, target: "str | PathLike[str]") -> None:
         """Draw it into a PNG file."""
-        ...
 
     def dot(self) -> str:
         """Return Graphviz source."""
-        ...
 
 
 @runtime_checkable
@@ -69,7 +60,6 @@ class Conditional(Protocol):
 
     def condition(self, evidence: Mapping[str, object]) -> Shown:
         """Return the density given values, levels or intervals of columns."""
-        ...
 
 
 @runtime_checkable
@@ -80,32 +70,17 @@ class Density(Conditional, Protocol):
 
     def score_codes(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of (n_columns, n_rows) coded rows, nats."""
-        ...
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
         """Draw rows."""
-        ...
 
 
 class Predicted(NamedTuple):
-    """What a model says of a block of rows.
+    """What a model says of a block of rows."""
 
-    Parameters
-    ----------
-    told : mapping of str to (n_rows,) sequence
-        For people, by heading: such as an interval, or the rule that fires.
-    probabilities : (n_rows, n_classes) float64, optional
-        Of a classifier.
-    values : (n_rows,) float64, optional
-        Of a regressor or an effect estimator.
-    costs : (n_rows,) float64 >= 0, optional
-        What finding this out costs, where that is not nothing.
-    """
-
-    told: Mapping[str, Sequence[object]]
-    probabilities: Floats | None = None
-    values: Floats | None = None
-    costs: Floats | None = None
+    told: Mapping[str, Sequence[object]]  # for people, by heading: such as the rule that fires
+    probabilities: Floats | None = None  # (n_rows, n_classes), of a classifier
+    costs: Floats | None = None  # (n_rows,) >= 0, of finding this out, where that is not nothing
 
 
 @runtime_checkable
@@ -138,7 +113,6 @@ class Predictor(Protocol):
         DataError
             If a cell cannot be read; names column, value and row.
         """
-        ...
 
 
 @runtime_checkable
@@ -149,71 +123,13 @@ class Classifier(Predictor, Protocol):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes)."""
-        ...
 
 
-@runtime_checkable
-class Regressor(Predictor, Protocol):
-    """A predictor of numbers, the values of the column `target_`."""
-
-    target_: str
-
-    def predict(self, X: Any) -> Floats:
-        """Return the expected value for each row, (n_rows,)."""
-        ...
-
-
-@runtime_checkable
-class EffectEstimator(Predictor, Protocol):
-    """A predictor of what a treatment does to each row."""
-
-    def effect(self, X: Any) -> Floats:
-        """Return the expected outcome if treated, less that if not, (n_rows,)."""
-        ...
-
-
-@runtime_checkable
-class Compressor(Protocol):
-    """A model that keeps `n_kept_` rows, or columns, in place of many."""
-
-    n_kept_: int
-
-    def transform(self, X: Any) -> Any:
-        """Return rows as the model keeps them."""
-        ...
-
-
-@runtime_checkable
-class OnlineLearner(Protocol):
-    """A model that goes on learning; what it had learned stays."""
-
-    def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
-        """Learn from more rows."""
-        ...
-
-
-@runtime_checkable
-class PrivateRelease(Protocol):
-    """What was learned under differential privacy, and what of the budget that took."""
-
-    epsilon_: float
-    delta_: float
-
-
-_WORDS: Mapping[type, str] = {
+ROLE_WORDS: Mapping[type, str] = {
     Drawn: "a tree",
     Conditional: "a density",
     Density: "a density",
     Predictor: "a model that predicts",
     Classifier: "a classifier",
-    Regressor: "a regressor",
-    EffectEstimator: "an effect estimator",
-    Compressor: "a compressor",
-    OnlineLearner: "a model that learns on",
-    PrivateRelease: "a private release",
 }
-
-
-def role_words(role: type) -> str:
-    """Return what a role is called in messages, such as "a density"."""
-    return _WORDS[role]
+"""What roles are called in messages."""

@@ -5,6 +5,7 @@ are compared with, is fitted in closed form.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,48 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
     @abstractmethod
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
+
+    @abstractmethod
+    def _learner(self) -> Callable[[Table], None]:
+        """Return what learns from a table; raise ParameterError if any parameter is bad."""
+
+    def fit(
+        self,
+        X: pd.DataFrame | ArrayLike | Table,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the density: where there is a posterior, search for its best state and sample it.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_columns) array or Table
+            Rows to learn from. A Table brings its own columns and weights, so the estimator's
+            `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not apply to it.
+        y : ignored
+            There are no labels; the parameter is scikit-learn's convention.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            How many rows each row stands for.
+
+        Returns
+        -------
+        self
+            Ctrl-C ends a search early: the model is then what had been found, and
+            ``run_.interrupted`` says so.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If the data cannot be used; the message names column, value and row.
+        samplers.CheckpointError
+            If the checkpoint is of another model or data, is damaged, or cannot be written.
+        """
+        del y
+        learn = self._learner()
+        learn(self._to_table(X, sample_weight))
+        return self
 
     def score_samples(self, X: Rows) -> NDArray[np.float64]:
         """Return the log density of each row, (n_rows,) float64, nats.
@@ -91,40 +134,16 @@ class Baseline(PrintedModel, RowDensities, BaseEstimator, ABC):  # type: ignore[
     def _fit_table(self, table: Table) -> None:
         """Learn from a table; `schema_` is set already."""
 
-    def fit(
-        self,
-        X: pd.DataFrame | ArrayLike | Table,
-        y: object = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the density.
-
-        Parameters
-        ----------
-        X : DataFrame, (n_rows, n_columns) array or Table
-            Rows to learn from. A Table brings its own columns and weights, so the parameters that
-            say how to read columns do not apply to it.
-        y : ignored
-            There are no labels; the parameter is scikit-learn's convention.
-        sample_weight : (n_rows,) array of float >= 0, optional
-            How many rows each row stands for.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        DataError
-            If the data cannot be used; the message names column, value and row.
-        """
-        del y
+    def _learner(self) -> Callable[[Table], None]:
         self._check_parameters()
         check_choice("missing", self.missing, ("error", "level"))
-        table = self._to_table(X, sample_weight)
+        return self._learn
+
+    def _learn(self, table: Table) -> None:
         self.schema_ = table.schema
         self._fit_table(table)
         self.n_features_in_ = table.schema.n_columns
         self.feature_names_in_ = np.array(table.schema.names, dtype=object)
-        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "feature_names_in_")

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError
-from bayescascade.model.registry import _NAMES_OF_0_1
+from bayescascade.model.record import _NAMES_OF_0_1
 from tests.forgeries import at, edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades import fits as trees
 from tests.methods.rules.fits import boats, classifier, fitted as rules, people

@@ -8,7 +8,7 @@ import pytest
 from bayescascade import Table
 from bayescascade.methods.contenders import CONTENDERS, TITLES
 from bayescascade.model.comparison import Comparison, Outcome
-from bayescascade.model.comparison_picture import plot_comparisons
+from bayescascade.model.pictures import plot_comparisons
 from tests.cli.conftest import TITANIC
 
 MODELS = ("leaf", "rules", "histogram")

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from bayescascade.model.label_scores import LabelScores
+from bayescascade.model.scores import LabelScores
 from bayescascade.report.page import render
 
 

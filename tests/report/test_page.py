@@ -11,8 +11,8 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.costs.curve import cost_accuracy_curve
 from bayescascade.methods.cascades.evidence_grid import evidence_grid
 from bayescascade.model.comparison import Comparison
-from bayescascade.report.html import to_html
 from bayescascade.report.page import Fitting, Guided, Heading, Table as Numbers, render
+from bayescascade.report.printed import to_html
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 from tests.report.lists import label_list, titanic_list
 from tests.report.runs import toy_run

@@ -19,8 +19,8 @@ from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
+from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
 from bayescascade.model.trace import Trace
-from bayescascade.model.trace_pictures import plot_ranks, plot_sizes, plot_traces
 from tests.report.runs import toy_run
 from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bayescascade.model.weighted_mean import WeightedMean
+from bayescascade.model.scores import WeightedMean
 
 
 def test_a_weight_is_equal_values(rng):

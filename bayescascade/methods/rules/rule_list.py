@@ -22,8 +22,8 @@ from bayescascade.methods.rules.antecedents import (
     list_table,
 )
 from bayescascade.methods.rules.models import MAX_RULES
-from bayescascade.model.learned import Readable
 from bayescascade.report.page import Numbers, Pieces, Table
+from bayescascade.report.printed import Readable
 
 __all__ = ["ListedRules", "RuleList", "read_numbers_of_candidates", "read_rules"]
 

@@ -1,9 +1,11 @@
-"""Pictures of traces: how the chains moved, what they agree on.
+"""Pictures: how chains moved, what they agree on, and how densities compare.
 
 Every function returns a figure of its own and touches no global state of matplotlib, so they work
 in scripts without a display and beside a user's own figures.
 """
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +20,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_ranks", "plot_sizes", "plot_traces"]
+    from bayescascade.model.comparison import Comparison
+
+__all__ = ["plot_comparisons", "plot_ranks", "plot_sizes", "plot_traces"]
 
 _MOST_POINTS = 2000  # per chain, of a trace
 _RANK_BINS = 20
 _WIDTH, _PANEL_HEIGHT = 8.0, 2.6  # inches
+
+_ACROSS, _DOWN, _LEGEND_HEIGHT = 4.8, 3.4, 0.7  # inches
+_MARKERS = "o^sDvP*X"
+_SPAN_OF_LOG = 8.0  # times as many parts from which on their axis is logarithmic
+_MOST_PLAIN = 1e5  # parts that are written out
+_LEAST_SPAN = 0.005  # nats
 
 
 def plot_traces(data: Any) -> "Figure":
@@ -118,6 +128,35 @@ def plot_ranks(data: Any) -> "Figure":
     return figure
 
 
+def plot_comparisons(comparisons: "Sequence[Comparison]") -> "Figure":
+    """Plot the held-out score of each density and halving by its parts, a panel for each table.
+
+    One with fewer parts and a higher score is better (Goh 2018, figures 3-3c, 3-6, 3-7).
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        At least one. A point whose parts are more than 1.8e308 is left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    n_across = min(2, len(comparisons))
+    n_down = -(-len(comparisons) // n_across)
+    height = n_down * _DOWN + _LEGEND_HEIGHT
+    figure, panels = _figure(n_down, n_across * _ACROSS, height, n_across)
+    for panel, comparison in zip(panels, comparisons, strict=False):
+        _plot_comparison(panel, comparison)
+    for panel in panels[len(comparisons) :]:
+        panel.set_axis_off()
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=1 + n_across, frameon=False, fontsize=9
+    )
+    return figure
+
+
 def _drawn(data: Any) -> Trace:
     trace = Trace.of(data)
     if trace.n_draws == 0:
@@ -125,13 +164,15 @@ def _drawn(data: Any) -> Trace:
     return trace
 
 
-def _figure(n_panels: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":
+def _figure(
+    n_down: int, width: float, height: float, n_across: int = 1
+) -> "tuple[Figure, list[Axes]]":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(n_panels, 1, squeeze=False)[:, 0].tolist()
+    panels = figure.subplots(n_down, n_across, squeeze=False).ravel().tolist()
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
     return figure, panels
@@ -155,3 +196,40 @@ def _ranks(draws: NDArray[np.float64]) -> NDArray[np.int64]:
     ranks = np.empty(draws.size, np.int64)
     ranks[order] = np.arange(draws.size)
     return ranks.reshape(draws.shape)
+
+
+def _plot_comparison(panel: "Axes", comparison: "Comparison") -> None:
+    drawn = [outcome for outcome in comparison.outcomes if outcome.n_parts < math.inf]
+    for number, model in enumerate(comparison.models):
+        outcomes = [outcome for outcome in drawn if outcome.model == model]
+        panel.plot(
+            [outcome.n_parts for outcome in outcomes],
+            [outcome.log_likelihood for outcome in outcomes],
+            linestyle="none",
+            marker=_MARKERS[number % len(_MARKERS)],
+            fillstyle="none",  # so that what lies below is seen
+            markersize=8,
+            markeredgewidth=1.6,
+            color=f"C{number % 10}",
+            label=comparison.titles.get(model, model),
+        )
+    _set_limits(panel, [o.n_parts for o in drawn], [o.log_likelihood for o in drawn])
+    panel.set_ylabel("held out, nats a row")
+    panel.set_title(comparison.table.source, fontsize=10, parse_math=False)
+
+
+def _set_limits(panel: "Axes", n_parts: Sequence[float], scores: Sequence[float]) -> None:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    if n_parts and max(n_parts) > _SPAN_OF_LOG * min(n_parts):
+        panel.set_xscale("log")
+        if max(n_parts) < _MOST_PLAIN:
+            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        panel.set_xlabel("parts: leaves, rules, cells (log scale)")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.set_xlabel("parts: leaves, rules, cells")
+    if scores and max(scores) - min(scores) < _LEAST_SPAN:  # or rounding would look like a result
+        middle = (max(scores) + min(scores)) / 2
+        panel.set_ylim(middle - _LEAST_SPAN, middle + _LEAST_SPAN)
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:.3f}"))
