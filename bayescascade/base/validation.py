@@ -1,7 +1,7 @@
 """Checks of user input, done once at the public boundary.
 
 Every message reads *name, rule, value*: "max_leaves must be an integer >= 1, got 0". Each check
-returns the value in the plain type that the rest of the package expects.
+returns the value in the plain type that the rest of the package expects, or raises ParameterError.
 """
 
 import math
@@ -31,11 +31,6 @@ def check_integer(
     """Return `value` as an int within the closed range [minimum, maximum].
 
     NumPy integers are accepted; booleans and floats (even integral ones) are not.
-
-    Raises
-    ------
-    ParameterError
-        If `value` is not an integer or is out of range.
     """
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)
@@ -58,11 +53,6 @@ def check_real(
     """Return `value` as a finite float in [minimum, maximum], strictly between `above` and `below`.
 
     NumPy numbers are accepted; booleans, NaN and infinities are not.
-
-    Raises
-    ------
-    ParameterError
-        If `value` is not a finite number or is out of range.
     """
     if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)):
         number = float(value)
@@ -80,26 +70,14 @@ def check_real(
 
 
 def check_probability(name: str, value: object, *, strict: bool = False) -> float:
-    """Return `value` as a float in [0, 1], or in the open interval (0, 1) if `strict`.
-
-    Raises
-    ------
-    ParameterError
-        If `value` is not a number in that interval.
-    """
+    """Return `value` as a float in [0, 1], or in the open interval (0, 1) if `strict`."""
     if strict:
         return check_real(name, value, above=0.0, below=1.0)
     return check_real(name, value, minimum=0.0, maximum=1.0)
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> str:
-    """Return `value` if it is one of the strings in `choices`.
-
-    Raises
-    ------
-    ParameterError
-        If it is not; the message lists the choices.
-    """
+    """Return `value` if it is one of the strings in `choices`."""
     if isinstance(value, str) and value in choices:
         return value
     listed = ", ".join(repr(choice) for choice in choices)
@@ -107,26 +85,14 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> str:
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return `value` as a bool; numbers are not accepted, NumPy's truth values are.
-
-    Raises
-    ------
-    ParameterError
-        If it is no truth value.
-    """
+    """Return `value` as a bool; numbers are not accepted, NumPy's truth values are."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise ParameterError(f"{name} must be True or False, got {value!r}")
 
 
 def check_jobs(n_jobs: object) -> int | None:
-    """Return `n_jobs` as joblib takes it.
-
-    Raises
-    ------
-    ParameterError
-        If it is neither None nor an integer other than 0.
-    """
+    """Return `n_jobs` as joblib takes it: None, or an integer other than 0."""
     if n_jobs is None:
         return None
     jobs = check_integer("n_jobs", n_jobs)

@@ -13,14 +13,10 @@ from bayescascade import __version__
 from bayescascade.cli.budget import budget
 from bayescascade.cli.classify import classify
 from bayescascade.cli.compare import compare
-from bayescascade.cli.diagnose import diagnose
 from bayescascade.cli.evidence import evidence
 from bayescascade.cli.fit import fit
 from bayescascade.cli.output import INTERRUPTED
-from bayescascade.cli.predict import predict
-from bayescascade.cli.sample import sample
-from bayescascade.cli.score import score
-from bayescascade.cli.show import show
+from bayescascade.cli.saved import diagnose, predict, sample, score, show
 
 __all__ = ["Application", "application", "main"]
 
@@ -41,18 +37,23 @@ class Application(click.Group):
         extra["standalone_mode"] = False
         sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # type: ignore[assignment] # takes what it needs
+            warnings.showwarning = lambda text, *_: click.echo(f"warning: {text}", err=True)
             try:
                 code = super().main(args, prog_name or "bayescascade", **extra) or 0
             except click.ClickException as error:
-                code = _fail(_usage_message(error))
+                context = error.ctx if isinstance(error, click.UsageError) else None
+                hint = f" (see {context.command_path} --help)" if context is not None else ""
+                code = _fail(error.format_message().rstrip(".") + hint)
             except click.Abort:
                 code = INTERRUPTED
             except MemoryError:
                 code = _fail("out of memory: fewer columns or coarser levels need less")
             except Exception as error:
-                if not _is_expected(error):
-                    raise
+                from bayescascade.base.errors import BayesCascadeError
+                from samplers.parameters import SamplerError
+
+                if not isinstance(error, BayesCascadeError | SamplerError | OSError):
+                    raise  # a defect of the program, not a user's to mend
                 code = _fail(_message(error))
         _flush_or_discard(sys.stdout)
         sys.exit(code)
@@ -99,33 +100,15 @@ def main() -> NoReturn:
     application.main()
 
 
-def _is_expected(error: Exception) -> bool:
-    """Whether an error is a user's to mend, not a defect of the program."""
-    from bayescascade.base.errors import BayesCascadeError
-    from samplers.parameters import SamplerError
-
-    return isinstance(error, BayesCascadeError | SamplerError | OSError)
-
-
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
-def _usage_message(error: click.ClickException) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    hint = f" (see {context.command_path} --help)" if context is not None else ""
-    return error.format_message().rstrip(".") + hint
-
-
 def _fail(message: str) -> int:
     click.echo(f"error: {' '.join(message.split())}", err=True)
     return USAGE_ERROR
-
-
-def _show_warning(message: Warning | str, *_: Any) -> None:
-    click.echo(f"warning: {message}", err=True)
 
 
 def _usable(stream: TextIO | None) -> TextIO:

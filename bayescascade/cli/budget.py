@@ -1,7 +1,6 @@
 """``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from bayescascade.cli.output import (
     save_figure,
     shown_count,
 )
-from bayescascade.cli.rows import open_rows, read_labeled
 
 if TYPE_CHECKING:
     from bayescascade.costs.curve import CostAccuracyCurve
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from bayescascade.costs.limits import BudgetError
     from bayescascade.methods.forests.base import BudgetedClassifier
     from bayescascade.methods.within_budgets import DealtRows
+    from bayescascade.report.page import Page
 
 __all__ = ["budget"]
 
@@ -143,9 +142,12 @@ def _budgets(text: str) -> list[float]:
 
 
 def _read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]":
-    """Read rows and costs, and deal the rows."""
+    """Read rows and costs, which may be of any columns of the data, and deal the rows."""
     import numpy as np
 
+    from bayescascade.base.errors import DataError, ParameterError
+    from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.costs.items import FeatureCosts
     from bayescascade.data.dealing import deal_by_class
     from bayescascade.data.labels import check_labels, find_classes
     from bayescascade.methods.within_budgets import DealtRows
@@ -155,7 +157,14 @@ def _read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, Feature
     X, y, _ = read_labeled(
         source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
     )
-    costs = _read_costs(options["costs"], source.names, list(X.columns))
+    costs = FeatureCosts()
+    if options["costs"] is not None:
+        costs = FeatureCosts.read_csv(options["costs"])
+        try:
+            costs.resolve(source.names)
+        except ParameterError as error:
+            raise DataError(f"{options['costs']}: {error}") from None
+        costs = costs.among(list(X.columns))
     labels = check_labels(y, f'column "{target}"', owner="budget")
     find_classes(labels, f'column "{target}"')  # refuses a single one
     seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
@@ -177,34 +186,11 @@ def _read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, Feature
     )
 
 
-def _read_costs(
-    path: str | None, columns: Sequence[str], features: Sequence[str]
-) -> "FeatureCosts":
-    """Return what features cost, by a file of costs for any columns of the data.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or is about other columns; names it.
-    """
-    from bayescascade.base.errors import DataError, ParameterError
-    from bayescascade.costs.items import FeatureCosts
-
-    if path is None:
-        return FeatureCosts()
-    costs = FeatureCosts.read_csv(path)
-    try:
-        costs.resolve(columns)
-    except ParameterError as error:
-        raise DataError(f"{path}: {error}") from None
-    return costs.among(features)
-
-
 def _tell(
     finished: "list[tuple[float, BudgetedClassifier]]", parts: "DealtRows", options: dict[str, Any]
 ) -> None:
-    """Print, draw and save."""
-    from bayescascade.costs.curve import cost_accuracy_curve
+    """Print a line or a record for each budget; draw and save."""
+    from bayescascade.costs.curve import CostAccuracyCurve, cost_accuracy_curve
 
     labels = [f"{amount:.12g}" for amount, _ in finished]
     models = [model for _, model in finished]
@@ -212,15 +198,17 @@ def _tell(
     if options["out"] is not None:
         models[0].save(options["out"])
     if options["as_json"]:
-        _print_json(curve, finished, parts, options)
+        echo_json(_record(curve, finished, parts, options))
     else:
-        _print(curve, models[0], parts)
+        echo_page(_page(curve, models[0], parts))
     if options["plot"] is not None:
-        _draw(curve, models[0], options["plot"])
+        points = tuple(replace(point, label=models[0].title) for point in curve.points)
+        figure = CostAccuracyCurve(points, curve.n_rows).plot().get_figure(root=True)
+        assert figure is not None
+        save_figure(figure, options["plot"])
 
 
-def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "DealtRows") -> None:
-    """Print a line for each budget."""
+def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "DealtRows") -> "Page":
     from bayescascade.report.page import BLANK, Heading, Pieces
 
     learned, measured, tested = (f"{n:,}" for n in parts.n_rows)
@@ -237,15 +225,15 @@ def _print(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "Deal
     )
     told = Pieces(["cost, error and features of the test rows; ±: standard error"], "dim")
     table = curve.table(curve.labels, "budget")
-    echo_page((Heading(heading), Pieces([dealt]), BLANK, table, BLANK, told))
+    return (Heading(heading), Pieces([dealt]), BLANK, table, BLANK, told)
 
 
-def _print_json(
+def _record(
     curve: "CostAccuracyCurve",
     finished: "list[tuple[float, BudgetedClassifier]]",
     parts: "DealtRows",
     options: dict[str, Any],
-) -> None:
+) -> dict[str, Any]:
     points = [
         {
             "budget": amount,
@@ -255,23 +243,11 @@ def _print_json(
         for (amount, model), point in zip(finished, curve.points, strict=True)
     ]
     names = ("n_training_rows", "n_validation_rows", "n_test_rows")
-    echo_json(
-        {
-            "source": parts.source,
-            "target": options["target"],
-            "method": options["method"],
-            "seed": parts.seed,
-            **dict(zip(names, parts.n_rows, strict=True)),
-            "points": points,
-        }
-    )
-
-
-def _draw(curve: "CostAccuracyCurve", model: "BudgetedClassifier", path: str) -> None:
-    """Draw the points as one line."""
-    from bayescascade.costs.curve import CostAccuracyCurve
-
-    points = tuple(replace(point, label=model.title) for point in curve.points)
-    figure = CostAccuracyCurve(points, curve.n_rows).plot().get_figure(root=True)
-    assert figure is not None
-    save_figure(figure, path)
+    return {
+        "source": parts.source,
+        "target": options["target"],
+        "method": options["method"],
+        "seed": parts.seed,
+        **dict(zip(names, parts.n_rows, strict=True)),
+        "points": points,
+    }

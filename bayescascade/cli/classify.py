@@ -17,7 +17,6 @@ from bayescascade.cli.learning import (
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
-from bayescascade.cli.rows import open_rows, read_labeled
 
 if TYPE_CHECKING:
     from bayescascade.data.labeled_rows import LabeledRows
@@ -73,6 +72,7 @@ def _check_target(target: str, declared: Mapping[str, Any]) -> None:
 
 def _read_rows(data: str, target: str, task: Task) -> "LabeledRows":
     """Read a data file with labels; the columns are those declared but for the target."""
+    from bayescascade.cli.rows import open_rows, read_labeled
     from bayescascade.data.labeled_rows import LabeledRows
 
     source = open_rows(data)

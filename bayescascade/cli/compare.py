@@ -18,7 +18,6 @@ from bayescascade.cli.output import (
     save_figure,
     shown_count,
 )
-from bayescascade.cli.rows import open_rows, read_table
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -102,6 +101,8 @@ def _models(text: str) -> tuple[str, ...]:
 
 def _read_tables(paths: Sequence[str], declared: Mapping[str, Any]) -> "list[Table]":
     """Read all tables before anything is learned."""
+    from bayescascade.cli.rows import open_rows, read_table
+
     if len(paths) == 1:
         tables = [read_table(paths[0], **declared)]
     else:

@@ -9,7 +9,6 @@ import click
 from bayescascade.cli.learning import COLUMN_OPTIONS, POSITIVE, declarations, with_options
 from bayescascade.cli.options import split_commas
 from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
-from bayescascade.cli.rows import read_table
 
 __all__ = ["evidence"]
 
@@ -45,15 +44,16 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
     Ctrl-C ends it early, and prints what was finished.
     """
     grid = parse_grid(options["grid"])
-    table = read_table(data, **declarations(options))
-    for text in table.notes:
-        note(text)
+    from bayescascade.cli.rows import read_table
     from bayescascade.methods.cascades.evidence_grid import (
         EvidenceGrid,
         EvidencePoint,
         evidence_grid,
     )
 
+    table = read_table(data, **declarations(options))
+    for text in table.notes:
+        note(text)
     points: list[EvidencePoint] = []
     is_interrupted = False
     models = split_commas(options["models"])

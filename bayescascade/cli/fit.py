@@ -15,7 +15,6 @@ from bayescascade.cli.learning import (
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
-from bayescascade.cli.rows import read_table
 
 __all__ = ["fit"]
 
@@ -97,6 +96,8 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     """
     name = options.pop("model")
     _check_options(name, options)
+    from bayescascade.cli.rows import read_table
+
     task = set_up(name, data, options)
     table = read_table(data, **task.declared)
     learn(context, task, table, table.notes)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 
@@ -15,18 +15,7 @@ from bayescascade.cli.options import (
     parse_kinds,
     split_commas,
 )
-from bayescascade.cli.output import (
-    INTERRUPTED,
-    check_outputs,
-    echo_json,
-    echo_page,
-    is_terminal,
-    note,
-    warn,
-)
-
-if TYPE_CHECKING:
-    from bayescascade.model.estimator import AnyEstimator
+from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
 
 __all__ = [
     "CHOICE_OPTIONS",
@@ -155,21 +144,15 @@ def search_option(*exact: str) -> Option:
 _DECLARED = ("columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing")
 
 
-class _Outputs(NamedTuple):
-    """Where what was learned goes: files, None for none; whether as JSON; whether silently."""
-
-    model: str | None
-    trace: str | None
-    as_json: bool
-    quiet: bool
-
-
 class Task(NamedTuple):
     """An estimator to fit, what is declared of the columns, and where what is learned goes."""
 
     model: Any  # an estimator that searches a posterior
     declared: dict[str, Any]
-    outputs: _Outputs
+    out: str | None  # files, None for none
+    trace: str | None
+    as_json: bool
+    quiet: bool
 
 
 def with_options(*options: Option) -> Callable[[Command], Command]:
@@ -226,9 +209,9 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     """
     from bayescascade.model.record import model_class
 
-    outputs = _Outputs(*(options.pop(name) for name in ("out", "trace", "as_json", "quiet")))
+    outputs = {name: options.pop(name) for name in ("out", "trace", "as_json", "quiet")}
     check_outputs(
-        {"--out": outputs.model, "--trace": outputs.trace, "--checkpoint": options["checkpoint"]},
+        {f"--{name}": (outputs | options)[name] for name in ("out", "trace", "checkpoint")},
         {"DATA": data},
     )
     if options["resume"] and options["checkpoint"] is None:
@@ -241,19 +224,19 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     of_columns = {k: declared[k] for k in taken if k in declared}
     model = model_class(name)(**{"n_jobs": -1, **of_columns, **parameters})
     model.check_parameters()
-    return Task(model, declared, outputs)
+    return Task(model, declared, **outputs)
 
 
 def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -> None:
     """Fit the model to rows, save it and print it; exit with 130 if Ctrl-C ended it early."""
-    model, outputs = task.model, task.outputs
-    if outputs.trace is not None and model.search == "exact" and not model.draws_states:
+    model = task.model
+    if task.trace is not None and model.search == "exact" and not model.draws_states:
         raise click.UsageError(
             f"--trace needs a --search that draws {model.learned_word}s, got exact"
         )
     for text in notes:
         note(text)
-    if outputs.quiet or not sys.stderr.isatty():
+    if task.quiet or not sys.stderr.isatty():
         model.fit(rows)
     else:
         from bayescascade.cli.progress import progress_bar
@@ -262,11 +245,11 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
             model.set_params(progress=show)
             model.fit(rows)
     with ExitStack() as stack:  # from the last to the first, each whatever becomes of the others
-        stack.callback(_print, model, outputs)
-        if outputs.trace is not None:
-            stack.callback(model.run_.save_trace, outputs.trace)
-        if outputs.model is not None:
-            stack.callback(model.save, outputs.model)
+        stack.callback(_print, task)
+        if task.trace is not None:
+            stack.callback(model.run_.save_trace, task.trace)
+        if task.out is not None:
+            stack.callback(model.save, task.out)
     if model.summary_.interrupted:
         is_kept = model.checkpoint is not None and model.search != "exact"
         goes_on = "; --resume goes on from there" if is_kept else ""
@@ -281,11 +264,11 @@ def listed(texts: Sequence[str]) -> list[str] | None:
     return [name for text in texts for name in split_commas(text)] or None
 
 
-def _print(model: "AnyEstimator", outputs: _Outputs) -> None:
-    if outputs.as_json:
-        echo_json(model.record())
-    elif not outputs.quiet:
-        echo_page(model.page())
-    if outputs.as_json or outputs.quiet or not is_terminal():  # on a terminal, the text has said it
-        for text in model.summary_.warnings:
-            warn(text)
+def _print(task: Task) -> None:
+    if task.as_json:
+        echo_json(task.model.record())
+    elif not task.quiet:
+        echo_page(task.model.page())
+    if task.as_json or task.quiet or not sys.stdout.isatty():  # else the text has said it
+        for text in task.model.summary_.warnings:
+            click.echo(f"warning: {text}", err=True)

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,37 +20,53 @@ __all__ = [
 ]
 
 
-class Integer(click.ParamType[int | str]):
+Number = TypeVar("Number")
+
+
+class _Checked(click.ParamType[Number]):
+    """What a check of `bayescascade.base.validation` lets pass, within limits."""
+
+    def __init__(self, **limits: float | None) -> None:
+        self.limits: dict[str, Any] = limits
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Number:
+        """Return the number."""
+        from bayescascade.base.errors import ParameterError
+
+        try:
+            return self._checked(param.opts[0] if param is not None else "the value", value)
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+    def _checked(self, name: str, value: Any) -> Number:
+        raise NotImplementedError
+
+
+class Integer(_Checked[int | str]):
     """An integer, at least `minimum` and not `excluded` if given, or the word `other`."""
 
     name = "integer"
 
     def __init__(
-        self,
-        minimum: int | None = None,
-        other: str | None = None,
-        excluded: int | None = None,
+        self, minimum: int | None = None, other: str | None = None, excluded: int | None = None
     ) -> None:
-        self.minimum = minimum
+        super().__init__(minimum=minimum)
         self.other = other
         self.excluded = excluded
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | str:
-        """Return the integer, or the word."""
+    def _checked(self, name: str, value: Any) -> int | str:
         from bayescascade.base.errors import ParameterError
         from bayescascade.base.validation import check_integer
 
         if value == self.other:
             return str(value)
-        try:
-            number = check_integer(_name(param), _parsed(int, value), self.minimum)
-        except ParameterError as error:
-            raise click.UsageError(str(error), ctx) from None
+        number = check_integer(name, _parsed(int, value), **self.limits)
         if number == self.excluded:
-            rule = f"must be an integer other than {self.excluded}"
-            raise click.UsageError(f"{_name(param)} {rule}, got {number}", ctx)
+            raise ParameterError(
+                f"{name} must be an integer other than {self.excluded}, got {number}"
+            )
         return number
 
 
@@ -58,35 +74,15 @@ JOBS = Integer(excluded=0)
 """How many things are done at the same time, as joblib counts."""
 
 
-class Real(click.ParamType[float]):
+class Real(_Checked[float]):
     """A finite number, at least `minimum`, and strictly between `above` and `below`, if given."""
 
     name = "number"
 
-    def __init__(
-        self,
-        above: float | None = None,
-        below: float | None = None,
-        minimum: float | None = None,
-    ) -> None:
-        self.minimum = minimum
-        self.above = above
-        self.below = below
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number."""
-        from bayescascade.base.errors import ParameterError
+    def _checked(self, name: str, value: Any) -> float:
         from bayescascade.base.validation import check_real
 
-        parsed = _parsed(float, value)
-        try:
-            return check_real(
-                _name(param), parsed, minimum=self.minimum, above=self.above, below=self.below
-            )
-        except ParameterError as error:
-            raise click.UsageError(str(error), ctx) from None
+        return check_real(name, _parsed(float, value), **self.limits)
 
 
 def split_commas(text: str) -> list[str]:
@@ -157,10 +153,6 @@ def parse_given(texts: Sequence[str], continuous: Sequence[str]) -> dict[str, An
         else:
             evidence[name] = listed if len(listed) > 1 else listed[0]
     return evidence
-
-
-def _name(param: click.Parameter | None) -> str:
-    return param.opts[0] if param is not None else "the value"
 
 
 def _parsed(parse: type[int] | type[float], value: Any) -> Any:

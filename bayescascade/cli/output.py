@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,15 +23,12 @@ __all__ = [
     "INTERRUPTED",
     "check_outputs",
     "check_picture",
-    "csv_text",
+    "csv_texts",
     "echo_json",
     "echo_page",
-    "is_terminal",
-    "layout_options",
     "note",
     "save_figure",
     "shown_count",
-    "warn",
     "write_texts",
 ]
 
@@ -42,20 +39,15 @@ _WIDEST = 120
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-def layout_options() -> dict[str, Any]:
+def _layout_options() -> dict[str, Any]:
     """Return `width` and `color` for text on stdout: 80 columns and plain unless a terminal."""
-    if not is_terminal():
+    if not sys.stdout.isatty():
         return {"width": _WIDTH, "color": False}
     from bayescascade.report.page import LEAST_WIDTH
 
     columns = shutil.get_terminal_size((_WIDTH, 24)).columns
     has_color = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return {"width": max(LEAST_WIDTH, min(columns, _WIDEST)), "color": has_color}
-
-
-def is_terminal() -> bool:
-    """Whether stdout is a terminal."""
-    return sys.stdout.isatty()
 
 
 def echo_json(record: Any) -> None:
@@ -69,7 +61,7 @@ def echo_page(page: "Page") -> None:
     """Print a page as wide as the terminal, with color there."""
     from bayescascade.report.page import render
 
-    click.echo(render(page, **layout_options()))
+    click.echo(render(page, **_layout_options()))
 
 
 def note(text: str) -> None:
@@ -77,16 +69,15 @@ def note(text: str) -> None:
     click.echo(f"note: {text}", err=True)
 
 
-def warn(text: str) -> None:
-    """Print on stderr what a user should worry about."""
-    click.echo(f"warning: {text}", err=True)
-
-
-def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Return lines of cells as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue()
+def csv_texts(blocks: Iterable[Mapping[str, Iterable[object]]]) -> Iterator[str]:
+    """Yield blocks of columns as CSV, their headings before the first."""
+    for number, columns in enumerate(blocks):
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if number == 0:
+            writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        yield text.getvalue()
 
 
 def write_texts(path: str | None, texts: Iterable[str]) -> None:
@@ -135,15 +126,16 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
     outputs, inputs : mapping of str to str or None
         Paths by option or argument; None where it was not given.
     """
-    taken = {_real(path): name for name, path in inputs.items() if path is not None}
+    real = os.path.realpath
+    taken = {real(path): name for name, path in inputs.items() if path is not None}
     for option, path in outputs.items():
         if path is None:
             continue
-        if _real(path) in taken:
+        if real(path) in taken:
             raise click.UsageError(
-                f"{option} must be another file than {taken[_real(path)]}, got {path}"
+                f"{option} must be another file than {taken[real(path)]}, got {path}"
             )
-        taken[_real(path)] = option
+        taken[real(path)] = option
         if Path(path).is_dir():
             raise click.UsageError(f"{option} must be a file, got the directory {path}")
         try:
@@ -151,7 +143,3 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
                 pass
         except OSError as error:
             raise click.UsageError(f"{option} cannot write {path}: {error.strerror}") from None
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path)

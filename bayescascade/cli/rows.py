@@ -2,51 +2,42 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-    from bayescascade.data.levels import Cells
-    from bayescascade.data.sources import Source
-    from bayescascade.data.table import Table
-    from bayescascade.model.roles import Predictor
+from bayescascade.base.errors import DataError
+from bayescascade.data.declarations import Declarations
+from bayescascade.data.levels import Cells, parse_texts
+from bayescascade.data.schema import check_distinct_names, check_present
+from bayescascade.data.sources import CsvSource, ParquetSource, Source, weighted_blocks
+from bayescascade.data.table import Table
+from bayescascade.model.roles import Predictor
 
-    Floats: TypeAlias = NDArray[np.float64]
+__all__ = ["open_rows", "read_blocks", "read_for", "read_frame", "read_labeled", "read_table"]
 
-__all__ = [
-    "open_rows",
-    "read_blocks",
-    "read_for",
-    "read_frame",
-    "read_labeled",
-    "read_table",
-]
+Floats: TypeAlias = NDArray[np.float64]
 
 _CHUNK_ROWS = 100_000
 _PARQUET = (".parquet", ".pq")
 
 
-def read_table(path: str, **declared: Any) -> "Table":
+def read_table(path: str, **declared: Any) -> Table:
     """Read a data file as a table; `declared` as in `Table.from_csv`."""
-    from bayescascade.data.table import Table
-
     read = Table.from_parquet if _is_parquet(path) else Table.from_csv
     return read(path, **declared)
 
 
-def open_rows(path: str) -> "Source":
+def open_rows(path: str) -> Source:
     """Open a data file to be read in blocks."""
-    from bayescascade.data.sources import CsvSource, ParquetSource
-
     return (ParquetSource if _is_parquet(path) else CsvSource)(path, _CHUNK_ROWS)
 
 
 def read_blocks(
-    source: "Source", names: Sequence[str], weights: str | None
-) -> Iterator[tuple[int, "pd.DataFrame", Any]]:
+    source: Source, names: Sequence[str], weights: str | None
+) -> Iterator[tuple[int, pd.DataFrame, Any]]:
     """Yield the number of a block's first row, its cells in columns `names`, and its weights.
 
     Weights are (n,) float64, None without a column of them.
@@ -56,9 +47,6 @@ def read_blocks(
     DataError
         If a column is missing or stands twice, a weight is no number >= 0, or there are no rows.
     """
-    from bayescascade.data.schema import check_distinct_names, check_present
-    from bayescascade.data.sources import weighted_blocks
-
     needed = list(names) if weights is None else [*names, weights]
     check_distinct_names([name for name in source.names if name in needed])
     check_present(needed, source.names)
@@ -68,17 +56,12 @@ def read_blocks(
 
 
 def read_frame(
-    source: "Source", names: Sequence[str], weights: str | None
-) -> "tuple[pd.DataFrame, Floats | None]":
+    source: Source, names: Sequence[str], weights: str | None
+) -> tuple[pd.DataFrame, Floats | None]:
     """Return all cells in columns `names`, typed as pandas reads them, and the weights.
 
     Weights and errors: see `read_blocks`.
     """
-    import numpy as np
-    import pandas as pd
-
-    from bayescascade.base.errors import DataError
-
     blocks = list(read_blocks(source, names, weights))
     frame = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
     if source.is_text:
@@ -92,8 +75,8 @@ def read_frame(
 
 
 def read_for(
-    model: "Predictor", source: "Source", also: Sequence[str], weights: str | None
-) -> "Iterator[tuple[int, pd.DataFrame, Floats | None]]":
+    model: Predictor, source: Source, also: Sequence[str], weights: str | None
+) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
     """Yield the rows that a model predicts, with the columns `also`; see `read_blocks`."""
     needed = list(dict.fromkeys([*model.feature_texts, *also]))
     if model.takes_texts:
@@ -103,14 +86,14 @@ def read_for(
 
 
 def read_labeled(
-    source: "Source",
+    source: Source,
     target: str,
     *,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     weights: str | None = None,
     **kinds: Any,
-) -> "tuple[pd.DataFrame, Cells, Floats | None]":
+) -> tuple[pd.DataFrame, Cells, Floats | None]:
     """Return the cells of the features, the labels, and the weights.
 
     Parameters
@@ -130,10 +113,6 @@ def read_labeled(
     DataError
         If a column is unknown or no feature is left, or as `read_blocks`.
     """
-    from bayescascade.base.errors import DataError
-    from bayescascade.data.declarations import Declarations
-    from bayescascade.data.schema import check_distinct_names
-
     check_distinct_names(source.names)
     if target not in source.names:
         raise DataError(
@@ -149,12 +128,8 @@ def read_labeled(
     return frame, frame.pop(target), row_weights
 
 
-def _typed(texts: "Cells") -> "Cells":
+def _typed(texts: Cells) -> Cells:
     """Return a CSV column's texts as numbers, truth values or text, as pandas.read_csv would."""
-    import pandas as pd
-
-    from bayescascade.data.levels import parse_texts
-
     positions, distinct = pd.factorize(texts)
     return pd.Series(parse_texts(distinct.tolist())).reindex(positions).reset_index(drop=True)
 

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 from bayescascade.data.schema import Schema
 
-__all__ = [
-    "Evidence",
-    "agrees",
-    "check_agrees",
-    "check_possible",
-    "evidence_words",
-    "narrow_evidence",
-]
+__all__ = ["Evidence", "agrees", "evidence_words", "narrow_evidence"]
 
 Evidence: TypeAlias = Mapping[int, tuple[int, ...]]
 """The codes that are left of a column, ascending, by its index."""
@@ -64,21 +57,9 @@ def narrow_evidence(
     return narrowed
 
 
-def check_possible(evidence: Mapping[str, object], probability: float) -> None:
-    """Raise DataError if evidence, as a user gave it, does not have a positive probability."""
-    if not probability > 0:
-        raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
-
-
 def agrees(known: Evidence, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return whether each row of codes (n_columns, n_rows), -1 for missing, may be true."""
     may_be_true = np.ones(codes.shape[1], np.bool_)
     for j, allowed in known.items():
         may_be_true &= (codes[j] < 0) | np.isin(codes[j], allowed)
     return may_be_true
-
-
-def check_agrees(schema: Schema, known: Evidence, codes: NDArray[np.int32]) -> None:
-    """Raise DataError if one row's codes (n_columns,) contradict what is known."""
-    if not agrees(known, codes[:, np.newaxis])[0]:
-        raise DataError(f"the row contradicts the evidence: {evidence_words(schema, known)}")

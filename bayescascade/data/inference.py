@@ -8,6 +8,7 @@ continuous column hold about equally many of a bounded sample of its values.
 import itertools
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from bayescascade.data.levels import (
     to_numbers,
 )
 
-__all__ = ["Collector", "RowSample", "equal_frequency_edges", "make_collector"]
+__all__ = ["BinCollector", "Collector", "LevelCollector", "RowSample", "equal_frequency_edges"]
 
 SAMPLE_SIZE = 250_000  # a quantile is then off by at most about 0.3 % of the rows
 
@@ -35,23 +36,16 @@ SAMPLE_SIZE = 250_000  # a quantile is then off by at most about 0.3 % of the ro
 _MIN_IDENTIFIED_ROWS = 5
 
 
-def make_collector(name: str, declared: ColumnDeclaration, is_text: bool) -> "Collector":
-    """Return an empty collector for a column; `is_text` if numbers come as text, as in CSV."""
-    if declared.kind == "continuous":
-        return BinCollector(name, declared, is_text)
-    return LevelCollector(name, declared, is_text)
-
-
+@dataclass(kw_only=True)
 class Collector(ABC):
     """What has been seen of one column so far."""
 
-    def __init__(self, name: str, declared: ColumnDeclaration, is_text: bool) -> None:
-        self.name = name
-        self.declared = declared
-        self.is_text = is_text
-        self.n_rows = 0
-        self.n_missing = 0
-        self.first_missing_row = 0
+    name: str
+    declared: ColumnDeclaration
+    is_text: bool  # whether numbers come as text, as in CSV
+    n_rows: int = 0
+    n_missing: int = 0
+    first_missing_row: int = 0
 
     @abstractmethod
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
@@ -86,15 +80,14 @@ class Collector(ABC):
         return self.n_missing > 0
 
 
+@dataclass(kw_only=True)
 class LevelCollector(Collector):
     """Collects the distinct values of a counted column."""
 
-    def __init__(self, name: str, declared: ColumnDeclaration, is_text: bool) -> None:
-        super().__init__(name, declared, is_text)
-        self._is_categorical = False
-        self._is_ordered = True
-        # Keyed by type as well: True and 1 are equal. Intervals stand beside their text.
-        self._values: dict[tuple[type, Level], Any] = {}
+    _is_categorical: bool = False
+    _is_ordered: bool = True
+    # Keyed by type as well: True and 1 are equal. Intervals stand beside their text.
+    _values: dict[tuple[type, Level], Any] = field(default_factory=dict)
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
@@ -170,14 +163,13 @@ class LevelCollector(Collector):
         )
 
 
+@dataclass(kw_only=True)
 class BinCollector(Collector):
     """Collects the range and a sample of a continuous column."""
 
-    def __init__(self, name: str, declared: ColumnDeclaration, is_text: bool) -> None:
-        super().__init__(name, declared, is_text)
-        self._lowest = math.inf
-        self._highest = -math.inf
-        self._sample = RowSample()
+    _lowest: float = math.inf
+    _highest: float = -math.inf
+    _sample: "RowSample" = field(default_factory=lambda: RowSample())
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells and the rows' weights."""

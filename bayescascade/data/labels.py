@@ -64,20 +64,17 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     if labels.dtype == object and len({type(label) for label in labels}) > 1:
         kinds = sorted({type(label).__name__ for label in labels})
         raise DataError(f"{name} must hold labels of one type, got {', '.join(kinds)}")
-    if labels.dtype.kind not in _KINDS:
-        raise DataError(
-            f"{name} must hold text, whole numbers or truth values: Unknown label type: "
-            f"{labels.dtype}"
-        )
+    unknown = "" if labels.dtype.kind in _KINDS else str(labels.dtype)
     if labels.dtype == np.longdouble:  # which no file of ours holds
         labels = labels.astype(np.float64)
     try:
         check_classification_targets(labels)
     except ValueError:
+        unknown = unknown or type_of_target(labels)
+    if unknown:
         raise DataError(
-            f"{name} must hold text, whole numbers or truth values: Unknown label type: "
-            f"{type_of_target(labels)}"
-        ) from None
+            f"{name} must hold text, whole numbers or truth values: Unknown label type: {unknown}"
+        )
     return labels
 
 

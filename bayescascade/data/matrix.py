@@ -110,10 +110,14 @@ class MatrixEncoder:
         array = _as_numbers(X)
         if array is not None:
             return cls(tuple(range(array.shape[1])), (None,) * array.shape[1], policy)
-        columns = _column_names(X)
+        names = list(X.columns) if isinstance(X, pd.DataFrame) else []
+        others = [name for name in names if not isinstance(name, str)]
+        if 0 < len(others) < len(names):
+            raise DataError(f"names of columns must be all text or none, got {others[0]!r}")
         frame = rows_frame(X)
-        if columns is None:
-            columns = tuple(range(frame.shape[1]))
+        columns: tuple[str | int, ...] = tuple(range(frame.shape[1]))
+        if not others and names:
+            columns = tuple(map(str, names))
         return cls(
             columns,
             tuple(
@@ -210,7 +214,7 @@ class MatrixEncoder:
         if levels is not None:
             codes: NDArray[np.integer] = (
                 levels.encode(pd.Series([value], dtype=object), allow_unknown=True)
-                if self._allows_unknown
+                if self.policy.unknown == "missing"
                 else np.array(levels.codes_for(value))
             )
             return self._part(levels, codes).ravel()
@@ -257,10 +261,6 @@ class MatrixEncoder:
                 raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
         return cls(tuple(columns), read, policy)
 
-    @property
-    def _allows_unknown(self) -> bool:
-        return self.policy.unknown == "missing"
-
     def _encode(self, column: int, cells: Cells) -> Matrix:
         name, levels = self.names[column], self.levels[column]
         if levels is None:
@@ -268,7 +268,8 @@ class MatrixEncoder:
             check_numbers(f'column "{name}"', numbers)
             return self._numbers(numbers).reshape(-1, 1)
         try:
-            return self._part(levels, levels.encode(cells, allow_unknown=self._allows_unknown))
+            allow_unknown = self.policy.unknown == "missing"
+            return self._part(levels, levels.encode(cells, allow_unknown=allow_unknown))
         except UnknownLevelError as error:
             raise error.advising(
                 "levels that are rare can be given when fitting, as a Categorical column"
@@ -345,18 +346,6 @@ def _as_numbers(X: Any) -> NDArray[Any] | None:
         return None
     array: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False)
     return array if array.dtype.kind in "biuf" else None
-
-
-def _column_names(X: Any) -> tuple[str | int, ...] | None:
-    """Return the names of a frame's columns; None if it has none."""
-    if not isinstance(X, pd.DataFrame):
-        return None
-    are_text = [isinstance(name, str) for name in X.columns]
-    if any(are_text) and not all(are_text):
-        raise DataError(
-            f"names of columns must be all text or none, got {X.columns[are_text.index(False)]!r}"
-        )
-    return tuple(map(str, X.columns)) if all(are_text) else None
 
 
 def _learned_levels(name: str, cells: Cells) -> Column | None:

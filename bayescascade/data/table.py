@@ -20,7 +20,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.distinct_rows import DistinctRows
-from bayescascade.data.inference import Collector, make_collector
+from bayescascade.data.inference import BinCollector, Collector, LevelCollector
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import (
     Column,
@@ -241,8 +241,12 @@ def _read(
     is_inferred = schema is None
     if schema is None:
         weights_column = weights if isinstance(weights, str) else None
-        declared = declarations.resolve(source.names, weights_column)
-        collectors = [make_collector(*item, source.is_text) for item in declared.items()]
+        collectors: list[Collector] = [
+            (BinCollector if declared.kind == "continuous" else LevelCollector)(
+                name=name, declared=declared, is_text=source.is_text
+            )
+            for name, declared in declarations.resolve(source.names, weights_column).items()
+        ]
         largest_weight = _scan(source, collectors, weights)
         is_weighted = weights is not None
         schema = Schema(tuple(c.column(declarations.missing, is_weighted) for c in collectors))

@@ -38,21 +38,11 @@ Estimator = TypeVar("Estimator", bound=DensityEstimator[Any, Any, Any])
 
 
 class Learned(NamedTuple):
-    """A density that was learned.
-
-    Parameters
-    ----------
-    model : RowDensities
-    n_parts : float
-        Leaves of a tree, rules of a list and its else, cells of a histogram; infinite if there
-        are more than 1.8e308.
-    settings : mapping of str to float
-        What the rows decided.
-    """
+    """A density that was learned."""
 
     model: RowDensities
-    n_parts: float
-    settings: Mapping[str, float]
+    n_parts: float  # leaves, rules with the else, or cells; infinite if more than 1.8e308
+    settings: Mapping[str, float]  # what the rows decided
 
 
 Learner: TypeAlias = Callable[[Table, int, int | None], Learned]
@@ -61,29 +51,14 @@ Learner: TypeAlias = Callable[[Table, int, int | None], Learned]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one density made of one halving.
+    """What one density made of one halving."""
 
-    Parameters
-    ----------
-    halving : int >= 0
-    model : str
-        Its name.
-    log_likelihood : float
-        Mean over the rows of the other half, nats a row.
-    n_parts : float
-        Leaves, rules with the else, or cells; infinite if there are more than 1.8e308.
-    seconds : float
-        To choose settings and learn.
-    settings : mapping of str to float
-        What was chosen by the half that was learned from.
-    """
-
-    halving: int
-    model: str
-    log_likelihood: float
-    n_parts: float
-    seconds: float
-    settings: Mapping[str, float]
+    halving: int  # >= 0
+    model: str  # its name
+    log_likelihood: float  # mean over the rows of the other half, nats a row
+    n_parts: float  # as of `Learned`
+    seconds: float  # to choose settings and learn
+    settings: Mapping[str, float]  # what was chosen by the half that was learned from
 
 
 @dataclass(frozen=True)

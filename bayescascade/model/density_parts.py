@@ -11,13 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.data.evidence import (
-    Evidence,
-    check_agrees,
-    check_possible,
-    evidence_words,
-    narrow_evidence,
-)
+from bayescascade.base.errors import DataError
+from bayescascade.data.evidence import Evidence, agrees, evidence_words, narrow_evidence
 from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import (
     cells_text,
@@ -116,7 +111,8 @@ class DensityParts(Readable):
         """
         known = narrow_evidence(self.schema, self.evidence, evidence)
         changes, probability = self._given(known)
-        check_possible(evidence, probability)
+        if not probability > 0:
+            raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
         changes["probabilities"] /= probability
         changes["evidence_probability"] = self.evidence_probability * probability
         return replace(self, **changes, evidence=known)  # type: ignore[type-var] # dataclasses
@@ -129,7 +125,8 @@ class DensityParts(Readable):
         mostly have and those of this row that they rarely have.
         """
         codes = self.schema.encode_row(row)
-        check_agrees(self.schema, self.evidence, codes)
+        if not agrees(self.evidence, codes[:, np.newaxis])[0]:
+            raise DataError(f"the row contradicts the evidence: {self.evidence_words()}")
         return "\n".join(self._explanations(codes))
 
     @cached_property

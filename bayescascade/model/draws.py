@@ -77,17 +77,9 @@ class PosteriorRun(Run[S]):
     told: str = ""
 
     @classmethod
-    def of(
-        cls,
-        run: Run[S],
-        legend: TraceLegend,
-        settings: Mapping[str, Any],
-        title: str = "",
-        told: str = "",
-    ) -> "PosteriorRun[S]":
-        """Return the run with what reporting needs."""
-        found = {part.name: getattr(run, part.name) for part in fields(run)}
-        return cls(**found, legend=legend, settings=settings, title=title, told=told)
+    def of(cls, run: Run[S], **known: Any) -> "PosteriorRun[S]":
+        """Return the run with what reporting needs: the fields that only this class has."""
+        return cls(**{part.name: getattr(run, part.name) for part in fields(run)}, **known)
 
     @cached_property
     def trace(self) -> Trace:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -39,11 +39,7 @@ from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted, warning
 from bayescascade.report.printed import PrintedModel, Readable
 
-__all__ = [
-    "AnyEstimator",
-    "DensityEstimator",
-    "PosteriorEstimator",
-]
+__all__ = ["Counted", "DensityEstimator", "Draw", "PosteriorEstimator"]
 
 DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
 PREDICTIVES = ("map", "average")
@@ -229,16 +225,7 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
 
     def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
-        search = Search(
-            search=self.search,
-            n_steps=self.n_steps,
-            n_chains=self.n_chains,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            checkpoint=self.checkpoint,
-            resume=self.resume,
-            progress=self.progress,
-        )
+        search = Search(**{k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__})
         self._check_model()
         check_choice("predictive", self.predictive, PREDICTIVES)
         check_choice("missing", self.missing, ("error", "level"))
@@ -361,14 +348,10 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
     def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
         if name in ("posterior_", "run_", "exact_") and "_best" in self.__dict__:
             if "run_" in self.__dict__:
-                raise AttributeError(f'{name} is there after search "exact": {self._how_sampled()}')
+                how = ", as ".join(filter(None, (self.summary_.method, self.summary_.reason)))
+                raise AttributeError(f'{name} is there after search "exact": this was {how}')
             raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
         return self.__getattribute__(name)  # raises again what led here
-
-    def _how_sampled(self) -> str:
-        """Return which search ran instead of an exact one, and why."""
-        summary = self.summary_
-        return f"this was {summary.method}" + (f", as {summary.reason}" if summary.reason else "")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")
@@ -475,6 +458,3 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
                 raise ParameterError(f"row must be a single row, got {len(row)}")
             row = row.iloc[0]
         return self.learned_.explain(row)
-
-
-AnyEstimator: TypeAlias = PosteriorEstimator[Any, Any, Any]

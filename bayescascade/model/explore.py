@@ -213,7 +213,8 @@ def explore_by(
         **(posterior.parameters() if hasattr(posterior, "parameters") else {}),
     }
     legend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
-    run_ = PosteriorRun.of(run, legend, told_settings, title or type(posterior).__name__, told)
+    title = title or type(posterior).__name__
+    run_ = PosteriorRun.of(run, legend=legend, settings=told_settings, title=title, told=told)
     state = run.best_state
     if hasattr(posterior, "canonical"):
         state = posterior.canonical(state)

@@ -20,27 +20,13 @@ __all__ = ["RareRow", "RarestRows", "rare_row_page"]
 
 @dataclass(frozen=True, slots=True)
 class RareRow:
-    """A row of low density.
+    """A row of low density."""
 
-    Parameters
-    ----------
-    row : int
-        Number of the first data row that is like it, from 1.
-    times : int
-        How many rows are coded alike.
-    values : mapping of str to object
-        Its cells; None where one is missing.
-    log_density : float
-        In nats, of the cells that are there.
-    log_uniform : float
-        That of the uniform density, nats.
-    """
-
-    row: int
-    times: int
-    values: Mapping[str, Any]
-    log_density: float
-    log_uniform: float
+    row: int  # number of the first data row that is like it, from 1
+    times: int  # how many rows are coded alike
+    values: Mapping[str, Any]  # its cells; None where one is missing
+    log_density: float  # nats, of the cells that are there
+    log_uniform: float  # nats, of the uniform density
 
 
 class RarestRows:

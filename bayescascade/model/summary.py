@@ -147,12 +147,6 @@ class FitSummary:
     def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
         """Rebuild from what `to_dict` returned; raises KeyError, TypeError or ValueError if odd."""
         certificate = record.get("certificate")  # not in files of version 0.1
-        diagnostics = {
-            str(name): Diagnostic(
-                **{k: float("nan") if v is None else float(v) for k, v in d.items()}
-            )
-            for name, d in record["diagnostics"].items()
-        }
         return cls(
             source=str(record["source"]),
             n_rows=int(record["n_rows"]),
@@ -163,11 +157,11 @@ class FitSummary:
             n_chains=int(record["n_chains"]),
             n_draws=int(record["n_draws"]),
             interrupted=bool(record["interrupted"]),
-            acceptance={
-                str(k): float("nan") if v is None else float(v)
-                for k, v in record["acceptance"].items()
+            acceptance={str(k): _number(v) for k, v in record["acceptance"].items()},
+            diagnostics={
+                str(name): Diagnostic(**{k: _number(v) for k, v in told.items()})
+                for name, told in record["diagnostics"].items()
             },
-            diagnostics=diagnostics,
             shares={
                 str(title): {str(label): _share(v) for label, v in shares.items()}
                 for title, shares in record["shares"].items()
@@ -220,6 +214,10 @@ def summarize(
 
 def _plain(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
+
+
+def _number(value: Any) -> float:
+    return np.nan if value is None else float(value)
 
 
 def _finite(value: Any) -> float:

@@ -252,11 +252,7 @@ class Trace(Printed):
         stats: dict[str, NDArray[Any]] = {"lp": named.pop("log_posterior")}
         if "log_likelihood" in named:
             stats["log_likelihood"] = named.pop("log_likelihood")
-        stats |= {
-            name: self.stats[name]
-            for name in ("log_prior", "acceptance_rate")
-            if name in self.stats
-        }
+        stats |= {name: self.stats[name] for name in _STATS if name in self.stats}
         posterior: dict[str, NDArray[Any]] = {
             **named,
             **{name: codes.astype(np.float64) for name, codes in self.codes.items()},
@@ -348,12 +344,14 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
     if "feature_used" in posterior:
         columns = tuple(str(name) for name in posterior["feature"].values)
         used = np.asarray(posterior["feature_used"].values, np.bool_)
-    counts: list[dict[str, NDArray[np.int64]]] = [{}, {}]
-    if "proposed" in stats:  # not of independent draws
-        moves = [str(name) for name in stats["move"].values]
-        for told, name in zip(counts, ("proposed", "accepted"), strict=True):
-            values = np.asarray(stats[name].values, np.int64)
-            told.update({move: values[:, :, i] for i, move in enumerate(moves)})
+    moves = stats["move"].values if "proposed" in stats else []  # none of independent draws
+    proposed, accepted = (
+        {str(move): _draws(stats[name])[:, :, i].astype(np.int64) for i, move in enumerate(moves)}
+        for name in ("proposed", "accepted")
+    )
+    words = json.loads(attributes["words"]) if "words" in attributes else _WORDS_OF_0_1
+    if not isinstance(words, dict):
+        raise TypeError("its words must be an object")
     return Trace(
         quantities=quantities,
         size=size or None,
@@ -362,20 +360,13 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
         feature_used=used,
         columns=columns,
         stats=kept,
-        proposed=counts[0],
-        accepted=counts[1],
+        proposed=proposed,
+        accepted=accepted,
         settings={name: value for name, value in attributes.items() if name not in _LEGEND},
-        words={str(k): str(v) for k, v in _words(attributes).items()},
+        words={str(k): str(v) for k, v in words.items()},
         title=str(attributes.get("title", "")),
         told=str(attributes.get("told", "")),
     )
-
-
-def _words(attributes: Mapping[str, Any]) -> Mapping[str, object]:
-    words = json.loads(attributes["words"]) if "words" in attributes else _WORDS_OF_0_1
-    if not isinstance(words, dict):
-        raise TypeError("its words must be an object")
-    return words
 
 
 def _draws(variable: Any) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bayescascade
-from bayescascade.cli import fit as fit_module
+from bayescascade.cli import rows
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 
 FEW = ("--search", "anneal+metropolis", "--steps", 200, "--seed", 1)
@@ -185,7 +185,7 @@ def test_what_happens_while_reading(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(fit_module, "read_table", fail)
+    monkeypatch.setattr(rows, "read_table", fail)
     found = run("fit", TITANIC)
     assert (found.exit_code, found.stdout, found.stderr) == (code, "", message)
 
@@ -198,7 +198,7 @@ def test_warnings_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.warn("the run is no longer saved", RuntimeWarning, stacklevel=1)
         raise OSError("stop")
 
-    monkeypatch.setattr(fit_module, "read_table", warn)
+    monkeypatch.setattr(rows, "read_table", warn)
     assert run("fit", TITANIC).stderr == "warning: the run is no longer saved\nerror: stop\n"
 
 
@@ -208,6 +208,6 @@ def test_a_defect_of_the_program_is_not_hidden(monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(fit_module, "read_table", fail)
+    monkeypatch.setattr(rows, "read_table", fail)
     with pytest.raises(ZeroDivisionError):
         run("fit", TITANIC)

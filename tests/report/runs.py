@@ -45,15 +45,20 @@ def toy_run(engine: str = "metropolis", **options: Any) -> PosteriorRun[int]:
     options = {"n_steps": 800, "n_chains": 3, "seed": 0} | options
     return PosteriorRun.of(
         getattr(samplers, engine)(Toy(), **options),
-        TraceLegend(
+        legend=TraceLegend(
             size="n_rules",
             columns=COLUMNS,
             columns_of=_columns_of,
             labels={"first_rule": lambda code: f"{COLUMNS[int(code) - 1000]} is high"},
         ),
-        {"model": "rules", "search": "metropolis", "source": "toy.csv", "expected_rules": 3.0},
-        "density rule list",
-        "expected_rules 3",
+        settings={
+            "model": "rules",
+            "search": "metropolis",
+            "source": "toy.csv",
+            "expected_rules": 3.0,
+        },
+        title="density rule list",
+        told="expected_rules 3",
     )
 
 

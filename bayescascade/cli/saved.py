@@ -1,0 +1,221 @@
+"""Commands on what was saved: show, score, predict and sample of a model, diagnose of a trace."""
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bayescascade.cli.options import Integer, parse_given
+from bayescascade.cli.output import (
+    check_outputs,
+    csv_texts,
+    echo_json,
+    echo_page,
+    save_figure,
+    write_texts,
+)
+
+__all__ = ["diagnose", "predict", "sample", "score", "show"]
+
+_DEFAULT_TOP = 10
+_BLOCK_ROWS = 100_000
+
+
+@click.command(short_help="Print or draw a saved model.")
+@click.argument("model", metavar="MODEL.json")
+@click.option(
+    "--given",
+    multiple=True,
+    metavar="NAME=LEVEL,...",
+    help="Show the density given this: sex=male, class=1st,2nd, income=0,10 (from edge to edge).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@click.option("--dot", is_flag=True, help="Print Graphviz source.")
+@click.option("--png", metavar="FILE.png", help="Draw the tree into a file.")
+def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str | None) -> None:
+    """Print the model saved in MODEL.json."""
+    if as_json + dot + (png is not None) > 1:
+        raise click.UsageError("--json, --dot and --png exclude each other")
+    check_outputs({"--png": png}, {"MODEL.json": model})
+    from bayescascade.model.record import load
+    from bayescascade.model.roles import Conditional, Drawn
+
+    fitted = load(model)
+    shown: Any = fitted
+    if given:
+        density: Conditional = _in_role(Conditional, fitted, "--given", model)
+        columns = density.schema_.columns
+        continuous = [column.name for column in columns if column.kind == "continuous"]
+        shown = density.condition(parse_given(given, continuous))
+    if dot or png is not None:
+        learned = shown if given else getattr(fitted, "learned_", None)
+        drawn: Drawn = _in_role(Drawn, learned, "--dot" if dot else "--png", model)
+        if png is not None:
+            drawn.draw(png)
+        else:
+            click.echo(drawn.dot(), nl=False)
+    elif as_json:
+        echo_json(shown.record())
+    else:
+        echo_page(shown.page())
+
+
+@click.command(short_help="Score rows: the rarest, and why; or how well labels are predicted.")
+@click.argument("model", metavar="MODEL.json")
+@click.argument("data")
+@click.option("--top", type=Integer(0), help="Rarest rows to explain (10, or 0 with --out).")
+@click.option(
+    "--out", metavar="FILE.csv", help="Write the log density, or the prediction, of every row."
+)
+@click.option(
+    "--target",
+    metavar="NAME",
+    help="Column of the labels (by default that which rules were learned from).",
+)
+@click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+def score(
+    model: str,
+    data: str,
+    top: int | None,
+    out: str | None,
+    target: str | None,
+    weights: str | None,
+    as_json: bool,
+) -> None:
+    """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
+
+    Of a tree or a density rule list, a row's log density is in nats; empty cells are integrated
+    out. Of a classifier, DATA must have the labels too: the log loss is in nats. Of a budgeted
+    forest, --target must name them, and what its features cost is told.
+    """
+    check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
+    from bayescascade.cli.rows import open_rows
+    from bayescascade.cli.scoring import ScoredLabels, ScoredRows
+    from bayescascade.model.record import load
+    from bayescascade.model.roles import Classifier, Density
+
+    fitted = load(model)
+    scored: ScoredLabels | ScoredRows
+    if isinstance(fitted, Classifier):
+        if top is not None:
+            _in_role(Density, fitted, "--top", model)
+        scored = ScoredLabels(fitted, open_rows(data), target, weights)
+    else:
+        if target is not None:
+            _in_role(Classifier, fitted, "--target", model)
+        if top is None:
+            top = _DEFAULT_TOP if out is None else 0
+        density: Density = _in_role(Density, fitted, "score", model)
+        scored = ScoredRows(density, open_rows(data), top, weights)
+    if out is None:
+        deque(scored.blocks(), maxlen=0)
+    else:
+        write_texts(out, csv_texts(scored.blocks()))
+    if as_json:
+        echo_json(scored.record())
+    else:
+        echo_page(scored.page())
+
+
+@click.command(short_help="Classify rows.")
+@click.argument("model", metavar="MODEL.json")
+@click.argument("data")
+@click.option("--out", metavar="FILE.csv", help="Write the rows here, not to stdout.")
+@click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
+def predict(model: str, data: str, out: str | None, explain: bool) -> None:
+    """Classify the rows of DATA (.csv, .csv.gz, .parquet) by the rules or forest in MODEL.json.
+
+    Prints CSV with a header: for each row its number, the predicted class, the probability of
+    every class, and, of a rule list, an interval that holds that of the predicted one with 95 %
+    probability; of a budgeted forest, what the features cost that it acquires.
+    """
+    check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
+    from bayescascade.cli.rows import open_rows
+    from bayescascade.cli.scoring import predicted_blocks
+    from bayescascade.model.record import load
+    from bayescascade.model.roles import Predictor
+
+    hint = ": score tells log densities"
+    predictor = _in_role(Predictor, load(model), "predict", model, hint)
+    write_texts(out, csv_texts(predicted_blocks(predictor, open_rows(data), explain=explain)))
+
+
+@click.command(short_help="Draw rows.")
+@click.argument("model", metavar="MODEL.json")
+@click.option("-n", "--rows", "n_rows", type=Integer(1), required=True, help="Rows to draw.")
+@click.option("--seed", type=Integer(0), help="Same seed, same rows.")
+@click.option("--out", metavar="FILE.csv", help="Write the rows here, not to stdout.")
+def sample(model: str, n_rows: int, seed: int | None, out: str | None) -> None:
+    """Draw rows from the density saved in MODEL.json, as CSV with a header."""
+    check_outputs({"--out": out}, {"MODEL.json": model})
+    write_texts(out, _drawn_rows(model, n_rows, seed))
+
+
+def _drawn_rows(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
+    import numpy as np
+
+    from bayescascade.model.record import load
+    from bayescascade.model.roles import Density
+
+    density: Density = _in_role(Density, load(path), "sample", path)
+    rng = np.random.default_rng(seed)
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        rows = density.sample(min(_BLOCK_ROWS, n_rows - start), random_state=rng)
+        yield rows.to_csv(index=False, header=start == 0, lineterminator="\n")
+
+
+@click.command(short_help="Say how well the posterior was explored.")
+@click.argument("trace", metavar="TRACE.nc")
+@click.option("--plots", metavar="DIR", help="Write pictures of traces, sizes and ranks there.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
+    """Say how well the posterior in TRACE.nc, written by --trace, was explored."""
+    if plots is not None:
+        Path(plots).mkdir(parents=True, exist_ok=True)
+    from bayescascade.model.trace import read_trace
+
+    found = read_trace(trace)
+    if plots is not None:
+        from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
+
+        pictures = {"traces": plot_traces, "ranks": plot_ranks}
+        if found.size is not None:
+            pictures["sizes"] = plot_sizes
+        for name, plot in pictures.items():
+            save_figure(plot(found), Path(plots) / f"{name}.png")
+    if as_json:
+        echo_json(found.record())
+    else:
+        echo_page(found.page())
+
+
+def _in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
+    """Return what was loaded if it has a role of `bayescascade.model.roles`.
+
+    Parameters
+    ----------
+    role : protocol
+    thing : object
+        A model, or what it learned.
+    what : str
+        A command or an option; the message begins with it.
+    path : str
+        The file of the model.
+    hint : str
+        What the message ends with.
+
+    Raises
+    ------
+    click.ClickException
+        If it has not.
+    """
+    if isinstance(thing, role):
+        return thing
+    from bayescascade.model.record import load
+    from bayescascade.model.roles import ROLE_WORDS
+
+    words = f"{ROLE_WORDS[role]}, got {path}, a {load(path).title}"
+    raise click.ClickException(f"{what} needs {words}{hint}")

@@ -1,0 +1,191 @@
+"""What ``score`` and ``predict`` tell of the rows of a file, and of all of them together."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+import click
+
+from bayescascade.base.errors import DataError
+from bayescascade.cli.rows import read_blocks, read_for
+from bayescascade.data.column import MISSING, Column
+from bayescascade.data.levels import level_text
+from bayescascade.data.sources import Source
+from bayescascade.model.rarest import RarestRows, rare_row_page
+from bayescascade.model.roles import Classifier, Density, Predicted
+from bayescascade.model.scores import LabelScores, WeightedMean
+from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
+from bayescascade.report.page import BLANK, Page, Pieces, counted
+
+__all__ = ["ScoredLabels", "ScoredRows", "predicted_blocks"]
+
+Columns: TypeAlias = Mapping[str, Sequence[object]]
+"""A block of rows as columns of a CSV file, by their headings."""
+
+
+class ScoredRows:
+    """Log densities of the rows of a file, and the `top` rarest of them."""
+
+    def __init__(self, model: Density, source: Source, top: int, weights: str | None) -> None:
+        self._model, self._source, self._weights = model, source, weights
+        self._rarest = RarestRows(model.learned_, top)
+        self._n_rows, self._weight, self._log_density = 0, 0.0, 0.0
+
+    def blocks(self) -> Iterator[Columns]:
+        """Score the rows, block by block."""
+        schema = self._model.schema_
+        for first_row, cells, weights in read_blocks(self._source, schema.names, self._weights):
+            codes = schema.encode(cells, first_row=first_row)
+            scores = self._model.score_codes(codes)
+            self._rarest.add(cells, codes, scores, first_row, weights)
+            self._n_rows += len(scores)
+            if weights is None:
+                self._weight += len(scores)
+                self._log_density += float(scores.sum())
+            else:  # a row of weight zero counts nothing, whatever its density
+                counts = weights > 0
+                self._weight += float(weights.sum())
+                self._log_density += float((weights[counts] * scores[counts]).sum())
+            numbers = range(first_row, first_row + len(cells))
+            yield {"row": numbers, "log_density": scores.tolist()}
+
+    @property
+    def _mean(self) -> float:
+        return self._log_density / self._weight if self._weight else math.nan
+
+    def record(self) -> dict[str, Any]:
+        """Return sums and rarest rows as plain data."""
+        explain = self._model.learned_.explain
+        return {
+            "source": self._source.label,
+            "rows": self._n_rows,
+            "weight": self._weight,
+            "log_density": {"sum": self._log_density, "mean": self._mean},
+            "rarest": [
+                {**asdict(row), "explanation": explain(row.values).splitlines()}
+                for row in self._rarest.rows
+            ],
+        }
+
+    def page(self) -> Page:
+        """Return sums and rarest rows."""
+        sums = f"mean {nats_text(self._mean)}, sum {nats_text(self._log_density)} nats"
+        pieces = _rows_pieces(self._source, self._n_rows, self._weight)
+        page: Page = (Pieces([*pieces, f"log density: {sums}"]),)
+        for row in self._rarest.rows:
+            page += (BLANK, *rare_row_page(self._model.learned_, row))
+        return page
+
+
+class ScoredLabels:
+    """How well a classifier predicts the labels of a file; where that costs something, what."""
+
+    def __init__(
+        self, model: Classifier, source: Source, target: str | None, weights: str | None
+    ) -> None:
+        found = getattr(model, "target_", None) if target is None else target
+        if found is None:
+            raise click.UsageError("--target must name the labels' column for a forest, got none")
+        self._model, self._source, self._target, self._weights = model, source, found, weights
+        self._names = _class_texts(model)
+        self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
+
+    def blocks(self) -> Iterator[Columns]:
+        """Predict the rows, block by block.
+
+        Raises
+        ------
+        DataError
+            If a label is missing or unknown.
+        """
+        model, target = self._model, self._target
+        classes = Column(target, "ordinal", tuple(model.classes_.tolist()))
+        for first_row, cells, weights in read_for(model, self._source, [target], self._weights):
+            labels = classes.encode(cells[target], first_row)
+            if (labels == MISSING).any():
+                row = first_row + int((labels == MISSING).argmax())
+                raise DataError(
+                    f'column "{target}" must not have missing labels, got none in row {row}: '
+                    "predict needs no labels"
+                )
+            predicted = model.predict_block(cells, first_row)
+            assert predicted.probabilities is not None
+            self._scores.add(labels, predicted.probabilities, weights)
+            if predicted.costs is not None:
+                self._cost.add(predicted.costs, weights)
+            yield {
+                "row": range(first_row, first_row + len(cells)),
+                "label": [self._names[label] for label in labels.tolist()],
+                **_predicted_columns(self._names, predicted),
+            }
+
+    def record(self) -> dict[str, Any]:
+        """Return the scores as plain data."""
+        scores, cost = self._scores, self._cost
+        costs = {"cost": cost.mean, "cost_error": cost.standard_error} if cost.weight else {}
+        return {
+            "source": self._source.label,
+            "target": self._target,
+            "rows": scores.n_rows,
+            "weight": scores.weight,
+            "accuracy": scores.accuracy,
+            "accuracy_error": scores.accuracy_error,
+            "log_loss": scores.log_loss,
+            "auc": scores.auc,
+            **costs,
+            "classes": self._model.classes_.tolist(),
+            "confusion": scores.confusion.tolist(),
+        }
+
+    def page(self) -> Page:
+        """Return the scores, and who is taken for whom."""
+        scores, cost = self._scores, self._cost
+        accuracy = f"accuracy {diagnostic_text(scores.accuracy, 3)}"
+        pieces = [
+            *_rows_pieces(self._source, scores.n_rows, scores.weight),
+            _with_error(accuracy, scores.accuracy_error, 3),
+            f"log loss {diagnostic_text(scores.log_loss, 4)} nats",
+            f"AUC {diagnostic_text(scores.auc, 3)}",
+        ]
+        if cost.weight:
+            (text,) = cost_texts([cost.mean])
+            places = max(2, len(text.partition(".")[2]))
+            pieces.append(f"{_with_error(f'cost {text}', cost.standard_error, places)} a row")
+        return (Pieces(pieces), BLANK, *scores.confusion_page(self._target, self._names))
+
+
+def predicted_blocks(model: Classifier, source: Source, *, explain: bool) -> Iterator[Columns]:
+    """Yield what a classifier says of the rows of a file, and if asked for, why."""
+    names = _class_texts(model)
+    for first_row, cells, _ in read_for(model, source, [], None):
+        predicted = model.predict_block(cells, first_row, intervals=True, explain=explain)
+        columns = {**_predicted_columns(names, predicted), **predicted.told}
+        yield {"row": range(first_row, first_row + len(cells)), **columns}
+
+
+def _predicted_columns(names: Sequence[str], predicted: Predicted) -> Columns:
+    assert predicted.probabilities is not None, "of a classifier"
+    best = predicted.probabilities.argmax(axis=1).tolist()
+    probabilities = zip(names, predicted.probabilities.T.tolist(), strict=True)
+    columns: dict[str, Sequence[object]] = {
+        "predicted": [names[c] for c in best],
+        **{f"P({name})": column for name, column in probabilities},
+    }
+    if predicted.costs is not None:  # without the rounding of sums
+        columns["cost"] = [f"{cost:.12g}" for cost in predicted.costs.tolist()]
+    return columns
+
+
+def _class_texts(model: Classifier) -> list[str]:
+    return [level_text(label) for label in model.classes_.tolist()]
+
+
+def _rows_pieces(source: Source, n_rows: int, weight: float) -> list[str]:
+    pieces = [source.label, counted(n_rows, "row")]
+    return pieces if weight == n_rows else [*pieces, f"weight {count_texts([weight])[0]}"]
+
+
+def _with_error(text: str, error: float, decimals: int) -> str:
+    """Return a mean with its standard error, unless none is known: one row, or all alike."""
+    return f"{text} ± {error:.{decimals}f}" if error > 0 else text
