@@ -13,7 +13,7 @@ from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
 from bayescascade.data.sources import Source
 from bayescascade.model.rarest import RarestRows, rare_row_page
-from bayescascade.model.roles import Classifier, Density, Predicted
+from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
 from bayescascade.model.scores import LabelScores, WeightedMean
 from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, counted
@@ -117,7 +117,7 @@ class ScoredLabels:
             yield {
                 "row": range(first_row, first_row + len(cells)),
                 "label": [self._names[label] for label in labels.tolist()],
-                **_predicted_columns(self._names, predicted),
+                **_predicted_columns(model, predicted),
             }
 
     def record(self) -> dict[str, Any]:
@@ -155,29 +155,29 @@ class ScoredLabels:
         return (Pieces(pieces), BLANK, *scores.confusion_page(self._target, self._names))
 
 
-def predicted_blocks(model: Classifier, source: Source, *, explain: bool) -> Iterator[Columns]:
-    """Yield what a classifier says of the rows of a file, and if asked for, why."""
-    names = _class_texts(model)
+def predicted_blocks(model: Predictor, source: Source, *, explain: bool) -> Iterator[Columns]:
+    """Yield what a model says of the rows of a file, and if asked for, why."""
     for first_row, cells, _ in read_for(model, source, [], None):
         predicted = model.predict_block(cells, first_row, intervals=True, explain=explain)
-        columns = {**_predicted_columns(names, predicted), **predicted.told}
+        columns = {**_predicted_columns(model, predicted), **predicted.told}
         yield {"row": range(first_row, first_row + len(cells)), **columns}
 
 
-def _predicted_columns(names: Sequence[str], predicted: Predicted) -> Columns:
-    assert predicted.probabilities is not None, "of a classifier"
-    best = predicted.probabilities.argmax(axis=1).tolist()
-    probabilities = zip(names, predicted.probabilities.T.tolist(), strict=True)
-    columns: dict[str, Sequence[object]] = {
-        "predicted": [names[c] for c in best],
-        **{f"P({name})": column for name, column in probabilities},
-    }
+def _predicted_columns(model: Predictor, predicted: Predicted) -> Columns:
+    columns: dict[str, Sequence[object]] = {}
+    if predicted.probabilities is not None:
+        names = _class_texts(model)
+        columns["predicted"] = [names[c] for c in predicted.probabilities.argmax(axis=1).tolist()]
+        probabilities = zip(names, predicted.probabilities.T.tolist(), strict=True)
+        columns.update({f"P({name})": column for name, column in probabilities})
+    elif predicted.values is not None:
+        columns["predicted"] = predicted.values.tolist()
     if predicted.costs is not None:  # without the rounding of sums
         columns["cost"] = [f"{cost:.12g}" for cost in predicted.costs.tolist()]
     return columns
 
 
-def _class_texts(model: Classifier) -> list[str]:
+def _class_texts(model: Any) -> list[str]:
     return [level_text(label) for label in model.classes_.tolist()]
 
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import bayescascade
 from bayescascade import BayesCascadeError, DataError, ModelFileError, ParameterError
 from bayescascade.cli.application import application
-from bayescascade.model import registry
+from bayescascade.model import record as saved
 from bayescascade.model.roles import Classifier, Density, Drawn, Predicted, Predictor
 from samplers import CheckpointError
 from tests.contracts.listed import ESTIMATORS, fitted, labels_of, rows
@@ -184,7 +184,7 @@ def test_predict_tells_numbers_too(tmp_path, monkeypatch):
             told = {"high_95": (3 * cells["fare"]).tolist()}
             return Predicted(told, values=2 * cells["fare"].to_numpy(float))
 
-    monkeypatch.setattr(registry, "load", lambda _: Double())
+    monkeypatch.setattr(saved, "load", lambda _: Double())
     (tmp_path / "rows.csv").write_text("fare\n1\n2.5\n")
     told = command("predict", tmp_path / "model.json", tmp_path / "rows.csv")
     assert told == "row,predicted,high_95\n1,2.0,3.0\n2,5.0,7.5\n"
