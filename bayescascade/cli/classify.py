@@ -19,7 +19,7 @@ from bayescascade.cli.learning import (
 from bayescascade.cli.options import Integer, Real
 
 if TYPE_CHECKING:
-    from bayescascade.data.labeled_rows import LabeledRows
+    from bayescascade.data.labels import LabeledRows
 
 __all__ = ["classify"]
 
@@ -73,7 +73,7 @@ def _check_target(target: str, declared: Mapping[str, Any]) -> None:
 def _read_rows(data: str, target: str, task: Task) -> "LabeledRows":
     """Read a data file with labels; the columns are those declared but for the target."""
     from bayescascade.cli.rows import open_rows, read_labeled
-    from bayescascade.data.labeled_rows import LabeledRows
+    from bayescascade.data.labels import LabeledRows
 
     source = open_rows(data)
     frame, labels, row_weights = read_labeled(source, target, **task.declared)

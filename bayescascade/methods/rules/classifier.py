@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MAX_LEVELS
-from bayescascade.data.labeled_rows import LabeledRows
-from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.labels import LabeledRows, classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import rows_frame
 from bayescascade.data.schema import Rows, Schema

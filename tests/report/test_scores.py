@@ -1,4 +1,4 @@
-"""How well labels are predicted: against scikit-learn's metrics, in blocks, with weights."""
+"""How well labels are predicted, against scikit-learn's metrics, and at what cost: in blocks."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from bayescascade.model.scores import LabelScores
+from bayescascade.model.scores import LabelScores, WeightedMean
 from bayescascade.report.page import render
 
 
@@ -86,3 +86,16 @@ def test_many_classes_stand_below_each_other():
         r"    hardly unaccountable\n 2.50   wholly unaccountable\n 2.00",
         r"hardly unaccountable\n:   no rows",
     ]
+
+
+def test_a_weight_is_equal_values(rng):
+    """In blocks or at once; values far from zero must not lose their differences."""
+    values, weights = 1e9 + rng.normal(size=200), rng.integers(0, 4, 200)
+    mean = WeightedMean()
+    for block in np.split(np.arange(200), [0, 1, 120]):
+        mean.add(values[block], weights[block].astype(float))
+    repeated = np.repeat(values, weights)
+    assert mean.weight == len(repeated)
+    assert mean.mean == pytest.approx(repeated.mean(), rel=1e-14)
+    expected = repeated.std(ddof=1) / math.sqrt(len(repeated))
+    assert mean.standard_error == pytest.approx(expected, rel=1e-6)
