@@ -1,7 +1,7 @@
 """``bayescascade classify``: from a data file with labels to a printed and saved classifier."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,16 +10,12 @@ from bayescascade.cli.learning import (
     POSITIVE,
     RULE_OPTIONS,
     RUN_OPTIONS,
-    Task,
     learn,
     search_option,
     set_up,
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
-
-if TYPE_CHECKING:
-    from bayescascade.data.labels import LabeledRows
 
 __all__ = ["classify"]
 
@@ -57,7 +53,20 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     target = options.pop("target")
     task = set_up("rule_classifier", data, options, taken=_KINDS)
     _check_target(target, task.declared)
-    rows = _read_rows(data, target, task)
+    from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.data.labels import LabeledRows
+
+    source = open_rows(data)
+    frame, labels, row_weights = read_labeled(source, target, **task.declared)
+    rows = LabeledRows.of(
+        frame,
+        labels,
+        row_weights,
+        n_bins=task.model.n_bins,
+        kinds=task.model,
+        labels_name=f'column "{target}"',
+        source=source.label,
+    )
     learn(context, task, rows, rows.table.notes)
 
 
@@ -68,21 +77,3 @@ def _check_target(target: str, declared: Mapping[str, Any]) -> None:
     for name in ("drop", "nominal", "ordinal", "continuous"):
         if target in declared.get(name, ()):
             raise click.UsageError(f"--{name} must not name the column of the labels, got {target}")
-
-
-def _read_rows(data: str, target: str, task: Task) -> "LabeledRows":
-    """Read a data file with labels; the columns are those declared but for the target."""
-    from bayescascade.cli.rows import open_rows, read_labeled
-    from bayescascade.data.labels import LabeledRows
-
-    source = open_rows(data)
-    frame, labels, row_weights = read_labeled(source, target, **task.declared)
-    return LabeledRows.of(
-        frame,
-        labels,
-        row_weights,
-        n_bins=task.model.n_bins,
-        kinds=task.model,
-        labels_name=f'column "{target}"',
-        source=source.label,
-    )
