@@ -6,11 +6,11 @@ here.
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.data.schema import Schema
 from bayescascade.model.density_parts import DensityParts
@@ -19,11 +19,16 @@ from bayescascade.report.page import Page
 __all__ = [
     "ROLE_WORDS",
     "Classifier",
+    "Compressor",
     "Conditional",
     "Density",
     "Drawn",
+    "EffectEstimator",
+    "OnlineLearner",
     "Predicted",
     "Predictor",
+    "PrivateRelease",
+    "Regressor",
     "Shown",
 ]
 
@@ -126,11 +131,60 @@ class Classifier(Predictor, Protocol):
         """Return the probability of each class for each row, (n_rows, n_classes)."""
 
 
+@runtime_checkable
+class Regressor(Predictor, Protocol):
+    """A predictor of numbers, the values of the column `target_`."""
+
+    target_: str
+
+    def predict(self, X: Any) -> Floats:
+        """Return the expected value for each row, (n_rows,)."""
+
+
+@runtime_checkable
+class EffectEstimator(Predictor, Protocol):
+    """A predictor of what a treatment does to each row."""
+
+    def effect(self, X: Any) -> Floats:
+        """Return the expected outcome if treated, less that if not, (n_rows,)."""
+
+
+@runtime_checkable
+class Compressor(Protocol):
+    """A model that keeps `n_kept_` rows, or columns, in place of many."""
+
+    n_kept_: int
+
+    def transform(self, X: Any) -> Any:
+        """Return rows as the model keeps them."""
+
+
+@runtime_checkable
+class OnlineLearner(Protocol):
+    """A model that goes on learning; what it had learned stays."""
+
+    def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Learn from more rows."""
+
+
+@runtime_checkable
+class PrivateRelease(Protocol):
+    """What was learned under differential privacy, and what of the budget that took."""
+
+    epsilon_: float
+    delta_: float
+
+
 ROLE_WORDS: Mapping[type, str] = {
     Drawn: "a tree",
     Conditional: "a density",
     Density: "a density",
     Predictor: "a model that predicts",
     Classifier: "a classifier",
+    Regressor: "a regressor",
+    EffectEstimator: "an effect estimator",
+    Compressor: "a compressor",
+    OnlineLearner: "a model that learns on",
+    PrivateRelease: "a private release",
 }
 """What roles are called in messages."""
