@@ -20,22 +20,16 @@ from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from samplers.blocks import Memory, Phase, Plan, Program, Record, Snapshot, choose_moves
-from samplers.chains import ChainOptions, run_chains
+from samplers.chains import Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.metropolis import (
-    advance_block,
-    better_of,
-    init,
-    trace_block,
-)
+from samplers.metropolis import advance_block, better_of, init, trace_block
 from samplers.parameters import (
     SamplerValueError,
     Seed,
     check_integer,
     check_positive,
-    check_seconds,
+    check_real,
 )
-from samplers.run import Progress, Run
 from samplers.types import ChainState, Move, Target
 
 __all__ = ["AdaptiveSchedule", "GeometricSchedule", "Schedule", "anneal"]
@@ -48,11 +42,14 @@ N_TEMPERATURES = 1000  # per cycle; more would only cost calls of a compiled blo
 
 @runtime_checkable
 class Schedule(Protocol):
-    """A way to cool; a dataclass, so that a checkpoint can tell its settings."""
+    """A way to cool; a dataclass, so that a checkpoint can tell its settings.
+
+    What extends it remembers nothing, unless it says otherwise.
+    """
 
     def start(self) -> tuple[float, ...]:
         """Return the memory at the start of a cycle: finite numbers, always as many."""
-        ...
+        return ()
 
     def temperature(self, memory: tuple[float, ...], block: int, n_blocks: int) -> float:
         """Return the temperature of a block, 0 <= `block` < `n_blocks`; > 0."""
@@ -62,11 +59,12 @@ class Schedule(Protocol):
         self, memory: tuple[float, ...], block: int, n_blocks: int, log_density: float
     ) -> tuple[float, ...]:
         """Return the memory after `block`, which ended at `log_density`."""
-        ...
+        del block, n_blocks, log_density
+        return memory
 
 
 @dataclass(frozen=True, slots=True)
-class GeometricSchedule:
+class GeometricSchedule(Schedule):
     """Cool by the same factor from block to block.
 
     Parameters
@@ -82,26 +80,13 @@ class GeometricSchedule:
     def __post_init__(self) -> None:
         _check_temperatures(self.initial_temperature, self.final_temperature)
 
-    def start(self) -> tuple[float, ...]:
-        """Return an empty memory."""
-        return ()
-
-    def temperature(self, memory: tuple[float, ...], block: int, n_blocks: int) -> float:  # noqa: ARG002
+    def temperature(self, memory: tuple[float, ...], block: int, n_blocks: int) -> float:
         """Return initial^(1 - x) final^x, x being the share of the blocks before the last done."""
+        del memory
         if block == n_blocks - 1:
             return self.final_temperature
         ratio = self.final_temperature / self.initial_temperature
         return float(self.initial_temperature * ratio ** (block / (n_blocks - 1)))
-
-    def observe(
-        self,
-        memory: tuple[float, ...],
-        block: int,  # noqa: ARG002
-        n_blocks: int,  # noqa: ARG002
-        log_density: float,  # noqa: ARG002
-    ) -> tuple[float, ...]:
-        """Return the memory as it is."""
-        return memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +217,8 @@ def anneal(
 
     Raises
     ------
-    SamplerValueError
-        If a parameter is out of range.
-    SamplerError
-        If the target or a move breaks its contract.
-    CheckpointError
-        If the checkpoint cannot be written at the start, or cannot be resumed.
+    SamplerValueError, SamplerError, CheckpointError
+        As `samplers.metropolis` does.
     """
     if not isinstance(schedule, Schedule):
         raise SamplerValueError(f"schedule must be one with a Schedule's methods, got {schedule!r}")
@@ -247,11 +228,10 @@ def anneal(
         choice=choose_moves(target, moves),
         schedule=schedule,
     )
-    seconds = check_seconds("time_limit", time_limit)
-    options = ChainOptions(
-        n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, seconds
+    seconds = check_real("time_limit", time_limit, "a number of seconds >= 0", lambda s: s >= 0.0)
+    return run_chains(
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, seconds
     )
-    return run_chains(program, options)
 
 
 def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> Plan:
@@ -294,19 +274,15 @@ class _Annealing(Program[S]):
         self, rng: np.random.Generator, snapshot: Snapshot[S]
     ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
         cycle, block = self.plan.locate(snapshot.block)
-        n_blocks = self.plan.phases[cycle].n_blocks
+        n_blocks = cycle.n_blocks
         chain, memory = snapshot.replicas[0], snapshot.memory["schedule"]
-        if block == 0 and cycle > 0:
+        if block == 0 and snapshot.block > 0:
             chain, memory = snapshot.best, self.schedule.start()
         temperature = self.schedule.temperature(memory, block, n_blocks)
         inverse_temperature = 1.0 / check_positive("a schedule's temperature", temperature)
+        n_steps = self.plan.n_steps_of(snapshot.block)
         chain, counts = advance_block(
-            rng,
-            chain,
-            self.target,
-            self.choice,
-            self.plan.n_steps_of(snapshot.block),
-            inverse_temperature,
+            rng, chain, self.target, self.choice, n_steps, inverse_temperature
         )
         memory = self.schedule.observe(memory, block, n_blocks, chain.log_density)
         best = better_of(snapshot.best, counts)

@@ -26,7 +26,7 @@ from samplers.checkpoint import CheckpointSection
 from samplers.parameters import CheckpointError
 from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec, Target
 
-__all__ = ["Archive", "History", "StateCodec", "decode", "encode"]
+__all__ = ["Archive", "History", "decode", "encode"]
 
 S = TypeVar("S")
 Array = np.ndarray[Any, np.dtype[Any]]  # of any shape and dtype
@@ -37,7 +37,7 @@ DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErro
 TOLERANCE = 1e-6  # of log densities: compiled targets may update theirs in small steps
 
 
-class StateCodec(Generic[S]):
+class _StateCodec(Generic[S]):
     """States to JSON and back, by the target's own codec or the built-in one."""
 
     def __init__(self, target: Target[S]) -> None:
@@ -62,13 +62,11 @@ class StateCodec(Generic[S]):
     def decode(self, encoded: object) -> S:
         """Return the state from its JSON content; raises ValueError and its like if forged."""
         if self._own is None:
-            state: S = decode(encoded)  # type: ignore[assignment]  # S is whatever was encoded
-            return state
+            return decode(encoded)  # type: ignore[return-value]  # S is whatever was encoded
         try:
-            state = self._own.decode_state(encoded)
+            return self._own.decode_state(encoded)
         except Exception as error:  # it is the target's, and may raise whatever it likes
             raise ValueError(f"decode_state failed with {error!r}") from error
-        return state
 
 
 def encode(value: object) -> object:
@@ -92,9 +90,9 @@ def encode(value: object) -> object:
         return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     if isinstance(value, frozenset) and kind is frozenset:
         return {"frozenset": sorted((encode(item) for item in value), key=json.dumps)}
-    if isinstance(value, np.ndarray) and kind is np.ndarray and _is_plain(value.dtype):
+    if isinstance(value, np.ndarray) and kind is np.ndarray and value.dtype.kind in ARRAY_KINDS:
         return {"array": _encode_array(value)}
-    if isinstance(value, np.generic) and _is_plain(value.dtype):
+    if isinstance(value, np.generic) and value.dtype.kind in ARRAY_KINDS:
         return {"scalar": _encode_array(np.asarray(value))}
     raise CheckpointError(
         f"states holding a {kind.__module__}.{kind.__qualname__} cannot be written to a "
@@ -118,10 +116,6 @@ def decode(encoded: object) -> object:
     return DECODERS[kind](content)
 
 
-def _is_plain(dtype: np.dtype[np.generic]) -> bool:
-    return dtype.kind in ARRAY_KINDS
-
-
 def _encode_array(array: Array) -> object:
     # the memory layout is kept too: it decides the order of a sum, hence its last digit
     is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
@@ -137,7 +131,7 @@ def _decode_array(content: dict[str, Any]) -> Array:
     dtype = np.dtype(str(content["dtype"]))
     shape = [int(size) for size in content["shape"]]
     data = bytearray(base64.b64decode(content["base64"], validate=True))
-    if not _is_plain(dtype) or math.prod(shape) * dtype.itemsize != len(data):
+    if dtype.kind not in ARRAY_KINDS or math.prod(shape) * dtype.itemsize != len(data):
         raise ValueError("an array's data do not fit its shape and dtype")
     return np.ndarray(shape, dtype, data, order="F" if content["order"] == "F" else "C")
 
@@ -153,18 +147,10 @@ DECODERS: dict[str, Callable[..., object]] = {
 
 
 class History(NamedTuple, Generic[S]):
-    """A run so far.
+    """A run so far."""
 
-    Attributes
-    ----------
-    snapshots : tuple of Snapshot
-        One per chain, all after the same number of blocks.
-    records : tuple of tuples of Record
-        Per chain, one per traced block.
-    """
-
-    snapshots: tuple[Snapshot[S], ...]
-    records: tuple[tuple[Record[S], ...], ...]
+    snapshots: tuple[Snapshot[S], ...]  # one per chain, all after the same number of blocks
+    records: tuple[tuple[Record[S], ...], ...]  # per chain, one per traced block
 
     @property
     def block(self) -> int:
@@ -175,38 +161,24 @@ class History(NamedTuple, Generic[S]):
         """Return the history after one more chunk of every chain."""
         return History(
             tuple(chunk.snapshot for chunk in chunks),
-            tuple(
-                (*records, *chunk.records)
-                for records, chunk in zip(self.records, chunks, strict=True)
-            ),
+            tuple((*old, *new.records) for old, new in zip(self.records, chunks, strict=True)),
         )
 
 
 class Archive(Generic[S]):
-    """Saves one run to its section, and brings it back.
-
-    Parameters
-    ----------
-    section : CheckpointSection
-    program : Program
-    n_chains : int
-    root : SeedSequence or None
-        Where the chains' generators come from; None when the user gave no seed.
-    initial_states : tuple of S, or None
-        What the user gave.
-    """
+    """Saves one run to its section, and brings it back."""
 
     def __init__(
         self,
         section: CheckpointSection,
         program: Program[S],
         n_chains: int,
-        root: np.random.SeedSequence | None,
-        initial_states: tuple[S, ...] | None,
+        root: np.random.SeedSequence | None,  # of the chains' generators, if the user gave a seed
+        initial_states: tuple[S, ...] | None,  # that the user gave
     ) -> None:
         self._section = section
         self._program = program
-        self._codec = StateCodec(program.target)
+        self._codec = _StateCodec(program.target)
         self._header = {
             "engine": program.method,
             "settings": {
@@ -215,7 +187,11 @@ class Archive(Generic[S]):
                 "initial_states": self._digest(initial_states),
             },
             "seed": None if root is None else _describe_seed(root),
-            "fingerprint": _fingerprint(program.target),
+            "fingerprint": (
+                str(program.target.fingerprint())
+                if isinstance(program.target, ProvidesFingerprint)
+                else None
+            ),
         }
         self._texts: list[list[str]] = [[] for _ in range(n_chains)]
         self._last_saved = -math.inf
@@ -410,15 +386,9 @@ def _decode_float(encoded: object) -> float:
 
 
 def _describe_seed(root: np.random.SeedSequence) -> Mapping[str, object]:
-    entropy = root.entropy
-    if isinstance(entropy, list | tuple):
-        entropy = [int(word) for word in entropy]
+    words = root.entropy
     return {
-        "entropy": entropy,
+        "entropy": list(map(int, words)) if isinstance(words, list | tuple) else words,
         "spawn_key": [int(word) for word in root.spawn_key],
         "n_children_spawned": root.n_children_spawned,
     }
-
-
-def _fingerprint(target: object) -> str | None:
-    return str(target.fingerprint()) if isinstance(target, ProvidesFingerprint) else None

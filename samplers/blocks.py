@@ -9,13 +9,13 @@ the result.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from samplers.parameters import SamplerValueError, check_fraction, check_integer
+from samplers.parameters import SamplerValueError, check_integer, check_real
 from samplers.types import (
     ChainState,
     Move,
@@ -59,10 +59,6 @@ class Phase:
     n_blocks: int
     is_traced: bool
 
-    def steps_before(self, block: int) -> int:
-        """Return how many of the phase's steps precede its block number `block`."""
-        return block * self.n_steps // self.n_blocks
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -80,43 +76,40 @@ class Plan:
         """Number of steps per chain."""
         return sum(phase.n_steps for phase in self.phases)
 
-    def locate(self, block: int) -> tuple[int, int]:
-        """Return the index of the phase that `block` lies in, and the block's number there."""
-        for index, phase in enumerate(self.phases):
+    def locate(self, block: int) -> tuple[Phase, int]:
+        """Return the phase that `block` lies in, and the block's number there."""
+        for phase in self.phases:
             if block < phase.n_blocks:
-                return index, block
+                return phase, block
             block -= phase.n_blocks
         raise IndexError("block is beyond the end of the plan")
 
     def n_steps_of(self, block: int) -> int:
         """Return how many steps `block` has."""
-        index, number = self.locate(block)
-        phase = self.phases[index]
-        return phase.steps_before(number + 1) - phase.steps_before(number)
+        return self.steps_before(block + 1) - self.steps_before(block)
 
     def steps_before(self, block: int) -> int:
         """Return how many of all steps precede `block`, which may be the plan's end."""
-        if block == self.n_blocks:
-            return self.n_steps
-        index, number = self.locate(block)
-        earlier = sum(phase.n_steps for phase in self.phases[:index])
-        return earlier + self.phases[index].steps_before(number)
+        begun = self._begun(block)
+        return sum(n * phase.n_steps // phase.n_blocks for phase, n in begun)
 
     def n_traced_before(self, block: int) -> int:
         """Return how many of the blocks before `block` leave a record."""
-        n_traced = 0
+        return sum(n for phase, n in self._begun(block) if phase.is_traced)
+
+    def _begun(self, block: int) -> Iterator[tuple[Phase, int]]:
+        """Give each phase, and how many of its blocks precede `block`."""
         for phase in self.phases:
-            n_inside = min(max(block, 0), phase.n_blocks)
-            n_traced += n_inside if phase.is_traced else 0
+            yield phase, min(max(block, 0), phase.n_blocks)
             block -= phase.n_blocks
-        return n_traced
 
 
 def sampling_plan(n_steps: int, warmup: float, n_draws: int) -> Plan:
     """Return the blocks of a warm-up followed by one block for each draw."""
     n_steps = check_integer("n_steps", n_steps, 1)
     n_draws = check_integer("n_draws", n_draws, 1)
-    n_sampling = n_steps - int(check_fraction("warmup", warmup) * n_steps)
+    warmup = check_real("warmup", warmup, "a number >= 0 and < 1", lambda share: 0.0 <= share < 1.0)
+    n_sampling = n_steps - int(warmup * n_steps)
     thin = max(1, n_sampling // n_draws)
     n_draws = min(n_draws, n_sampling)
     n_warmup = n_steps - n_draws * thin
@@ -127,86 +120,41 @@ def sampling_plan(n_steps: int, warmup: float, n_draws: int) -> Plan:
 
 
 class Snapshot(NamedTuple, Generic[S]):
-    """A chain between two blocks.
+    """A chain between two blocks."""
 
-    Attributes
-    ----------
-    bit_generator : Mapping
-        State of the chain's PCG64, as NumPy gives it.
-    replicas : tuple of ChainState
-        One for a plain chain; a ladder, coldest first, for tempering.
-    best : ChainState
-        The first of the most probable states visited so far, by any replica.
-    memory : Mapping of str to tuple of float
-        What the engine itself carries on, finite numbers: a schedule's or ladder's state.
-    block : int
-        Number of blocks done.
-    """
-
-    bit_generator: BitGeneratorState
-    replicas: tuple[ChainState[S], ...]
-    best: ChainState[S]
-    memory: Memory
-    block: int
+    bit_generator: BitGeneratorState  # of its PCG64
+    replicas: tuple[ChainState[S], ...]  # of a plain chain one; of tempering all, coldest first
+    best: ChainState[S]  # the first of the most probable ones visited so far, by any replica
+    memory: Memory  # of the engine, finite numbers: a schedule's or ladder's state
+    block: int  # number of blocks done
 
 
 class Record(NamedTuple, Generic[S]):
-    """What one block leaves in the traces.
+    """What one block leaves in the traces."""
 
-    Attributes
-    ----------
-    values : Mapping of str to float
-        The traced scalars.
-    proposed, accepted : Mapping of str to int
-        Counts per move in the block.
-    state : S or None
-        The state at the end of the block, or None if it is not kept.
-    """
-
-    values: Mapping[str, float]
-    proposed: Mapping[str, int]
+    values: Mapping[str, float]  # the traced scalars
+    proposed: Mapping[str, int]  # per move
     accepted: Mapping[str, int]
-    state: S | None
+    state: S | None  # at the end of the block, or None if it is not kept
 
 
 class Chunk(NamedTuple, Generic[S]):
-    """What successive blocks of one chain gave.
+    """What successive blocks of one chain gave."""
 
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The chain after the last block.
-    records : tuple of Record
-        One per block of a phase whose records are kept.
-    n_proposed, n_accepted : int
-        Sums over all blocks and moves.
-    described : Mapping of str to float
-        The target's description of the current state; empty without `describe`.
-    """
-
-    snapshot: Snapshot[S]
-    records: tuple[Record[S], ...]
-    n_proposed: int
+    snapshot: Snapshot[S]  # after the last block
+    records: tuple[Record[S], ...]  # one per block of a phase that is traced
+    n_proposed: int  # over all blocks and moves
     n_accepted: int
-    described: Mapping[str, float]
+    described: Mapping[str, float]  # the current state; empty if the target has no `describe`
 
 
 @dataclass(frozen=True, slots=True)
 class MoveChoice(Generic[S]):
-    """Which moves an engine uses, or, when `moves` is None, that it uses the target's `advance`.
-
-    Attributes
-    ----------
-    moves : Mapping of str to Move, or None
-    weights : Mapping of str to float > 0, or None
-        The names of `moves`.
-    names : tuple of str
-        Names under which moves are reported, as far as the target tells them.
-    """
+    """Which moves an engine uses, or, when `moves` is None, that it uses the target's `advance`."""
 
     moves: Mapping[str, Move[S]] | None
-    weights: Mapping[str, float] | None
-    names: tuple[str, ...]
+    weights: Mapping[str, float] | None  # > 0, by the names of `moves`
+    names: tuple[str, ...]  # under which moves are reported, as far as the target tells them
 
     def settings(self) -> object:
         """Return what a checkpoint remembers of the choice."""
@@ -260,25 +208,10 @@ def move_weights(target: Target[S], moves: Mapping[str, Move[S]]) -> dict[str, f
 
 @dataclass(frozen=True, slots=True)
 class Program(ABC, Generic[S]):
-    """An engine with its settings: how a chain starts and what it does in one block.
+    """An engine with its settings: how a chain starts and what it does in one block."""
 
-    Parameters
-    ----------
-    target : Target
-        The density explored.
-    plan : Plan
-        The run's blocks.
-    choice : MoveChoice
-
-    Attributes
-    ----------
-    method : str
-        Name of the engine, as in `Run.method`.
-    trace_names : tuple of str
-        Names of a record's values, without those of the target's description.
-    """
-
-    method: ClassVar[str]
+    method: ClassVar[str]  # as in `Run.method`
+    # of a record's values, without those of the target's description
     trace_names: ClassVar[tuple[str, ...]] = ("log_density", "acceptance_rate")
 
     target: Target[S]
@@ -317,10 +250,9 @@ def run_blocks(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chu
         n_proposed += sum(record.proposed.values())
         n_accepted += sum(record.accepted.values())
         phase, _ = program.plan.locate(block)
-        is_traced = program.plan.phases[phase].is_traced
-        if is_traced or block + 1 == end:
+        if phase.is_traced or block + 1 == end:
             described = describe(program.target, replicas[0].state)
-        if is_traced:
+        if phase.is_traced:
             records.append(record._replace(values={**record.values, **described}))
     return Chunk(snapshot, tuple(records), n_proposed, n_accepted, described)
 

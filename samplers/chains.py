@@ -1,5 +1,7 @@
 """The loop around every engine: chains in parallel, traces, progress, checkpoints, Ctrl-C.
 
+A search reports its `Progress` on the way, and returns a `Run`.
+
 Each chain owns a generator spawned from the seed. The loop works in rounds: a round takes every
 chain the same number of blocks forward, in joblib's workers, and brings back snapshots and
 records. How many blocks a round has is chosen so that it lasts about half a second; this decides
@@ -11,13 +13,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import joblib
 import numpy as np
+import numpy.typing as npt
 
 from samplers.archive import Archive, History
 from samplers.blocks import Chunk, Program, Snapshot, describe, run_blocks
@@ -30,10 +33,9 @@ from samplers.parameters import (
     check_n_jobs,
     seed_root,
 )
-from samplers.run import Progress, Run
 from samplers.types import ProvidesInitialState
 
-__all__ = ["ChainOptions", "run_chains"]
+__all__ = ["Progress", "Run", "run_chains"]
 
 S = TypeVar("S")
 
@@ -42,34 +44,131 @@ ROUND_GROWTH = 10  # a first block may be far cheaper than those that follow
 RESERVED_TRACES = ("log_density", "acceptance_rate", "inverse_temperature", "best_log_density")
 
 
-@dataclass(frozen=True, slots=True)
-class ChainOptions(Generic[S]):
-    """What all engines let the user say about their chains; see `samplers.metropolis`."""
+class Progress(NamedTuple):
+    """What a progress callback receives, about twice a second, in the calling process.
 
-    n_chains: int
-    n_jobs: int | None
-    seed: Seed
-    initial_states: Sequence[S] | None
-    progress: Callable[[Progress], object] | None
-    checkpoint: str | Path | CheckpointSection | None
-    resume: bool
-    time_limit: float = math.inf  # seconds after which no round is begun
+    Attributes
+    ----------
+    phase : str
+        "annealing", "warmup" or "sampling".
+    done : int
+        Steps per chain taken so far, all phases and resumed steps included.
+    total : int
+        Steps per chain of the whole run.
+    best_log_density : float, nats
+        Highest log density that any chain has visited.
+    log_density : float, nats
+        Mean over the chains of the current state's log density (at inverse temperature 1).
+    acceptance_rate : float in [0, 1]
+        Share of the proposals accepted since the last report, all chains together.
+    described : Mapping[str, float]
+        Mean over the chains of the target's description of the current state; empty when the
+        target has no `describe`.
+    """
+
+    phase: str
+    done: int
+    total: int
+    best_log_density: float
+    log_density: float
+    acceptance_rate: float
+    described: Mapping[str, float]
 
 
-def run_chains(program: Program[S], options: ChainOptions[S]) -> Run[S]:
-    """Run an engine's chains to the end, or until Ctrl-C or the end of their time."""
-    clock = _Clock(options.time_limit)
-    n_chains = check_integer("n_chains", options.n_chains, 1)
-    n_jobs = check_n_jobs(options.n_jobs)
-    if options.progress is not None and not callable(options.progress):
-        raise SamplerValueError(f"progress must be callable or None, got {options.progress!r}")
-    states = check_initial_states(options.initial_states, n_chains)
-    root = seed_root(options.seed)
-    section = open_section(options.checkpoint, options.resume)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run(Generic[S]):
+    """Everything a search found.
+
+    Two runs are equal when all their fields are, `seconds` aside: NaN equals NaN. A dataclass that
+    extends it passes `eq=False` to keep that comparison.
+
+    Attributes
+    ----------
+    method : str
+        Name of the engine: "anneal", "metropolis" or "tempering".
+    best_state : S
+        The most probable state ever visited, warm-up and hot replicas included; the first of
+        equals.
+    best_log_density : float, nats
+    traces : dict of str to (n_chains, n_draws) float64
+        One value per draw: "log_density" of the state, nats; "acceptance_rate" since the draw
+        before; and the target's description. Annealing has one value per temperature, and also
+        "inverse_temperature" and "best_log_density" so far.
+    draws : tuple of tuples of S
+        The states kept, per chain; an empty tuple per chain for annealing or when states were
+        not kept.
+    final_states : tuple of S
+        Where each chain ended (tempering: its replica at inverse temperature 1).
+    proposed, accepted : dict of str to (n_chains, n_draws) int64
+        How often each move was tried and accepted since the draw before, warm-up excluded
+        (tempering: by the replica at inverse temperature 1).
+    seconds : dict of str to float
+        Wall-clock time that this process spent in each phase.
+    interrupted : bool
+        Whether the run was ended by Ctrl-C; everything else then describes the part completed.
+    extras : dict
+        What only one engine has. Tempering: "inverse_temperatures" (n_chains, n_temperatures)
+        and "swap_acceptance" (n_chains, n_temperatures - 1), the share of the swaps tried
+        between neighbors while sampling that were accepted, NaN where none was tried.
+    """
+
+    method: str
+    best_state: S
+    best_log_density: float
+    traces: dict[str, npt.NDArray[np.float64]] = field(repr=False)
+    draws: tuple[tuple[S, ...], ...] = field(repr=False)
+    final_states: tuple[S, ...] = field(repr=False)
+    proposed: dict[str, npt.NDArray[np.int64]] = field(repr=False)
+    accepted: dict[str, npt.NDArray[np.int64]] = field(repr=False)
+    seconds: dict[str, float] = field(compare=False)
+    interrupted: bool
+    # Any: engines and subclasses put what they like here
+    extras: dict[str, Any] = field(repr=False)
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of each move's proposals that were accepted, all chains; NaN if never tried."""
+        tried = {name: int(counts.sum()) for name, counts in self.proposed.items()}
+        return {
+            name: int(self.accepted[name].sum()) / tried[name] if tried[name] else math.nan
+            for name in self.proposed
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        compared = [part.name for part in fields(self) if part.compare]
+        return all(_is_same(getattr(self, name), getattr(other, name)) for name in compared)
+
+    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+
+
+def run_chains(
+    program: Program[S],
+    n_chains: int,
+    n_jobs: int | None,
+    seed: Seed,
+    initial_states: Sequence[S] | None,
+    progress: Callable[[Progress], object] | None,
+    checkpoint: str | Path | CheckpointSection | None,
+    resume: bool,
+    time_limit: float = math.inf,
+) -> Run[S]:
+    """Run an engine's chains to the end, or until Ctrl-C or the end of their time.
+
+    No round is begun after `time_limit` seconds; `samplers.metropolis` explains the others.
+    """
+    clock = _Clock(time_limit)
+    n_chains = check_integer("n_chains", n_chains, 1)
+    n_jobs = check_n_jobs(n_jobs)
+    if progress is not None and not callable(progress):
+        raise SamplerValueError(f"progress must be callable or None, got {progress!r}")
+    states = check_initial_states(initial_states, n_chains)
+    root = seed_root(seed)
+    section = open_section(checkpoint, resume)
     archive = None
     if section is not None:
-        has_seed = options.seed is not None
-        archive = Archive(section, program, n_chains, root if has_seed else None, states)
+        archive = Archive(section, program, n_chains, None if seed is None else root, states)
     history = archive.load() if archive else None
     if history is None:
         history = _begin(program, root, n_chains, states)
@@ -82,8 +181,8 @@ def run_chains(program: Program[S], options: ChainOptions[S]) -> Run[S]:
         while history.block < program.plan.n_blocks and clock.seconds_left > 0.0:
             chunks = _run_round(program, history, n_jobs, clock)
             history = history.extended(chunks)
-            if options.progress is not None:
-                options.progress(_report(program, history, chunks))
+            if progress is not None:
+                progress(_report(program, history, chunks))
             if archive:
                 archive.save_if_due(history)
         if archive:
@@ -140,8 +239,7 @@ def _begin(
 def _run_round(
     program: Program[S], history: History[S], n_jobs: int | None, clock: _Clock
 ) -> list[Chunk[S]]:
-    index, number = program.plan.locate(history.block)
-    phase = program.plan.phases[index]
+    phase, number = program.plan.locate(history.block)
     clock.n_blocks = min(clock.n_blocks, phase.n_blocks - number)
     started = time.perf_counter()
     chunks = _run_chunks(program, history.snapshots, clock.n_blocks, n_jobs)
@@ -177,12 +275,12 @@ def _run_in_worker(
 
 
 def _report(program: Program[S], history: History[S], chunks: Sequence[Chunk[S]]) -> Progress:
-    index, _ = program.plan.locate(history.block - 1)
+    phase, _ = program.plan.locate(history.block - 1)
     n_chains = len(chunks)
     current = [chunk.snapshot.replicas[0].log_density for chunk in chunks]
     n_proposed = sum(chunk.n_proposed for chunk in chunks)
     return Progress(
-        phase=program.plan.phases[index].name,
+        phase=phase.name,
         done=program.plan.steps_before(history.block),
         total=program.plan.n_steps,
         best_log_density=max(chunk.snapshot.best.log_density for chunk in chunks),
@@ -227,3 +325,20 @@ def _collect(program: Program[S], history: History[S], clock: _Clock, interrupte
         interrupted=interrupted,
         extras=program.extras(snapshots),
     )
+
+
+def _is_same(left: object, right: object) -> bool:
+    """Compare nested containers of arrays and scalars; NaN equals NaN."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        if left.dtype != right.dtype or left.shape != right.shape:
+            return False
+        return all(map(_is_same, left.ravel().tolist(), right.ravel().tolist()))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return list(left) == list(right) and all(_is_same(left[key], right[key]) for key in left)
+    if isinstance(left, tuple | list) and isinstance(right, Sequence):
+        return len(left) == len(right) and all(map(_is_same, left, right))
+    if isinstance(left, float) and isinstance(right, float) and math.isnan(left):
+        return math.isnan(right)
+    return bool(left == right)

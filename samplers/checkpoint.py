@@ -14,6 +14,7 @@ import json
 import os
 import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 from samplers.parameters import CheckpointError, SamplerValueError, check_positive
@@ -71,16 +72,6 @@ class Checkpoint:
     def error(self, problem: str) -> CheckpointError:
         """Return an error about this file."""
         return CheckpointError(f"checkpoint {self.path} {problem}")
-
-    def stored_section(self, name: str) -> object:
-        """Return the section `name` as read from the file, or None."""
-        return self._stored.get(name)
-
-    def replace_section(self, name: str, text: str, *, is_last: bool) -> None:
-        """Put JSON in place of the section `name`, and save the file."""
-        self._sections[name] = text
-        self._is_finished = is_last
-        self._save(must_succeed=not self._was_written)
 
     def warn(self, problem: object) -> None:
         """Say once that the run is no longer being saved."""
@@ -152,22 +143,24 @@ class Checkpoint:
             raise
 
 
+@dataclass(frozen=True, eq=False)
 class CheckpointSection:
     """One engine run's part of a checkpoint file; made by `Checkpoint.section`."""
 
-    def __init__(self, checkpoint: Checkpoint, name: str, *, is_whole_file: bool = False) -> None:
-        self.checkpoint = checkpoint
-        self.name = name
-        self._is_whole_file = is_whole_file
+    checkpoint: Checkpoint
+    name: str
+    is_whole_file: bool = False
 
     def stored(self) -> object:
-        """Return what the file holds for this section, or None."""
-        return self.checkpoint.stored_section(self.name)
+        """Return what the file held for this section, or None."""
+        return self.checkpoint._stored.get(self.name)
 
     def write(self, text: str, *, is_finished: bool) -> None:
         """Save JSON as this section."""
-        is_last = is_finished and self._is_whole_file
-        self.checkpoint.replace_section(self.name, text, is_last=is_last)
+        file = self.checkpoint
+        file._sections[self.name] = text
+        file._is_finished = is_finished and self.is_whole_file
+        file._save(must_succeed=not file._was_written)
 
 
 def open_section(

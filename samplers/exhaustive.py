@@ -1,7 +1,6 @@
 """Exact answers on spaces small enough to list: what the samplers are tested against."""
 
 import math
-from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
 
@@ -41,22 +40,17 @@ def enumerate_states(
     list of S
         The states with a log density above -inf.
     """
-    key = _key(key)
     states = [start]
     found = {_hashable(key, start)}
-    queue = deque(states)
-    while queue:
-        state = queue.popleft()
+    for state in states:  # which grows
         for move in moves.values():
             for proposal, probability in move.proposals(state):
                 if probability == 0.0 or proposal.log_q_ratio == -math.inf:
                     continue
                 name = _hashable(key, proposal.state)
-                if name in found or target.log_density(proposal.state) == -math.inf:
-                    continue
-                found.add(name)
-                states.append(proposal.state)
-                queue.append(proposal.state)
+                if name not in found and target.log_density(proposal.state) > -math.inf:
+                    found.add(name)
+                    states.append(proposal.state)
     return states
 
 
@@ -111,7 +105,6 @@ def transition_matrix(
     named = moves if isinstance(moves, Mapping) else {"move": moves}
     weights = move_weights(target, named) if weights is None else weights
     total = sum(weights[name] for name in named)
-    key = _key(key)
     index = {_hashable(key, state): number for number, state in enumerate(states)}
     if len(index) != len(states):
         raise SamplerValueError(f"states must not repeat, got {len(states) - len(index)} repeats")
@@ -120,7 +113,12 @@ def transition_matrix(
     for row, state in enumerate(states):
         for name, move in named.items():
             proposals = move.proposals(state)
-            _check_probabilities(name, [probability for _, probability in proposals])
+            probabilities = [probability for _, probability in proposals]
+            in_all = math.fsum(probabilities)
+            if min(probabilities, default=0.0) < 0.0 or abs(in_all - 1.0) > PROBABILITY_TOLERANCE:
+                raise SamplerError(
+                    f"the proposals of move {name!r} must sum to probability 1, got {in_all}"
+                )
             for proposal, probability in proposals:
                 if probability == 0.0 or proposal.log_q_ratio == -math.inf:
                     continue
@@ -138,12 +136,8 @@ def transition_matrix(
     return matrix
 
 
-def _key(key: Callable[[S], Hashable] | None) -> Callable[[S], Hashable]:
-    return (lambda state: state) if key is None else key
-
-
-def _hashable(key: Callable[[S], Hashable], state: S) -> Hashable:
-    name = key(state)
+def _hashable(key: Callable[[S], Hashable] | None, state: S) -> Hashable:
+    name = state if key is None else key(state)
     try:
         hash(name)
     except TypeError:
@@ -151,9 +145,3 @@ def _hashable(key: Callable[[S], Hashable], state: S) -> Hashable:
             f"key must map states to hashable values, got a {type(name).__name__}"
         ) from None
     return name
-
-
-def _check_probabilities(name: str, probabilities: Sequence[float]) -> None:
-    total = math.fsum(probabilities)
-    if min(probabilities, default=0.0) < 0.0 or abs(total - 1.0) > PROBABILITY_TOLERANCE:
-        raise SamplerError(f"the proposals of move {name!r} must sum to probability 1, got {total}")

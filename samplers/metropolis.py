@@ -27,14 +27,12 @@ from samplers.blocks import (
     choose_moves,
     sampling_plan,
 )
-from samplers.chains import ChainOptions, run_chains
+from samplers.chains import Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.parameters import SamplerError, SamplerValueError, Seed
-from samplers.run import Progress, Run
 from samplers.types import (
     ChainState,
     Move,
-    Proposal,
     ProvidesAdvance,
     StepCounts,
     StepInfo,
@@ -62,7 +60,7 @@ def init(state: S, target: Target[S]) -> ChainState[S]:
     SamplerError
         If the log density of `state` is not finite.
     """
-    log_density = _log_density(target, state)
+    log_density = _checked(target.log_density(state))
     if log_density == -math.inf:
         raise SamplerError("the log density of an initial state must be finite, got -inf")
     return ChainState(state, log_density)
@@ -104,8 +102,12 @@ def step(
         return chain, StepInfo(proposal.state, -math.inf, -math.inf, False)
     if not proposal.log_q_ratio < math.inf:
         raise SamplerError(f"log_q_ratio must be a number or -inf, got {proposal.log_q_ratio}")
-    log_density = _log_density(target, proposal.state)
-    accepted = _is_accepted(rng, chain.log_density, log_density, proposal, inverse_temperature)
+    log_density = _checked(target.log_density(proposal.state))
+    accepted = False  # also at inverse temperature 0, where the difference would be NaN
+    if log_density > -math.inf:
+        log_ratio = inverse_temperature * (log_density - chain.log_density) + proposal.log_q_ratio
+        u = rng.random()  # in any case: rounding near 0 must not shift what is drawn afterwards
+        accepted = log_ratio >= 0.0 or u < math.exp(log_ratio)
     info = StepInfo(proposal.state, log_density, float(proposal.log_q_ratio), accepted)
     return (ChainState(proposal.state, log_density) if accepted else chain), info
 
@@ -118,27 +120,21 @@ def advance_block(
     n_steps: int,
     inverse_temperature: float,
 ) -> tuple[ChainState[S], StepCounts[S]]:
-    """Take a block of steps, each with a move selected at random.
+    """Take `n_steps` >= 1 steps, each with a move selected at random; else see `step`.
 
-    Parameters
-    ----------
-    rng : Generator
-    chain : ChainState
-    target : Target
-    choice : MoveChoice
-        Without moves, the block is left to the target's own `advance`; weights are up to a common
-        factor, and equal if there are none.
-    n_steps : int >= 1
-    inverse_temperature : float >= 0
-
-    Returns
-    -------
-    chain : ChainState
-    counts : StepCounts
+    Without moves, the block is left to the target's own `advance`; weights are up to a common
+    factor, and equal if there are none.
     """
     moves, weights = choice.moves, choice.weights
     if moves is None:
-        return _advance_compiled(rng, chain, target, n_steps, inverse_temperature)
+        if not isinstance(target, ProvidesAdvance):
+            raise SamplerValueError(
+                "moves must be given when the target has no advance(), got None"
+            )
+        counts: StepCounts[S]
+        state, counts = target.advance(rng, chain.state, n_steps, inverse_temperature)
+        _checked(counts.best_log_density)
+        return ChainState(state, _checked(counts.log_density)), counts
     names = list(moves)
     cumulative = list(accumulate(1.0 if weights is None else weights[name] for name in names))
     total = cumulative.pop()  # without its last entry, rounding cannot select beyond the end
@@ -225,8 +221,7 @@ def metropolis(
         choice=choose_moves(target, moves),
         keep_states=bool(keep_states),
     )
-    options = ChainOptions(n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
-    return run_chains(program, options)
+    return run_chains(program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,41 +277,8 @@ def better_of(best: ChainState[S], counts: StepCounts[S]) -> ChainState[S]:
     return best
 
 
-def _log_density(target: Target[S], state: S) -> float:
-    return _checked(target.log_density(state))
-
-
 def _checked(log_density: float) -> float:
     value = float(log_density)
     if not value < math.inf:
         raise SamplerError(f"the target's log density must be a number or -inf, got {value}")
     return value
-
-
-def _is_accepted(
-    rng: np.random.Generator,
-    current: float,
-    proposed: float,
-    proposal: Proposal[S],
-    inverse_temperature: float,
-) -> bool:
-    if proposed == -math.inf:
-        return False  # also at inverse temperature 0, where the difference would be NaN
-    log_ratio = inverse_temperature * (proposed - current) + proposal.log_q_ratio
-    u = rng.random()  # drawn in any case: rounding near 0 must not shift what is drawn afterwards
-    return log_ratio >= 0.0 or u < math.exp(log_ratio)
-
-
-def _advance_compiled(
-    rng: np.random.Generator,
-    chain: ChainState[S],
-    target: Target[S],
-    n_steps: int,
-    inverse_temperature: float,
-) -> tuple[ChainState[S], StepCounts[S]]:
-    if not isinstance(target, ProvidesAdvance):
-        raise SamplerValueError("moves must be given when the target has no advance(), got None")
-    counts: StepCounts[S]
-    state, counts = target.advance(rng, chain.state, n_steps, inverse_temperature)
-    _checked(counts.best_log_density)
-    return ChainState(state, _checked(counts.log_density)), counts

@@ -5,7 +5,7 @@ A message names the parameter, the rule it broke, and the value found.
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -15,12 +15,11 @@ __all__ = [
     "SamplerError",
     "SamplerValueError",
     "Seed",
-    "check_fraction",
     "check_initial_states",
     "check_integer",
     "check_n_jobs",
     "check_positive",
-    "check_seconds",
+    "check_real",
     "seed_root",
 ]
 
@@ -55,29 +54,19 @@ def check_integer(name: str, value: object, minimum: int) -> int:
     return number
 
 
-def check_fraction(name: str, value: object) -> float:
-    """Return `value` as a float, or raise when it is not in the half-open interval [0, 1)."""
-    number = _as_float(value)
-    if not 0.0 <= number < 1.0:
-        raise SamplerValueError(f"{name} must be a number >= 0 and < 1, got {value!r}")
+def check_real(name: str, value: object, rule: str, is_met: Callable[[float], bool]) -> float:
+    """Return `value` as a float, or raise when it is not a number that meets the rule."""
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    number = float(value) if is_number and not isinstance(value, bool) else math.nan
+    if not is_met(number):
+        raise SamplerValueError(f"{name} must be {rule}, got {value!r}")
     return number
 
 
 def check_positive(name: str, value: object, below: float = math.inf) -> float:
     """Return `value` as a float, or raise when it is not in the open interval (0, `below`)."""
-    number = _as_float(value)
-    if not 0.0 < number < below:
-        rule = "a finite number > 0" if below == math.inf else f"a number > 0 and < {below:g}"
-        raise SamplerValueError(f"{name} must be {rule}, got {value!r}")
-    return number
-
-
-def check_seconds(name: str, value: object) -> float:
-    """Return `value` as a float, or raise when it is not a number >= 0, infinity included."""
-    number = _as_float(value)
-    if not number >= 0.0:
-        raise SamplerValueError(f"{name} must be a number of seconds >= 0, got {value!r}")
-    return number
+    rule = "a finite number > 0" if below == math.inf else f"a number > 0 and < {below:g}"
+    return check_real(name, value, rule, lambda number: 0.0 < number < below)
 
 
 def check_n_jobs(value: object) -> int | None:
@@ -127,9 +116,3 @@ def seed_root(seed: Seed) -> np.random.SeedSequence:
             f"seed must be an integer >= 0, a SeedSequence, a Generator or None, got {seed!r}"
         )
     return np.random.SeedSequence(int(seed))
-
-
-def _as_float(value: object) -> float:
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        return float(value)
-    return math.nan

@@ -20,17 +20,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from samplers.blocks import Memory, Program, Record, Snapshot, choose_moves, sampling_plan
-from samplers.chains import ChainOptions, run_chains
+from samplers.chains import Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.metropolis import (
-    advance_block,
-    better_of,
-    init,
-    sampling_settings,
-    trace_block,
-)
+from samplers.metropolis import advance_block, better_of, init, sampling_settings, trace_block
 from samplers.parameters import Seed, check_integer, check_positive
-from samplers.run import Progress, Run
 from samplers.types import ChainState, Move, StepCounts, Target
 
 __all__ = ["tempering"]
@@ -88,12 +81,8 @@ checkpoint, resume
 
     Raises
     ------
-    SamplerValueError
-        If a parameter is out of range.
-    SamplerError
-        If the target or a move breaks its contract.
-    CheckpointError
-        If the checkpoint cannot be written at the start, or cannot be resumed.
+    SamplerValueError, SamplerError, CheckpointError
+        As `samplers.metropolis` does.
     """
     program = _Tempering(
         target=target,
@@ -106,8 +95,7 @@ checkpoint, resume
         ),
         swap_target=check_positive("swap_target", swap_target, below=1.0),
     )
-    options = ChainOptions(n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
-    return run_chains(program, options)
+    return run_chains(program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +137,6 @@ class _Tempering(Program[S]):
     ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
         n_left = self.plan.n_steps_of(snapshot.block)
         phase, _ = self.plan.locate(snapshot.block)
-        is_sampling = self.plan.phases[phase].is_traced
         replicas, best, memory = snapshot.replicas, snapshot.best, snapshot.memory
         cold: list[StepCounts[S]] = []
         while n_left > 0:
@@ -163,7 +150,7 @@ class _Tempering(Program[S]):
                 best = better_of(best, counts)
             cold.append(advanced[0][1])
             replicas, memory = self._swap(
-                rng, tuple(chain for chain, _ in advanced), memory, is_sampling
+                rng, tuple(chain for chain, _ in advanced), memory, phase.is_traced
             )
         record = trace_block(replicas[0], _total(cold), self.keep_states)
         return replicas, best, memory, record
