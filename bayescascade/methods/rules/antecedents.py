@@ -22,7 +22,6 @@ from bayescascade.data.column import Column
 from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.kernels.layout import CandidateArrays
-from bayescascade.report.page import Numbers, Pieces, Table
 
 __all__ = [
     "Antecedent",
@@ -32,7 +31,6 @@ __all__ = [
     "antecedent_words",
     "candidate_arrays",
     "conditions_of",
-    "list_table",
     "n_conditions",
 ]
 
@@ -72,14 +70,15 @@ class Antecedents:
     def __getitem__(self, index: int) -> Antecedent:
         if not 0 <= index < len(self):
             raise IndexError(f"a candidate must be from 0 to {len(self) - 1}, got {index}")
-        return self.conditions([item for item in self.members[index].tolist() if item >= 0])
+        members = self.members[index]
+        return tuple(Condition(*told) for told in self.items[members[members >= 0]].tolist())
 
     def __iter__(self) -> Iterator[Antecedent]:
         return (self[index] for index in range(len(self)))
 
-    def conditions(self, items: Sequence[int]) -> Antecedent:
-        """Return the conditions that items stand for."""
-        return tuple(Condition(*condition) for condition in self.items[list(items)].tolist())
+    def words(self, index: int, *, is_open: bool) -> str:
+        """Return a candidate in words; see `antecedent_words`."""
+        return antecedent_words(self.schema, self[index], is_open=is_open)
 
     @property
     def max_size(self) -> int:
@@ -100,7 +99,16 @@ class Antecedents:
     @cached_property
     def arrays(self) -> CandidateArrays:
         """The candidates as kernels read them."""
-        return _arrays(self.schema, self.items, self.members)
+        n_of_column = np.bincount(self.items[:, 0], minlength=self.schema.n_columns)
+        return CandidateArrays(
+            members=self.members,
+            sizes=self.sizes.astype(np.int8),
+            starts=np.concatenate([[0], np.cumsum(self.n_of_size)]).astype(np.int64),
+            items=self.items,
+            item_starts=np.concatenate([[0], np.cumsum(n_of_column)]).astype(np.int64),
+            offsets=np.concatenate([[0], np.cumsum(self.schema.n_levels)]).astype(np.int64),
+            widths=np.concatenate([column.widths for column in self.schema.columns]),
+        )
 
 
 def conditions_of(index: int, column: Column) -> list[Condition]:
@@ -125,15 +133,8 @@ def n_conditions(column: Column) -> int:
     return n_runs + (1 if column.has_missing_level and n_present else -1)
 
 
-def candidate_arrays(
-    schema: Schema,
-    antecedents: Sequence[Antecedent],
-    widths: NDArray[np.float64] | None = None,
-) -> CandidateArrays:
-    """Return a few antecedents, in any order, as kernels read candidates.
-
-    `widths` (n codes of all columns,) float64 replaces the volumes of the codes.
-    """
+def candidate_arrays(schema: Schema, antecedents: Sequence[Antecedent]) -> CandidateArrays:
+    """Return a few antecedents, in any order, as kernels read candidates."""
     conditions = sorted({condition for antecedent in antecedents for condition in antecedent})
     position = {condition: i for i, condition in enumerate(conditions)}
     most = max((len(antecedent) for antecedent in antecedents), default=1)
@@ -141,29 +142,7 @@ def candidate_arrays(
     for row, antecedent in zip(members, antecedents, strict=True):
         row[: len(antecedent)] = [position[condition] for condition in antecedent]
     items = np.array(conditions, np.int32).reshape(-1, 3)
-    return _arrays(schema, items, members, widths)
-
-
-def _arrays(
-    schema: Schema,
-    items: NDArray[np.int32],
-    members: NDArray[np.int32],
-    widths: NDArray[np.float64] | None = None,
-) -> CandidateArrays:
-    sizes = (members >= 0).sum(axis=1)
-    n_of_size = np.bincount(sizes, minlength=members.shape[1] + 1)
-    n_of_column = np.bincount(items[:, 0], minlength=schema.n_columns)
-    if widths is None:
-        widths = np.concatenate([column.widths for column in schema.columns])
-    return CandidateArrays(
-        members=members,
-        sizes=sizes.astype(np.int8),
-        starts=np.concatenate([[0], np.cumsum(n_of_size)]).astype(np.int64),
-        items=items,
-        item_starts=np.concatenate([[0], np.cumsum(n_of_column)]).astype(np.int64),
-        offsets=np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64),
-        widths=np.ascontiguousarray(widths, np.float64),
-    )
+    return Antecedents(schema, items, members).arrays
 
 
 def antecedent_dict(
@@ -205,25 +184,6 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
         else:
             words.append(column.condition_words(range(low, high)))
     return " and ".join(words)
-
-
-def list_table(
-    words: Sequence[str], columns: Sequence[Numbers], below: Sequence[Pieces] = ()
-) -> Table:
-    """Return the table of a list: "if ..", "else if ..", "else" downward, numbers beside them.
-
-    Parameters
-    ----------
-    words : sequence of str
-        Of every part.
-    columns : sequence of Numbers
-    below : sequence of Pieces
-        What stands below each part, if anything.
-    """
-    labels = list(words)
-    if len(labels) > 1:
-        labels = [f"if {words[0]}", *(f"else if {one}" for one in words[1:-1]), "else"]
-    return Table(labels, columns, below=below, hanging=3, least_label=0, stacks=True)
 
 
 def _describe_open_bins(column: Column, low: int, high: int) -> str:

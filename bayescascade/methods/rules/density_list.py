@@ -18,11 +18,7 @@ from numpy.typing import NDArray
 
 from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import (
-    Antecedent,
-    Condition,
-    candidate_arrays,
-)
+from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.model.density_parts import DensityParts
@@ -140,7 +136,7 @@ class DensityList(ListedRules, DensityParts):
         from bayescascade.methods.rules.kernels.volumes import score_open_rows
 
         widths = np.concatenate(self._widths)
-        arrays = candidate_arrays(self.schema, self.rules, widths.copy())
+        arrays = candidate_arrays(self.schema, self.rules)
         scores = np.empty(cells.shape[1])
         score_open_rows(
             arrays,

@@ -13,6 +13,7 @@ gets its exact share of the rows; so the work stays bounded however little is le
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,7 @@ Box = Mapping[int, Sequence[int]]
 def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDArray[np.int64]:
     """Return the part of each row, (n_rows,) int64 from 0 to ``len(rules)``, the `else`.
 
-    Parameters
-    ----------
-    codes : (n_columns, n_rows) int32
-        A cell coded -1 satisfies no condition.
-    rules : sequence of Antecedent
+    A cell of the codes, (n_columns, n_rows) int32, that is -1 satisfies no condition.
     """
     from bayescascade.methods.rules.kernels.volumes import first_parts
 
@@ -57,20 +54,10 @@ def log_first_volumes(
     rules: Sequence[Antecedent],
     evidence: Mapping[int, Collection[int]] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the log volume that each part of a list captures first.
+    """Return the log volume that each part of a list of at most 62 rules captures first.
 
-    Parameters
-    ----------
-    schema : Schema
-    rules : sequence of Antecedent
-        At most 62.
-    evidence : mapping of int to collection of int, optional
-        Codes that a column is restricted to, by its index; other cells have no volume.
-
-    Returns
-    -------
-    (len(rules) + 1,) float64
-        Nats, the `else` last; -inf where nothing is captured.
+    (len(rules) + 1,) float64 nats, the `else` last; -inf where nothing is captured. Evidence is the
+    codes that columns are restricted to, by index; other cells have no volume.
     """
     from bayescascade.methods.rules.kernels.layout import new_space
     from bayescascade.methods.rules.kernels.volumes import first_log_volumes
@@ -79,7 +66,7 @@ def log_first_volumes(
     for index, codes in (evidence or {}).items():
         inside = np.isin(np.arange(widths[index].size), list(codes))
         widths[index] = np.where(inside, widths[index], 0.0)
-    arrays = candidate_arrays(schema, rules, np.concatenate(widths))
+    arrays = candidate_arrays(schema, rules)._replace(widths=np.concatenate(widths))
     out = np.empty(len(rules) + 1)
     first_log_volumes(arrays, np.arange(len(rules)), new_space(arrays), out)
     with np.errstate(divide="ignore"):
@@ -95,18 +82,9 @@ def draw_from_part(
     rng: np.random.Generator,
     evidence: Evidence,
 ) -> NDArray[np.int32]:
-    """Return (n_columns, n) codes drawn uniformly from what a part captures first.
+    """Return (n_columns, n) codes drawn uniformly from what a part captures first, a cell at least.
 
-    Parameters
-    ----------
-    schema : Schema
-    rules : sequence of Antecedent
-    part : int from 0 to ``len(rules)``, the `else`
-        It must capture a cell.
-    n : int >= 0
-    rng : numpy.random.Generator
-    evidence : mapping of int to tuple of int
-        Codes that columns are restricted to.
+    The part is from 0 to ``len(rules)``, the `else`; evidence is as in `log_first_volumes`.
     """
     box: dict[int, Sequence[int]] = {
         j: evidence.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)
@@ -120,22 +98,18 @@ def draw_from_part(
     return draws.codes
 
 
+@dataclass
 class _Draws:
     """Rows being drawn from what some rules leave over."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        rules: Sequence[Antecedent],
-        rng: np.random.Generator,
-        codes: NDArray[np.int32],
-    ) -> None:
-        self.widths = [column.widths for column in schema.columns]
-        self.schema = schema
-        self.rules = rules
-        self.rng = rng
-        self.codes = codes
-        self.columns = sorted({condition.column for rule in rules for condition in rule})
+    schema: Schema
+    rules: Sequence[Antecedent]
+    rng: np.random.Generator
+    codes: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        self.widths = [column.widths for column in self.schema.columns]
+        self.columns = sorted({condition.column for rule in self.rules for condition in rule})
 
     def draw(self, column: int, codes: Sequence[int], n: int) -> NDArray[np.int64]:
         """Return n of a column's codes, by width."""

@@ -4,7 +4,6 @@
 that samplers call through `advance`.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -17,16 +16,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_real
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Antecedents, antecedent_words
-from bayescascade.methods.rules.kernels.layout import (
-    DENSITY,
-    LABELS,
-    MOVES,
-    CandidateArrays,
-    ModelArrays,
-    Work,
-    new_work,
-)
+from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.kernels.sweep import load, sweep
 from bayescascade.methods.rules.mining import mine_antecedents
 from bayescascade.methods.rules.models import (
@@ -72,7 +62,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     concentration : float
     """
 
-    moves_compiled = MOVES
+    moves_compiled = layout.MOVES
     state_name = "rule list"
     kind: int
     schema: Schema
@@ -83,8 +73,8 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         features: NDArray[np.intp],
         labels: NDArray[np.integer],
         n_classes: int,
-        *,
-        prior: ListPrior,
+        expected_rules: float,
+        expected_size: float,
         concentration: float,
         max_size: int,
         min_support: float,
@@ -93,20 +83,14 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         self._codes = table.codes[features]
         self._labels = labels
         self._n_classes = n_classes
-        self.prior = prior
+        self.prior = prior = ListPrior(expected_rules, expected_size)
         self.concentration = check_real("concentration", concentration, above=0.0)
         self.table = table
         self.schema = Schema(tuple(table.schema.columns[j] for j in features))
         self.antecedents, self.rows = mine_antecedents(
-            self.schema,
-            self._codes,
-            table.weights,
-            labels,
-            n_classes,
-            max_size=max_size,
-            min_support=min_support,
-            memory_limit=memory_limit,
-        )
+            self.schema, self._codes, table.weights, labels, n_classes,
+            max_size=max_size, min_support=min_support, memory_limit=memory_limit,
+        )  # fmt: skip
         self._parameters = {
             "expected_rules": prior.expected_rules,
             "expected_size": prior.expected_size,
@@ -169,18 +153,18 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         self, rng: np.random.Generator, state: RuleList, n_steps: int, inverse_temperature: float
     ) -> tuple[RuleList, StepCounts[RuleList]]:
         """Run compiled steps, of moves drawn by `move_weights`; see `kernels.sweep`."""
-        work, start = self._load(state)
-        counts = self.new_counts()
-        best_rules = np.empty(work.rules.shape[1], np.int64)
-        summary = np.empty(2)
-        n_best = sweep(
-            rng, self.candidates, self.rows, self.model_arrays, self._log_domain, work, n_steps,
-            float(inverse_temperature), start, self.move_cdf, counts[0], counts[1], best_rules,
-            summary,
+        candidates, model = self.candidates, self.model_arrays
+        work, counts = layout.new_work(candidates, self.rows), self.new_counts()
+        start = load(candidates, self.rows, model, work, np.array(state.rules, np.int64))
+        reached, best_reached = sweep(
+            rng, candidates, self.rows, model, work, n_steps, float(inverse_temperature), start,
+            self.move_cdf, counts,
         )  # fmt: skip
-        best = RuleList(tuple(best_rules[:n_best].tolist()))
-        last = RuleList(tuple(work.rules[0, : work.sizes[0]].tolist()))
-        return last, self.step_counts(counts, summary[0], best, summary[1])
+        last, best = (
+            RuleList(tuple(work.rules[kept, : work.sizes[kept]].tolist()))
+            for kept in (layout.CURRENT, layout.BEST)
+        )
+        return last, self.step_counts(counts, reached, best, best_reached)
 
     def encode_state(self, state: RuleList) -> object:
         """Return a list as JSON-ready data."""
@@ -203,9 +187,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     def legend(self) -> TraceLegend:
         """Return what the traces mean; values beyond the bins of labeled rows are in the last."""
-        words = partial(
-            _candidate_words, self.schema, self.antecedents, is_open=self.kind == LABELS
-        )
+        words = partial(self.antecedents.words, is_open=self.kind == layout.LABELS)
         return TraceLegend(
             size="n_rules",
             columns=self.schema.names,
@@ -224,17 +206,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         members = self.antecedents.members[list(state.rules)]
         return sorted(set(self.antecedents.items[members[members >= 0], 0].tolist()))
 
-    @abstractmethod
     def counts(self, state: RuleList) -> NDArray[np.float64]:
-        """Return the weight of the rows, or of each class, in each part, `else` last."""
+        """Return the weight of each class among what each part captures first, `else` last.
 
-    def class_counts(self, state: RuleList) -> NDArray[np.float64]:
-        """Return the weight of each class among the rows that each part captures first.
-
-        Returns
-        -------
-        (m + 1, n_classes) float64
-            The `else` last.
+        (m + 1, n_classes) float64; of a density, the weight of the rows, (m + 1,).
         """
         part = np.full(self._labels.size, state.n_rules)
         for position in range(state.n_rules - 1, -1, -1):
@@ -248,21 +223,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         counts = np.bincount(cells, self.table.weights, n_cells).astype(np.float64)
         return counts.reshape(-1, self._n_classes)
 
-    def _load(self, state: RuleList) -> tuple[Work, float]:
-        """Return a work space with the list in it, and its log density."""
-        work = new_work(self.candidates, self.rows)
-        rules = np.array(state.rules, np.int64)
-        start = load(self.candidates, self.rows, self.model_arrays, self._log_domain, work, rules)
-        return work, start
-
     @property
-    def candidates(self) -> CandidateArrays:
+    def candidates(self) -> layout.CandidateArrays:
         """The candidates as kernels read them."""
         return self.antecedents.arrays
-
-    @cached_property
-    def _log_domain(self) -> float:
-        return self.schema.log_cells
 
     @cached_property
     def log_size_proposal(self) -> NDArray[np.float64]:
@@ -274,7 +238,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return shares
 
     @cached_property
-    def model_arrays(self) -> ModelArrays:
+    def model_arrays(self) -> layout.ModelArrays:
         """The model as kernels read it."""
         n_of_size = self.antecedents.n_of_size
         log_length = self.prior.log_lengths(len(self.antecedents))
@@ -283,10 +247,11 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         cdf[np.flatnonzero(n_of_size)[-1:]] = np.inf
         whole = whole_weights(self.table.weights)
         all_alpha = self.rows.n_classes * self.concentration
-        return ModelArrays(
+        return layout.ModelArrays(
             kind=self.kind,
             alpha=self.concentration,
             total=float(self.table.weights.sum()),
+            log_domain=self.schema.log_cells,
             max_rules=log_length.size - 1,
             log_length=log_length,
             log_size=self.prior.log_sizes(self.antecedents.max_size),
@@ -304,17 +269,11 @@ class DensityListPosterior(RuleListPosterior):
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_rules, expected_size : float in (0, 10,000]
-        See `ListPrior`.
-    concentration : float > 0
-        Dirichlet parameter of every part.
-    max_size : int >= 1
-        Most conditions of a rule; no more than there are columns are ever used.
-    memory_limit : float > 0
-        Gigabytes that the candidates may take.
+    expected_rules, expected_size, concentration, max_size, memory_limit
+        As in `DensityRuleList`.
     """
 
-    kind = DENSITY
+    kind = layout.DENSITY
 
     def __init__(
         self,
@@ -325,17 +284,11 @@ class DensityListPosterior(RuleListPosterior):
         max_size: int = 2,
         memory_limit: float = 2.0,
     ) -> None:
+        features, labels = np.arange(table.schema.n_columns), np.zeros(table.n_distinct, np.int64)
         super().__init__(
-            table,
-            np.arange(table.schema.n_columns),
-            np.zeros(table.n_distinct, np.int64),
-            1,
-            prior=ListPrior(expected_rules, expected_size),
-            concentration=concentration,
-            max_size=max_size,
-            min_support=0.0,
-            memory_limit=memory_limit,
-        )
+            table, features, labels, 1, expected_rules, expected_size, concentration, max_size, 0.0,
+            memory_limit,
+        )  # fmt: skip
 
     def log_prior(self, state: RuleList) -> float:
         """Return the log prior of a list, nats; -inf if a part captures no cell."""
@@ -358,7 +311,7 @@ class DensityListPosterior(RuleListPosterior):
 
     def counts(self, state: RuleList) -> NDArray[np.float64]:
         """Return the weight of the rows that each part captures, (m + 1,) float64."""
-        return self.class_counts(state)[:, 0]
+        return super().counts(state)[:, 0]
 
     def log_volumes(self, state: RuleList) -> NDArray[np.float64]:
         """Return the log volume that each part captures, (m + 1,) float64 nats, -inf for none."""
@@ -375,13 +328,11 @@ class LabelListPosterior(RuleListPosterior):
         Distinct rows, labels included, and their weights.
     target : str
         The column of labels; its levels are the classes. Rules may use all other columns.
-    expected_rules, expected_size, concentration, max_size, memory_limit
-        As in `DensityListPosterior`; the concentration is that of every class in every part.
-    min_support : float in [0, 1)
-        Share of the rows, by weight, that a candidate captures at least.
+    expected_rules, expected_size, concentration, max_size, min_support, memory_limit
+        As in `RuleListClassifier`.
     """
 
-    kind = LABELS
+    kind = layout.LABELS
 
     def __init__(
         self,
@@ -411,28 +362,14 @@ class LabelListPosterior(RuleListPosterior):
         if table.n_distinct and present.size < 2:
             only = level_text(column.levels[int(present[0])])
             raise DataError(f'labels must be of at least two classes, got only the class "{only}"')
+        features, labels = np.delete(np.arange(len(names)), index), table.codes[index]
         super().__init__(
-            table,
-            np.array([j for j in range(len(names)) if j != index]),
-            table.codes[index].astype(np.int64),
-            column.n_levels,
-            prior=ListPrior(expected_rules, expected_size),
-            concentration=concentration,
-            max_size=max_size,
-            min_support=min_support,
-            memory_limit=memory_limit,
-        )
+            table, features, labels.astype(np.int64), column.n_levels, expected_rules,
+            expected_size, concentration, max_size, min_support, memory_limit,
+        )  # fmt: skip
         self.target = target
         self._parameters["min_support"] = float(min_support)
 
     def log_likelihood(self, state: RuleList) -> float:
         """Return the log likelihood of the labels, nats."""
         return label_log_likelihood(self.counts(state), self.concentration)
-
-    def counts(self, state: RuleList) -> NDArray[np.float64]:
-        """Return the weight of each class among what each part captures, (m + 1, C) float64."""
-        return self.class_counts(state)
-
-
-def _candidate_words(schema: Schema, antecedents: Antecedents, index: int, *, is_open: bool) -> str:
-    return antecedent_words(schema, antecedents[index], is_open=is_open)

@@ -19,7 +19,6 @@ from bayescascade.methods.rules.antecedents import (
     Condition,
     antecedent_dict,
     antecedent_words,
-    list_table,
 )
 from bayescascade.methods.rules.models import MAX_RULES
 from bayescascade.report.page import Numbers, Pieces, Table
@@ -111,8 +110,12 @@ class ListedRules(Readable):
         return "anything else" if self.rules else "any row"
 
     def _listed(self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()) -> Table:
-        """Return the table of all parts, see `list_table`."""
-        return list_table([self.part_words(k) for k in range(self.n_rules + 1)], columns, below)
+        """Return the table "if ..", "else if ..", "else" downward, and what is below each part."""
+        labels = [self.part_words(part) for part in range(self.n_rules + 1)]
+        if self.rules:
+            first, *others, _ = labels
+            labels = [f"if {first}", *(f"else if {one}" for one in others), "else"]
+        return Table(labels, columns, below=below, hanging=3, least_label=0, stacks=True)
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the rules as plain data with what is told of each part."""
@@ -135,14 +138,7 @@ def read_rules(
 ) -> tuple[tuple[Antecedent, ...], NDArray[np.float64]]:
     """Return rules and counts of what `ListedRules.to_record` returned, checked.
 
-    Parameters
-    ----------
-    record : mapping
-    schema : Schema
-    n_candidates : (max_size + 1,) int64
-        Number of candidates of each size.
-    n_classes : int, optional
-        Number of classes; None without labels.
+    `n_candidates` (max_size + 1,) int64 are those of each size; `n_classes` is None without labels.
 
     Raises
     ------
@@ -174,10 +170,7 @@ def read_rules(
 def read_numbers_of_candidates(value: object, max_size: int) -> NDArray[np.int64]:
     """Return the number of candidates of each size, as a saved model has them.
 
-    Raises
-    ------
-    ModelFileError
-        If they are not numbers of candidates of 0 (none), 1, .. `max_size` conditions.
+    Raises ModelFileError if they are not numbers for 0 (none), 1, .. `max_size` conditions.
     """
     if (
         not isinstance(value, list)
@@ -214,6 +207,5 @@ def _is_possible(condition: Condition, schema: Schema) -> bool:
     _, low, high = condition
     if not 0 <= low < high <= column.n_levels or high - low == column.n_levels:
         return False
-    if column.kind == "nominal":
-        return high - low == 1
-    return high - low == 1 or not column.has_missing_level or high < column.n_levels
+    is_run = column.kind != "nominal" and not (column.has_missing_level and high == column.n_levels)
+    return is_run or high - low == 1

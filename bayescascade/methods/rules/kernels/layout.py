@@ -10,24 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "ADD",
-    "DENSITY",
-    "EDIT",
-    "LABELS",
-    "MAX_RULES",
-    "MOVES",
-    "REMOVE",
-    "REPLACE",
-    "SWAP",
-    "Array",
-    "CandidateArrays",
-    "ModelArrays",
-    "RowArrays",
-    "VolumeSpace",
-    "Work",
-    "new_space",
-    "new_work",
-]
+    "ADD", "BEST", "COLUMN", "CURRENT", "DENSITY", "EDIT", "HIGH", "LABELS", "LOW", "MAX_RULES",
+    "MOVES", "REMOVE", "REPLACE", "SWAP", "TRIAL", "Array", "CandidateArrays", "ModelArrays",
+    "RowArrays", "VolumeSpace", "Work", "new_space", "new_work",
+]  # fmt: skip
 
 MOVES = ("add", "remove", "replace", "edit", "swap", "relocate")
 ADD, REMOVE, REPLACE, EDIT, SWAP, RELOCATE = range(6)
@@ -36,6 +22,7 @@ DENSITY, LABELS = 0, 1
 MAX_RULES = 62  # a set of rules is the bits of one int64
 
 COLUMN, LOW, HIGH = range(3)  # columns of `items`
+CURRENT, TRIAL, BEST = range(3)  # rows of a work space's lists
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
@@ -80,17 +67,18 @@ class RowArrays(NamedTuple):
 class ModelArrays(NamedTuple):
     """Prior and likelihood as kernels read them; see `bayescascade.methods.rules.models`.
 
-    kind: DENSITY or LABELS; alpha: Dirichlet concentration; total: weight of all rows; max_rules;
-    log_length (max_rules + 1,) float64: log prior of so many rules; log_size (H + 1,) float64: log
-    weight, unnormalized, of a rule's size; log_proposal (H + 1,) float64: log probability that one
-    certain candidate of that size is proposed; size_cdf (H + 1,) float64: of the sizes proposed;
-    log_gamma (G,) float64: lnG(n + alpha) of whole n; log_gamma_all (G,): lnG(n + C alpha); both
-    empty where weights are not whole.
+    kind: DENSITY or LABELS; alpha: Dirichlet concentration; total: weight of all rows; log_domain:
+    log volume of the domain, nats; max_rules; log_length (max_rules + 1,) float64: log prior of so
+    many rules; log_size (H + 1,) float64: log weight, unnormalized, of a rule's size; log_proposal
+    (H + 1,) float64: log probability that one certain candidate of that size is proposed; size_cdf
+    (H + 1,) float64: of the sizes proposed; log_gamma (G,) float64: lnG(n + alpha) of whole n;
+    log_gamma_all (G,): lnG(n + C alpha); both empty where weights are not whole.
     """
 
     kind: int
     alpha: float
     total: float
+    log_domain: float
     max_rules: int
     log_length: Array
     log_size: Array
@@ -110,20 +98,20 @@ class VolumeSpace(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A list being changed, of at most R rules, and the one proposed in its stead.
+    """A list being changed, of at most R rules, the one proposed in its stead, and the best.
 
     Part l of m + 1 is a rule or, at m, the `else`. ``remaining[slots[l]]`` holds the rows that no
     rule before l captures; a proposal writes to spare slots, which change hands if it is accepted.
     """
 
-    rules: Array  # (2, R) int64: candidates, as it is and as proposed
+    rules: Array  # (3, R) int64: candidates, as it is, as proposed, and of the best list visited
     slots: Array  # (2, R + 1) int64
     remaining: Array  # (2 R + 2, W) uint64
     captured: Array  # (W,) uint64
     counts: Array  # (C,) float64: of the part being counted
     log_volumes: Array  # (2, R + 1) float64, nats
     terms: Array  # (2, R + 1) float64: contribution of each part to the log likelihood
-    sizes: Array  # (2,) int64: numbers of rules
+    sizes: Array  # (3,) int64: numbers of rules
     used: Array  # (H + 1,) int64
     members: Array  # (H,) int64: a candidate being looked up
     space: VolumeSpace
@@ -146,7 +134,7 @@ def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
     most = candidates.members.shape[1]
     n_words = rows.everyone.shape[0]
     return Work(
-        rules=np.zeros((2, MAX_RULES), np.int64),
+        rules=np.zeros((3, MAX_RULES), np.int64),
         slots=np.zeros((2, MAX_RULES + 1), np.int64),
         # untouched slots cost address space, not memory
         remaining=np.empty((2 * MAX_RULES + 2, n_words), np.uint64),
@@ -154,7 +142,7 @@ def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
         counts=np.zeros(rows.n_classes),
         log_volumes=np.zeros((2, MAX_RULES + 1)),
         terms=np.zeros((2, MAX_RULES + 1)),
-        sizes=np.zeros(2, np.int64),
+        sizes=np.zeros(3, np.int64),
         used=np.zeros(most + 1, np.int64),
         members=np.empty(most, np.int64),
         space=new_space(candidates),

@@ -14,27 +14,12 @@ from math import lgamma, log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.kernels.bits import capture, count
-from bayescascade.methods.rules.kernels.layout import (
-    ADD,
-    COLUMN,
-    DENSITY,
-    EDIT,
-    MAX_RULES,
-    REMOVE,
-    REPLACE,
-    SWAP,
-    Array,
-    CandidateArrays,
-    ModelArrays,
-    RowArrays,
-    Work,
-)
+from bayescascade.methods.rules.kernels.layout import BEST, COLUMN, CURRENT, TRIAL, Array
 from bayescascade.methods.rules.kernels.volumes import are_disjoint, first_log_volume, reset_box
 
-__all__ = ["load", "log_prior", "part_value", "shape_value", "sweep"]
-
-CURRENT, TRIAL = 0, 1  # rows of the work space's pairs
+__all__ = ["load", "sweep"]
 
 
 @inner_kernel
@@ -79,7 +64,7 @@ def part_value(model, counts, log_volume):
     for label in range(counts.shape[0]):
         value += _log_gamma(model.log_gamma, counts[label], model.alpha)
         value -= _log_gamma(model.log_gamma, 0.0, model.alpha)
-    if model.kind == DENSITY:
+    if model.kind == layout.DENSITY:
         return value - counts[0] * log_volume
     total = 0.0
     for label in range(counts.shape[0]):
@@ -92,7 +77,7 @@ def part_value(model, counts, log_volume):
 @inner_kernel
 def shape_value(model, n_rules):
     """Contribution of the number of parts to the log likelihood."""
-    if model.kind != DENSITY:
+    if model.kind != layout.DENSITY:
         return 0.0
     all_alpha = (n_rules + 1) * model.alpha
     return lgamma(all_alpha) - lgamma(model.total + all_alpha)
@@ -239,7 +224,7 @@ def measure(candidates, work, first, last, gone, new):
 
 
 @inner_kernel
-def tally(candidates, rows, model, log_domain, work, first, last):
+def tally(candidates, rows, model, work, first, last):
     """Write rows and terms of parts first .. last of the list proposed."""
     n_rules = work.sizes[TRIAL]
     before = work.slots[CURRENT, first]
@@ -248,19 +233,12 @@ def tally(candidates, rows, model, log_domain, work, first, last):
             count(rows, work.remaining[before], work.counts)
         else:
             after = work.slots[TRIAL, part + 1]
-            capture(
-                candidates,
-                rows,
-                work.rules[TRIAL, part],
-                work.remaining[before],
-                work.captured,
-                work.remaining[after],
-            )
+            left, rule = work.remaining[before], work.rules[TRIAL, part]
+            capture(candidates, rows, rule, left, work.captured, work.remaining[after])
             count(rows, work.captured, work.counts)
             before = after
-        work.terms[TRIAL, part] = part_value(
-            model, work.counts, log_domain + work.log_volumes[TRIAL, part]
-        )
+        log_volume = model.log_domain + work.log_volumes[TRIAL, part]
+        work.terms[TRIAL, part] = part_value(model, work.counts, log_volume)
 
 
 @inner_kernel
@@ -289,22 +267,30 @@ def log_likelihood(model, work, first, last):
     return value
 
 
+@inner_kernel
+def note_best(work):
+    """Make the current list the best one."""
+    n_rules = work.sizes[CURRENT]
+    work.sizes[BEST] = n_rules
+    for position in range(n_rules):
+        work.rules[BEST, position] = work.rules[CURRENT, position]
+
+
 @kernel
 def load(
-    candidates: CandidateArrays,
-    rows: RowArrays,
-    model: ModelArrays,
-    log_domain: float,
-    work: Work,
+    candidates: layout.CandidateArrays,
+    rows: layout.RowArrays,
+    model: layout.ModelArrays,
+    work: layout.Work,
     rules: Array,
 ) -> float:
     """Put a list, rules (m,) int64, into the work space; return its log density, nats.
 
     It is -inf, and rows are not counted, if a part of a density list captures no cell.
     """
-    for slot in range(MAX_RULES + 1):
+    for slot in range(layout.MAX_RULES + 1):
         work.slots[CURRENT, slot] = slot
-        work.slots[TRIAL, slot] = MAX_RULES + 1 + slot
+        work.slots[TRIAL, slot] = layout.MAX_RULES + 1 + slot
     for w in range(rows.everyone.shape[0]):
         work.remaining[0, w] = rows.everyone[w]
     reset_box(candidates, work.space.box)
@@ -312,9 +298,9 @@ def load(
     work.sizes[CURRENT], work.sizes[TRIAL] = 0, n_rules
     for position in range(n_rules):
         work.rules[TRIAL, position] = rules[position]
-    if model.kind == DENSITY and not measure(candidates, work, 0, n_rules, -1, -1):
+    if model.kind == layout.DENSITY and not measure(candidates, work, 0, n_rules, -1, -1):
         return -np.inf
-    tally(candidates, rows, model, log_domain, work, 0, n_rules)
+    tally(candidates, rows, model, work, 0, n_rules)
     prior = log_prior(candidates, model, work.rules[TRIAL], n_rules, work.used)
     value: float = prior + log_likelihood(model, work, 0, n_rules)
     keep(work, 0, n_rules)
@@ -332,7 +318,7 @@ def propose(rng, candidates, model, work, move):
     n_rules = work.sizes[CURRENT]
     nothing = np.int64(-1)
     impossible = (np.nan, nothing, nothing, nothing, nothing)
-    if move == ADD:
+    if move == layout.ADD:
         if n_rules == model.max_rules:
             return impossible
         position = np.int64(rng.random() * (n_rules + 1))
@@ -347,11 +333,11 @@ def propose(rng, candidates, model, work, move):
         work.sizes[TRIAL] = n_rules + 1
         log_ratio = -model.log_proposal[candidates.sizes[new]]
         return log_ratio, position, n_rules + 1, nothing, new
-    if n_rules == 0 or (n_rules == 1 and move >= SWAP):
+    if n_rules == 0 or (n_rules == 1 and move >= layout.SWAP):
         return impossible
     position = np.int64(rng.random() * n_rules)
     gone = rules[position]
-    if move == REMOVE:
+    if move == layout.REMOVE:
         for part in range(position):
             trial[part] = rules[part]
         for part in range(position, n_rules - 1):
@@ -362,8 +348,8 @@ def propose(rng, candidates, model, work, move):
     work.sizes[TRIAL] = n_rules
     for part in range(n_rules):
         trial[part] = rules[part]
-    if move in (REPLACE, EDIT):
-        if move == REPLACE:
+    if move in (layout.REPLACE, layout.EDIT):
+        if move == layout.REPLACE:
             new = draw_candidate(rng, candidates, model)
             log_ratio = model.log_proposal[candidates.sizes[gone]]
             log_ratio -= model.log_proposal[candidates.sizes[new]]
@@ -377,7 +363,7 @@ def propose(rng, candidates, model, work, move):
     if other >= position:
         other += 1
     first, last = min(position, other), max(position, other)
-    if move == SWAP:
+    if move == layout.SWAP:
         trial[first], trial[last] = rules[last], rules[first]
         return 0.0, first, last, rules[first], rules[last]
     if position < other:
@@ -393,57 +379,45 @@ def propose(rng, candidates, model, work, move):
 @kernel
 def sweep(
     rng: np.random.Generator,
-    candidates: CandidateArrays,
-    rows: RowArrays,
-    model: ModelArrays,
-    log_domain: float,
-    work: Work,
+    candidates: layout.CandidateArrays,
+    rows: layout.RowArrays,
+    model: layout.ModelArrays,
+    work: layout.Work,
     n_steps: int,
     beta: float,
     start: float,
     move_cdf: Array,
-    proposed: Array,
-    accepted: Array,
-    best_rules: Array,
-    summary: Array,
-) -> int:
+    counts: Array,
+) -> tuple[float, float]:
     """Run steps on ``exp(beta * log density)`` from the list in the work space.
 
-    log_domain: log volume of the domain, nats; start: log density of the list; move_cdf (6,)
-    float64: cumulative selection probabilities of MOVES; proposed, accepted (6,) int64: counts,
-    added to; best_rules (R,) int64 and summary (2,) float64 are written: the best list visited, the
-    first one included; the log density reached and that of the best list.
+    start: log density of the list; move_cdf (6,) float64: cumulative selection probabilities of
+    MOVES; counts (2, 6) int64: steps proposed and accepted, added to.
 
-    Returns the number of rules of the best list.
+    Returns the log density reached and that of the best list visited, the first one included.
     """
     current, best = start, start
-    n_best: int = work.sizes[CURRENT]
-    for position in range(n_best):
-        best_rules[position] = work.rules[CURRENT, position]
+    note_best(work)
     for _ in range(n_steps):
         u = rng.random()
         move = 0
         while u >= move_cdf[move]:
             move += 1
-        proposed[move] += 1
+        counts[0, move] += 1
         log_ratio, first, last, gone, new = propose(rng, candidates, model, work, move)
         if np.isnan(log_ratio):
             continue
-        if model.kind == DENSITY and not measure(candidates, work, first, last, gone, new):
+        if model.kind == layout.DENSITY and not measure(candidates, work, first, last, gone, new):
             continue
-        tally(candidates, rows, model, log_domain, work, first, last)
+        tally(candidates, rows, model, work, first, last)
         value = log_prior(candidates, model, work.rules[TRIAL], work.sizes[TRIAL], work.used)
         value += log_likelihood(model, work, first, last)
         log_u = log(rng.random())
         if log_u < beta * (value - current) + log_ratio:
             keep(work, first, last)
-            accepted[move] += 1
+            counts[1, move] += 1
             current = value
             if current > best:
                 best = current
-                n_best = work.sizes[CURRENT]
-                for position in range(n_best):
-                    best_rules[position] = work.rules[CURRENT, position]
-    summary[0] = current
-    summary[1] = best
-    return n_best
+                note_best(work)
+    return current, best

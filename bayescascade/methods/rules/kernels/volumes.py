@@ -20,24 +20,14 @@ from math import exp, log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
-from bayescascade.methods.rules.kernels.layout import (
-    COLUMN,
-    HIGH,
-    LOW,
-    Array,
-    CandidateArrays,
-    VolumeSpace,
-)
+from bayescascade.methods.rules.kernels import layout
+from bayescascade.methods.rules.kernels.bits import population
+from bayescascade.methods.rules.kernels.layout import COLUMN, HIGH, LOW, Array
 
 __all__ = [
-    "are_disjoint",
-    "first_log_volume",
-    "first_log_volumes",
-    "first_parts",
-    "reset_box",
+    "are_disjoint", "first_log_volume", "first_log_volumes", "first_parts", "reset_box",
     "score_open_rows",
-    "width",
-]
+]  # fmt: skip
 
 # what `uncovered` is about to do
 ENTER, NEXT_GROUP, NEXT_PIECE, RETURN = range(4)
@@ -178,11 +168,7 @@ def _find_group(candidates, rules, todo, box, users):
                 found = users[c] & ~group
                 group |= found
                 frontier |= found
-                n_users = 0
-                mask = users[c]
-                while mask != 0:
-                    mask &= mask - 1
-                    n_users += 1
+                n_users = population(np.uint64(users[c]))
                 if n_users > most or (n_users == most and c < column):
                     column, most = c, n_users
     return group, column, most
@@ -334,7 +320,7 @@ def first_log_volume(candidates, rules, part, rule, space):
 
 @kernel
 def first_log_volumes(
-    candidates: CandidateArrays, rules: Array, space: VolumeSpace, out: Array
+    candidates: layout.CandidateArrays, rules: Array, space: layout.VolumeSpace, out: Array
 ) -> None:
     """Write the log share of the domain that each part captures first, -inf if none.
 
@@ -374,9 +360,9 @@ def first_parts(codes: Array, conditions: Array, starts: Array, out: Array) -> N
 
 @kernel
 def score_open_rows(
-    candidates: CandidateArrays,
+    candidates: layout.CandidateArrays,
     rules: Array,
-    space: VolumeSpace,
+    space: layout.VolumeSpace,
     widths: Array,
     columns: Array,
     codes: Array,
