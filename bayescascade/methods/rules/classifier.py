@@ -44,14 +44,11 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
 
     Parameters
     ----------
-    expected_rules : float in (0, 10,000]
-        Mean of the Poisson on the number of rules.
-    expected_size : float in (0, 10,000]
-        Mean of the Poisson on the number of conditions of a rule.
+    expected_rules, expected_size, max_size, search, n_chains, n_jobs, random_state, memory_limit, \
+time_limit, checkpoint, resume, progress
+        As in `DensityRuleList`.
     concentration : float > 0
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
-    max_size : int >= 1
-        Most conditions of a rule; no more than there are columns are ever used.
     min_support : float in [0, 1)
         Share of the rows, by weight, that a candidate for a rule captures at least.
     n_bins : int >= 2
@@ -60,8 +57,6 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
         seen in fit belongs to them.
     predictive : {"map", "average"}
         Probabilities of the most probable list, or averaged over posterior draws.
-    search, n_chains, n_jobs, random_state
-        As in `DensityRuleList`.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling. None: 1,000,000, and for more than
         200,000 distinct rows fewer, so that the work stays about the same; half of that for
@@ -75,8 +70,6 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     unknown : {"error", "none"}
         What a level is that fit has not seen: an error, or a cell that satisfies no condition. The
         latter is useful in cross-validation where a rare level may be in a test fold only.
-    memory_limit, time_limit, checkpoint, resume, progress
-        As in `DensityRuleList`.
 
     Attributes
     ----------
@@ -189,15 +182,9 @@ class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type
     def _make_posterior(self, table: Table) -> LabelListPosterior:
         assert self._labeled is not None, "set by fit"
         return LabelListPosterior(
-            table,
-            self._labeled.target,
-            self.expected_rules,
-            self.expected_size,
-            self.concentration,
-            self.max_size,
-            self.min_support,
-            self.memory_limit,
-        )
+            table, self._labeled.target, self.expected_rules, self.expected_size,
+            self.concentration, self.max_size, self.min_support, self.memory_limit,
+        )  # fmt: skip
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

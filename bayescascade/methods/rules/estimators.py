@@ -20,18 +20,10 @@ import samplers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.table import Table
+from bayescascade.methods.rules import models
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.density_list import DensityList
-from bayescascade.methods.rules.models import (
-    ListPrior,
-    density_log_likelihood,
-    density_probabilities,
-)
-from bayescascade.methods.rules.posterior import (
-    DensityListPosterior,
-    LabelListPosterior,
-    RuleListPosterior,
-)
+from bayescascade.methods.rules.posterior import DensityListPosterior, RuleListPosterior
 from bayescascade.methods.rules.rule_list import (
     ListedRules,
     RuleList,
@@ -127,9 +119,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             return search
         return replace(search, deadline=perf_counter() + self.time_limit)
 
-    def _solve(
-        self, posterior: DensityListPosterior | LabelListPosterior, search: Search
-    ) -> Solution[RuleList]:
+    def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
         from bayescascade.methods.rules.exact import best_list
 
         def report(point: "BoundPoint") -> None:
@@ -159,17 +149,13 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             result=found,
             state=found.state,
             log_density=found.log_density,
-            certificate=Certificate(
-                gap=found.gap,
-                extent=f"{found.n_visited:,} beginnings of lists",
-                log_evidence=None,
-            ),
+            certificate=Certificate(found.gap, f"{found.n_visited:,} beginnings of lists", None),
             seconds=perf_counter() - started,
             interrupted=annealed.interrupted or found.interrupted,
         )
 
-    def _prior(self) -> ListPrior:
-        return ListPrior(self.expected_rules, self.expected_size)
+    def _prior(self) -> models.ListPrior:
+        return models.ListPrior(self.expected_rules, self.expected_size)
 
     @abstractmethod
     def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> L:
@@ -289,13 +275,9 @@ class DensityRuleList(
 
     def _make_posterior(self, table: Table) -> DensityListPosterior:
         return DensityListPosterior(
-            table,
-            self.expected_rules,
-            self.expected_size,
-            self.concentration,
-            self.max_size,
+            table, self.expected_rules, self.expected_size, self.concentration, self.max_size,
             self.memory_limit,
-        )
+        )  # fmt: skip
 
     def _most_steps_of(self, table: Table) -> float:
         # in more columns lists are longer, and it takes ever longer to count what a rule captures
@@ -306,7 +288,7 @@ class DensityRuleList(
         if self.density == "empirical":
             probabilities = counts / counts.sum()
         else:
-            probabilities = density_probabilities(counts, self.concentration)
+            probabilities = models.part_probabilities(counts, self.concentration)
         return DensityList(self.schema_, rules, counts, probabilities)
 
     def _read_counted(self, record: Mapping[str, Any]) -> DensityList:
@@ -316,4 +298,6 @@ class DensityRuleList(
         return listed
 
     def _log_likelihood(self, counted: DensityList) -> float:
-        return density_log_likelihood(counted.counts, counted.log_volumes, self.concentration)
+        return models.density_log_likelihood(
+            counted.counts, counted.log_volumes, self.concentration
+        )

@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_probability
-from bayescascade.data.column import Column
-from bayescascade.data.levels import Cells, check_numbers, level_text, to_numbers
+from bayescascade.data.levels import check_numbers, level_text, to_numbers
 from bayescascade.data.matrix import rows_frame
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.models import (
     label_beta_parameters,
     label_intervals,
-    label_probabilities,
+    part_probabilities,
 )
 from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
@@ -59,24 +58,11 @@ def encode_for_labels(
     unknown: str = "error",
     first_row: int = 1,
 ) -> NDArray[np.int32]:
-    """Return the codes of rows, -1 where a cell satisfies no condition.
+    """Return the codes of rows, (n_columns, n_rows) int32, -1 where a cell satisfies no condition.
 
-    Parameters
-    ----------
-    schema : Schema
-    frame : DataFrame
-        Columns are matched by name, in any order, and there may be more.
-    missing : {"error", "level", "none"}
-        A missing cell is an error; the missing level of its column, and where there is none an
-        unknown level; or satisfies no condition where there is no missing level.
-    unknown : {"error", "none"}
-        See `UNKNOWNS`.
-    first_row : int
-        Number of the first row, for messages.
-
-    Returns
-    -------
-    (n_columns, n_rows) int32, C-contiguous
+    Columns are matched by name, in any order, and there may be more. A `missing` cell is an
+    "error"; the missing "level" of its column, and where there is none an unknown level; or with
+    "none" satisfies no condition where there is no missing level. `UNKNOWNS` are the others.
 
     Raises
     ------
@@ -90,41 +76,27 @@ def encode_for_labels(
     for column, column_codes in zip(schema.columns, codes, strict=True):
         cells = frame.iloc[:, names.index(column.name)]
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
-        if is_missing.any() and _is_refused(column, missing, unknown):
+        is_refused = missing == "error" or (
+            missing == "level" and not column.has_missing_level and unknown == "error"
+        )
+        if is_missing.any() and is_refused:
             row = first_row + int(np.argmax(is_missing))
             raise DataError(
                 f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
                 + _REMEDIES[missing]
             )
         if column.kind == "continuous":
-            column_codes[:] = _encode_numbers(column, cells, first_row)
-        else:
-            column_codes[:] = _encode_levels(column, cells, first_row, unknown == "none")
+            numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
+            check_numbers(f'column "{column.name}"', numbers, first_row)
+            cells = pd.Series(np.clip(numbers, column.edges[0], column.edges[-1]))
+        try:
+            column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown == "none")
+        except UnknownLevelError as error:
+            raise error.advising(
+                "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
+                'with unknown="none" (--unknown none)'
+            ) from None
     return codes
-
-
-def _is_refused(column: Column, missing: str, unknown: str) -> bool:
-    if missing == "error":
-        return True
-    return missing == "level" and not column.has_missing_level and unknown == "error"
-
-
-def _encode_numbers(column: Column, cells: Cells, first_row: int) -> NDArray[np.int32]:
-    numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
-    check_numbers(f'column "{column.name}"', numbers, first_row)
-    return column.encode(pd.Series(np.clip(numbers, column.edges[0], column.edges[-1])))
-
-
-def _encode_levels(
-    column: Column, cells: Cells, first_row: int, allow_unknown: bool
-) -> NDArray[np.int32]:
-    try:
-        return column.encode(cells, first_row, allow_unknown=allow_unknown)
-    except UnknownLevelError as error:
-        raise error.advising(
-            "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass with "
-            'unknown="none" (--unknown none)'
-        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +134,7 @@ class LabelList(ListedRules):
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """Posterior mean probability of each class in each part, (n_rules + 1, n_classes)."""
-        return label_probabilities(self.counts, self.concentration)
+        return part_probabilities(self.counts, self.concentration)
 
     def intervals(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return equal-tailed credible intervals, (n_rules + 1, n_classes, 2) float64.

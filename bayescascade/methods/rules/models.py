@@ -43,11 +43,10 @@ __all__ = [
     "MAX_RULES",
     "ListPrior",
     "density_log_likelihood",
-    "density_probabilities",
     "label_beta_parameters",
     "label_intervals",
     "label_log_likelihood",
-    "label_probabilities",
+    "part_probabilities",
 ]
 
 _MOST_EXPECTED = 10_000.0  # beyond, nobody means what they say
@@ -98,12 +97,8 @@ class ListPrior:
     def log_prior(self, sizes: Sequence[int], n_of_size: NDArray[np.int64]) -> float:
         """Return the log prior of a list of different candidates, volumes aside.
 
-        Parameters
-        ----------
-        sizes : sequence of int
-            Number of conditions of each rule, in order.
-        n_of_size : (max_size + 1,) int64
-            Number of candidates of 0 (none), 1, .. conditions.
+        `sizes` are the conditions of each rule, in order; `n_of_size` (max_size + 1,) int64 the
+        number of candidates of 0 (none), 1, .. conditions.
         """
         lengths = self.log_lengths(int(n_of_size.sum()))
         if len(sizes) >= lengths.size:
@@ -123,13 +118,8 @@ class ListPrior:
 def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: float) -> float:
     """Return the log likelihood of a density list, nats.
 
-    Parameters
-    ----------
-    counts : (m + 1,) float64 >= 0
-        Weight of the rows that each part captures.
-    log_volumes : (m + 1,) float64
-        Log volume of what each part captures, finite, nats.
-    concentration : float > 0
+    counts (m + 1,) float64 >= 0, and log_volumes (m + 1,) float64, finite, nats, are those of the
+    rows and of the domain that each part captures.
     """
     k, alpha = counts.size, concentration
     value = gammaln(k * alpha) - k * gammaln(alpha) - gammaln(counts.sum() + k * alpha)
@@ -144,17 +134,13 @@ def label_log_likelihood(counts: Floats, concentration: float) -> float:
     return float(value - np.sum(gammaln(counts.sum(axis=1) + n_classes * alpha)))
 
 
-def density_probabilities(counts: Floats, concentration: float) -> Floats:
-    """Return the posterior-mean probability of each part, ``(n_l + a) / (n + K a)``, (m + 1,)."""
-    smoothed = counts + concentration
-    probabilities: Floats = smoothed / smoothed.sum()
-    return probabilities
+def part_probabilities(counts: Floats, concentration: float) -> Floats:
+    """Return posterior-mean probabilities, in the shape of the counts.
 
-
-def label_probabilities(counts: Floats, concentration: float) -> Floats:
-    """Return the posterior-mean probabilities ``(n_lc + a) / (n_l + C a)``, (m + 1, C)."""
+    Of each part, ``(n_l + a) / (n + K a)``, or of each class in it, ``(n_lc + a) / (n_l + C a)``.
+    """
     smoothed = counts + concentration
-    probabilities: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
+    probabilities: Floats = smoothed / smoothed.sum(axis=-1, keepdims=True)
     return probabilities
 
 
