@@ -32,13 +32,7 @@ def average_probabilities(
 ) -> NDArray[np.float64]:
     """Return the mean probability of each class over draws, (n_rows, n_classes) float64.
 
-    Parameters
-    ----------
-    draws : sequence of LabelList
-        At least one.
-    times : (n_draws,) float64 > 0
-        How often each was drawn.
-    codes : (n_columns, n_rows) int32
+    `times` (n_draws,) float64 > 0 is how often each was drawn; codes (n_columns, n_rows) int32.
     """
     total = np.zeros((codes.shape[1], draws[0].n_classes))
     for labels, n in zip(draws, times, strict=True):
@@ -55,12 +49,9 @@ def average_intervals(
 ) -> NDArray[np.float64]:
     """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
 
-    Parameters
-    ----------
-    draws, times, codes
-        As in `average_probabilities`; the draws have one concentration.
-    level : float in (0, 1)
-        Posterior probability that one class's probability is inside, for each class by itself.
+    `level`, in (0, 1), is the posterior probability that one class's probability is inside, for
+    each class by itself. The rest is as in `average_probabilities`; all draws have one
+    concentration.
     """
     level = check_probability("level", level, strict=True)
     columns = sorted({c.column for labels in draws for rule in labels.rules for c in rule})
@@ -121,20 +112,12 @@ def _different_columns(values: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDA
 def mixture_quantiles(
     of_class: Floats, of_others: Floats, weights: csr_array, levels: Sequence[float]
 ) -> Floats:
-    """Return where the distribution function of each mixture reaches each level.
+    """Return where the distribution function of each mixture reaches each level, in (0, 1).
 
-    Parameters
-    ----------
-    of_class, of_others : (n_components, n_classes) float64 > 0
-        Both parameters of each component's Beta distributions, of which a class has one.
-    weights : (n_mixtures, n_components) sparse float64 >= 0
-        Each row sums up to 1.
-    levels : sequence of float in (0, 1)
-
-    Returns
-    -------
-    (n_mixtures, n_classes, n_levels) float64
-        To 1e-10. Four digits are printed, but twice as many cost just a step or two more.
+    `of_class` and `of_others` (n_components, n_classes) float64 > 0 are both parameters of each
+    component's Beta distributions, of which a class has one; `weights` (n_mixtures, n_components)
+    sparse float64 >= 0, each row sums up to 1. Returned are (n_mixtures, n_classes, n_levels)
+    float64 to 1e-10: four digits are printed, but twice as many cost just a step or two more.
     """
     n_mixtures, n_classes = weights.shape[0], of_class.shape[1]
     quantiles = np.empty((n_mixtures, n_classes, len(levels)))

@@ -45,12 +45,8 @@ def mine_antecedents(
 
     Parameters
     ----------
-    schema : Schema
-        The features.
-    codes : (n_features, n) uint8 or uint16
-    weights : (n,) float64 > 0
-    labels : (n,) int in [0, n_classes)
-    n_classes : int >= 1
+    schema, codes, weights, labels, n_classes
+        The features, and their rows as in `row_arrays`.
     max_size : int >= 1
         Most conditions of a candidate; each is on a column of its own, so that more than there are
         columns is no more than these.
@@ -77,7 +73,8 @@ def mine_antecedents(
             f"{sum(n_items):,} conditions, got {memory_limit:g}: use fewer levels or bins, drop "
             "columns, or raise memory_limit"
         )
-    most = int((memory_limit * _GIGABYTE - n_bytes) // _bytes_each(max_size))
+    bytes_each = 3 * 4 * max_size + 16  # while it is found, copied and kept, at most
+    most = int((memory_limit * _GIGABYTE - n_bytes) // bytes_each)
     least_weight = min_support * float(weights.sum()) * (1 - _ROUNDING)
     n_all = sum(n_items) if min_support > 0 else _n_conjunctions(n_items, max_size)
     if n_all > most:
@@ -122,11 +119,6 @@ def mine_antecedents(
     return Antecedents(schema, items, members), rows
 
 
-def _bytes_each(max_size: int) -> int:
-    """Return what a candidate takes at most while it is found, copied and kept."""
-    return 3 * 4 * max_size + 16
-
-
 def _n_conjunctions(n_items: list[int], max_size: int) -> int:
     """Return how many conjunctions of 1 to `max_size` items of different columns there are."""
     by_size = [1] + [0] * max_size
@@ -157,29 +149,24 @@ def row_arrays(
 ) -> RowArrays:
     """Return rows as kernels read them.
 
-    Parameters
-    ----------
-    codes : (p, n) uint8 or uint16
-    weights : (n,) float64 > 0
-    labels : (n,) int in [0, n_classes)
-    n_classes : int >= 1
-    items : (n_items, 3) int32
-        Column, low, high: conditions whose bits are wanted.
+    codes (p, n) uint8 or uint16; weights (n,) float64 > 0; labels (n,) int in [0, n_classes); items
+    (n_items, 3) int32: column, low, high of the conditions whose bits are wanted.
     """
     position = np.empty(weights.size, np.int64)  # of each row's bit
     runs: list[tuple[int, int, int, float]] = []
     n_words = 0
     ends = np.cumsum(np.bincount(labels, minlength=n_classes))[:-1]
     for label, inside in enumerate(np.split(np.lexsort((weights, labels)), ends)):
-        rest: list[NDArray[np.int64]] = []
-        cuts = np.flatnonzero(np.diff(weights[inside])) + 1
-        for group in np.split(inside, cuts):
-            if group.size < _WORD:
-                rest.append(group)
-            else:
-                n_words = _place(position, group, n_words, runs, label, weights)
-        if sum(group.size for group in rest):
-            n_words = _place(position, np.concatenate(rest), n_words, runs, label, weights)
+        alike = np.split(inside, np.flatnonzero(np.diff(weights[inside])) + 1)
+        rest = np.concatenate([inside[:0], *(rows for rows in alike if rows.size < _WORD)])
+        for group in [*(rows for rows in alike if rows.size >= _WORD), rest]:
+            if group.size:
+                position[group] = _WORD * n_words + np.arange(group.size)
+                end = n_words + -(-group.size // _WORD)
+                is_even = bool(np.all(weights[group] == weights[group[0]]))
+                weight = float(weights[group[0]]) if is_even else np.nan
+                runs.append((n_words, end, label, weight))
+                n_words = end
     row_weights, is_row = np.zeros(_WORD * n_words), np.zeros(_WORD * n_words, np.bool_)
     row_weights[position], is_row[position] = weights, True
     rows = np.zeros(_WORD * n_words, np.int64)
@@ -201,22 +188,6 @@ def row_arrays(
         row_weights=row_weights,
         n_classes=n_classes,
     )
-
-
-def _place(
-    position: NDArray[np.int64],
-    group: NDArray[np.int64],
-    n_words: int,
-    runs: list[tuple[int, int, int, float]],
-    label: int,
-    weights: NDArray[np.float64],
-) -> int:
-    """Give a group of rows the next words; return how many there are now."""
-    position[group] = _WORD * n_words + np.arange(group.size)
-    end = n_words + -(-group.size // _WORD)
-    is_even = bool(np.all(weights[group] == weights[group[0]]))
-    runs.append((n_words, end, label, float(weights[group[0]]) if is_even else np.nan))
-    return end
 
 
 def _pack(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
