@@ -64,9 +64,10 @@ class _StateCodec(Generic[S]):
         if self._own is None:
             return decode(encoded)  # type: ignore[return-value]  # S is whatever was encoded
         try:
-            return self._own.decode_state(encoded)
+            state: S = self._own.decode_state(encoded)
         except Exception as error:  # it is the target's, and may raise whatever it likes
             raise ValueError(f"decode_state failed with {error!r}") from error
+        return state
 
 
 def encode(value: object) -> object:

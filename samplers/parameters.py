@@ -56,8 +56,9 @@ def check_integer(name: str, value: object, minimum: int) -> int:
 
 def check_real(name: str, value: object, rule: str, is_met: Callable[[float], bool]) -> float:
     """Return `value` as a float, or raise when it is not a number that meets the rule."""
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    number = float(value) if is_number and not isinstance(value, bool) else math.nan
+    number = math.nan
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        number = float(value)
     if not is_met(number):
         raise SamplerValueError(f"{name} must be {rule}, got {value!r}")
     return number

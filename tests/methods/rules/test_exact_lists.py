@@ -154,12 +154,12 @@ def test_bounds_hold_where_points_are_pure(name, rng):
 )
 def test_prices_too_high_are_seen(name, rng, monkeypatch):
     """The broken twin: with rules at four times their cost some bound fails."""
-    climb = bounds_module.climb
+    climb = bounds_module.parts.climb
 
     def dear(model, sizes, fates, captured, whole, least, costs, stairs):
         climb(model, sizes, fates, captured, whole, least, 4.0 * costs, stairs)
 
-    monkeypatch.setattr(bounds_module, "climb", dear)
+    monkeypatch.setattr(bounds_module.parts, "climb", dear)
     posteriors = [POSTERIORS[name](rng) for _ in range(4)]
     found = [worst(shortfalls(one, short_lists(one, rng))) for one in posteriors]
     assert min(min(one["stairs"], one["child"]) for one in found) < -0.1

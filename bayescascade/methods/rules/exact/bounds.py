@@ -75,64 +75,36 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from bayescascade.methods.rules.exact.points import points_of
+from bayescascade.methods.rules.kernels import parts
 from bayescascade.methods.rules.kernels.bits import NOTHING, descend, divide
 from bayescascade.methods.rules.kernels.layout import DENSITY
-from bayescascade.methods.rules.kernels.parts import (
-    PartModel,
-    Stairs,
-    bound_children,
-    climb,
-    part_value,
-    partition,
-    value_children,
-)
 from bayescascade.methods.rules.posterior import DensityListPosterior, RuleListPosterior
 
-__all__ = ["N_SLOPES", "Children", "Further", "FurtherRules", "Prefix"]
+__all__ = ["Prefix"]
 
 Floats = NDArray[np.float64]
 
 _SLOPES_AT = (2, 8)
-N_SLOPES = len(_SLOPES_AT)
+_N_SLOPES = len(_SLOPES_AT)
 _MOST_PARTED = 48  # groups; the work is their square times the number of parts
 _N_STEPS = 32
 
 
-class Further(NamedTuple):
-    """Bounds on the log prior of what may follow a prefix, with S slopes.
+class _Further(NamedTuple):
+    """Bounds on the log prior of what may follow a prefix, with S slopes."""
 
-    next_rule : (H + 1,) float64
-        Log prior of a next rule of each size, -inf if none is left.
-    totals : (K + 1,) float64
-        The most that 0, 1, .. further rules contribute, their number included.
-    slopes : (S,) float64
-    offsets : (2, S) float64
-        What one or more, and two or more, further rules exceed the line of a slope by, at most.
-    costs : (S, H + 1) float64 >= 0
-        Price of a rule of each size, infinite if none is left.
-    empty_gain : (H + 1,) float64
-        Bound on how much more probable a list becomes by a rule of each size that captures nothing.
-    """
-
-    next_rule: Floats
-    totals: Floats
-    slopes: Floats
-    offsets: Floats
-    costs: Floats
-    empty_gain: Floats
+    next_rule: Floats  # (H + 1,): log prior of a next rule of each size, -inf if none is left
+    totals: Floats  # (K + 1,): the most that 0, 1, .. further rules contribute, by their number too
+    slopes: Floats  # (S,)
+    offsets: Floats  # (2, S): what at least one, at least two, rules exceed a slope's line by
+    costs: Floats  # (S, H + 1) >= 0: price of a rule of each size, infinite if none is left
+    empty_gain: Floats  # (H + 1,): most that a rule of each size adds that captures nothing
 
 
-class FurtherRules:
+class _FurtherRules:
     """The bounds of a posterior, kept for each vector of how many rules have each size.
 
-    Parameters
-    ----------
-    posterior : DensityListPosterior or LabelListPosterior
-
-    Attributes
-    ----------
-    lengths : (M + 1,) float64
-        What a list of 0, 1, .. rules has for its length, ``H``.
+    `lengths` (M + 1,): what a list of 0, 1, .. rules has for its length, ``H``.
     """
 
     def __init__(self, posterior: RuleListPosterior) -> None:
@@ -145,9 +117,9 @@ class FurtherRules:
             total = float(posterior.table.weights.sum())
             self.lengths = self.lengths + gammaln(alphas) - gammaln(total + alphas)
         self._longest = self.lengths.size - 1
-        self._known: dict[tuple[int, ...], Further] = {}
+        self._known: dict[tuple[int, ...], _Further] = {}
 
-    def after(self, used: tuple[int, ...]) -> Further:
+    def after(self, used: tuple[int, ...]) -> _Further:
         """Return the bounds after a prefix with so many rules of 0 (none), 1, .. conditions."""
         found = self._known.get(used)
         if found is None:
@@ -155,20 +127,14 @@ class FurtherRules:
         return found
 
     def leave_out(self, least: Floats) -> None:
-        """Leave out lists that are so long that they cannot matter.
-
-        Parameters
-        ----------
-        least : (M + 1,) float64
-            What the log prior of a list of 0, 1, .. rules must reach.
-        """
+        """Leave out long lists: of 0, 1, .. rules the log prior must reach `least`, (M + 1,)."""
         totals = self.after((0,) * self._n_of_size.size).totals
         longest = int(np.flatnonzero(totals >= least[: totals.size]).max(initial=0))
         if longest < self._longest:
             self._longest = longest
             self._known.clear()
 
-    def _bounds(self, used: NDArray[np.int64]) -> Further:
+    def _bounds(self, used: NDArray[np.int64]) -> _Further:
         n_rules, left = int(used.sum()), self._n_of_size - used
         most = max(0, min(self._longest - n_rules, int(left.sum())))
         lengths = self.lengths[n_rules : n_rules + most + 1]
@@ -184,7 +150,7 @@ class FurtherRules:
         one_norm = self._log_norm(sizes) if sizes.size else 0.0
         excess = fixed + _best_split(depletion, most) + one_norm * np.arange(most + 1)
         slopes, offsets = _lines(excess, -float(next_rule.max(initial=-np.inf)))
-        return Further(
+        return _Further(
             next_rule=next_rule,
             totals=fixed + _best_split(terms, most),
             slopes=slopes,
@@ -228,7 +194,7 @@ def _lines(excess: Floats, highest: float) -> tuple[Floats, Floats]:
     """Return slopes of at most `highest`, and the offsets of the lines above the excess."""
     steps = np.diff(excess)
     if not steps.size:  # nothing can follow
-        return np.zeros(N_SLOPES), np.full((2, N_SLOPES), -np.inf)
+        return np.zeros(_N_SLOPES), np.full((2, _N_SLOPES), -np.inf)
     slopes = np.minimum(steps[np.minimum(_SLOPES_AT, steps.size - 1)], highest)
     above = excess - slopes[:, np.newaxis] * np.arange(excess.size)
     offsets = [above[:, least:].max(axis=1, initial=-np.inf) for least in (1, 2)]
@@ -248,56 +214,41 @@ def _best_split(terms: list[Floats], most: int) -> Floats:
     return best
 
 
-class Children(NamedTuple):
-    """What may follow a prefix, one entry for each candidate that has an effect.
+class _Children(NamedTuple):
+    """What may follow a prefix, one entry for each candidate that has an effect."""
 
-    rules : (n,) int64
-        Candidates.
-    values : (n,) float64
-        What the rule adds to the value of the prefix.
-    closed : (n,) float64
-        What a list that ends with the rule adds.
-    bounds : (n,) float64
-        What longer lists add, at most.
-    """
-
-    rules: NDArray[np.int64]
-    values: Floats
-    closed: Floats
-    bounds: Floats
+    rules: NDArray[np.int64]  # candidates
+    values: Floats  # what the rule adds to the value of the prefix
+    closed: Floats  # what a list that ends with the rule adds
+    bounds: Floats  # what longer lists add, at most
 
 
 class Prefix:
     """The prefix that is being looked at; `enter` another before anything else is asked.
 
-    All values and bounds are in nats, relative to the value of the prefix.
-
-    Parameters
-    ----------
-    posterior : DensityListPosterior or LabelListPosterior
-    memory_limit : float > 0
-        Bytes that the points may take.
+    All values and bounds are in nats, relative to the value of the prefix. The points may take
+    `memory_limit` bytes.
     """
 
     def __init__(self, posterior: RuleListPosterior, memory_limit: float) -> None:
-        self.further = FurtherRules(posterior)
+        self.further = _FurtherRules(posterior)
         self.sizes: list[int] = posterior.antecedents.sizes.tolist()
         self._points = points_of(posterior, memory_limit)
         self._is_density = posterior.kind == DENSITY
         self._candidates = posterior.candidates
-        self._model = self._part_model(posterior)
+        n_classes = 1 if self._is_density else self._points.features.shape[1] - 4
+        alphas = posterior.concentration * np.array([1.0, max(1, n_classes - 1), n_classes])
+        whole = np.arange(posterior.model_arrays.log_gamma.size)
+        rises = gammaln(whole + alphas[:, np.newaxis]) - gammaln(alphas)[:, np.newaxis]
+        self._model = parts.PartModel(posterior.kind, n_classes, alphas, rises)
         self._make_room()
         self.root_sizes = (0,) * (posterior.antecedents.max_size + 1)
         self.enter((), self.root_sizes)
 
     def enter(self, rules: tuple[int, ...], used: tuple[int, ...]) -> bytes:
-        """Look at a prefix; return a key that tells apart what it leaves, and its sizes.
+        """Look at the prefix of these rules, of which `used` have 0 (none), 1, .. conditions.
 
-        Parameters
-        ----------
-        rules : tuple of int
-        used : (H + 1,) tuple of int
-            How many of them have 0 (none), 1, .. conditions.
+        Return a key that tells apart what it leaves, and its sizes.
         """
         self._rules, self._used = rules, used
         self._after = self.further.after(used)
@@ -311,7 +262,8 @@ class Prefix:
 
     def closed(self) -> float:
         """Return what the `else` adds if the list ends here."""
-        return float(self.further.lengths[len(self._rules)]) + part_value(self._model, self._whole)
+        value = parts.part_value(self._model, self._whole)
+        return float(self.further.lengths[len(self._rules)]) + value
 
     def most_likely(self) -> Floats:
         """Return a bound on the parts of 0, 1, .. further rules, (M + 1,) float64."""
@@ -323,19 +275,19 @@ class Prefix:
         totals = self._after.totals
         if totals.size == 1:
             return -np.inf
-        parts = np.full(totals.size, self._whole[-1])
+        of_parts = np.full(totals.size, self._whole[-1])
         if self._weights.any():
             best = np.empty(totals.size)
-            is_small = partition(
+            is_small = parts.partition(
                 self._model, self._points.features, self._weights, self._members, self._intervals,
                 self._firsts, self._sums, best,
             )  # fmt: skip
             if is_small:
                 best -= self._whole[0] if self._is_density else 0.0
-                parts = np.minimum(parts, best)
-        return float((totals + parts + self._slack[: totals.size])[1:].max())
+                of_parts = np.minimum(of_parts, best)
+        return float((totals + of_parts + self._slack[: totals.size])[1:].max())
 
-    def children(self) -> tuple[Children, float]:
+    def children(self) -> tuple[_Children, float]:
         """Return what may follow, and what longer lists add, at most, by the stairs.
 
         At least one rule must be able to follow: `bound` is then not -inf.
@@ -344,7 +296,7 @@ class Prefix:
             self._candidates, self._points.arrays, self._points.features, self._remaining,
             self._spare, self._group, self._captured, self._left, self._fates,
         )  # fmt: skip
-        value_children(
+        parts.value_children(
             self._model, self._candidates.sizes, self._fates, self._captured, self._left,
             self._after.next_rule, self._after_next(),
             float(self.further.lengths[len(self._rules) + 1]), self._values, self._closed,
@@ -352,7 +304,7 @@ class Prefix:
         )  # fmt: skip
         bound = np.inf if self._is_density else self._climb()
         rules = np.flatnonzero(self._values > -np.inf)
-        found = Children(rules, self._values[rules], self._closed[rules], self._bounds[rules])
+        found = _Children(rules, self._values[rules], self._closed[rules], self._bounds[rules])
         return found, bound
 
     def idle_rules(self) -> list[tuple[int, float]]:
@@ -378,11 +330,11 @@ class Prefix:
         """Lower the children's bounds by the stairs; return the prefix's."""
         after = self._after
         least = after.costs[:, 1:].min(axis=1)
-        climb(
+        parts.climb(
             self._model, self._candidates.sizes, self._fates, self._captured, self._whole,
             self._points.least_pure, after.costs, self._stairs,
         )  # fmt: skip
-        bound_children(
+        parts.bound_children(
             self._model, self._fates, self._captured, self._left, self._whole, self._values,
             after.offsets[1] + after.slopes, least, self._stairs, self._bounds,
         )  # fmt: skip
@@ -394,17 +346,10 @@ class Prefix:
         n = self.further.lengths.size
         if not self._is_density:
             return np.zeros(n)
-        alpha, parts = max(0.5, self._model.alphas[0]), np.arange(1, n + 1)
-        each = self._whole[0] / parts
-        slack: Floats = parts * (gammaln(each + alpha) - gammaln(alpha) - xlogy(each, each) + each)
+        alpha, k = max(0.5, self._model.alphas[0]), np.arange(1, n + 1)
+        each = self._whole[0] / k
+        slack: Floats = k * (gammaln(each + alpha) - gammaln(alpha) - xlogy(each, each) + each)
         return slack
-
-    def _part_model(self, posterior: RuleListPosterior) -> PartModel:
-        n_classes = 1 if self._is_density else self._points.features.shape[1] - 4
-        alphas = posterior.concentration * np.array([1.0, max(1, n_classes - 1), n_classes])
-        whole = np.arange(posterior.model_arrays.log_gamma.size)
-        rises = gammaln(whole + alphas[:, np.newaxis]) - gammaln(alphas)[:, np.newaxis]
-        return PartModel(posterior.kind, n_classes, alphas, rises)
 
     def _make_room(self) -> None:
         n_groups, n_features = self._points.features.shape
@@ -421,9 +366,9 @@ class Prefix:
         self._intervals, self._firsts = np.empty((n_parted, n_parted)), np.empty(n_parted)
         self._sums = np.empty(n_features)
         grid = (_N_STEPS + 1, _N_STEPS + 1)
-        self._stairs = Stairs(
+        self._stairs = parts.Stairs(
             overheads=np.empty(grid),
             ends=np.empty(grid),
             cheapest=np.empty((2, *grid)),
-            to_go=np.empty((N_SLOPES, *grid)),
+            to_go=np.empty((_N_SLOPES, *grid)),
         )

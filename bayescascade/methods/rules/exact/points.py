@@ -42,37 +42,18 @@ _GIGABYTE = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Points as kernels read them.
+    """Points as kernels read them."""
 
-    Attributes
-    ----------
-    arrays : RowArrays
-        Points in place of rows, groups in place of classes.
-    features : (n_groups, F) float64
-        What a unit of weight of each group adds to the sums.
-    least_pure : (2,) float64
-        Of labels, the least weight of a point of the first class alone, and of one without it; 0
-        if there is none.
-    """
-
-    arrays: RowArrays
-    features: Floats
+    arrays: RowArrays  # points in place of rows, groups in place of classes
+    features: Floats  # (n_groups, F): what a unit of weight of each group adds to the sums
+    # (2,): of labels, least weight of a point of the first class alone, and of one without it, or 0
     least_pure: Floats
 
 
 def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
     """Return the points of a posterior.
 
-    Parameters
-    ----------
-    posterior : DensityListPosterior or LabelListPosterior
-    memory_limit : float > 0
-        Bytes that the cells of a density's domain may take.
-
-    Raises
-    ------
-    TooLargeError
-        If they would take more.
+    Raises TooLargeError if the cells of a density's domain take more than `memory_limit` bytes.
     """
     if isinstance(posterior, DensityListPosterior):
         codes, weights, rates = _cells(posterior, memory_limit)
