@@ -12,7 +12,7 @@ from itertools import permutations
 
 import numpy as np
 
-from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.methods.rules.antecedents import Antecedent, Condition
 from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from samplers.types import Proposal
@@ -207,7 +207,8 @@ class Edit(ListMove):
         old: list[int] = row[row >= 0].tolist()
         kept = [item for k, item in enumerate(old) if k != gone]
         members = sorted(kept if new is None else [*kept, new])
-        antecedent: Antecedent = self.antecedents.conditions(members)
+        items = self.antecedents.items[members].tolist()
+        antecedent: Antecedent = tuple(Condition(*item) for item in items)
         if len({condition.column for condition in antecedent}) < len(members):
             return _invalid(state)
         rule = self._index.get(antecedent, -1)
