@@ -62,7 +62,8 @@ def encode_for_labels(
 
     Columns are matched by name, in any order, and there may be more. A `missing` cell is an
     "error"; the missing "level" of its column, and where there is none an unknown level; or with
-    "none" satisfies no condition where there is no missing level. `UNKNOWNS` are the others.
+    "none" satisfies no condition where there is no missing level. `unknown` is of `UNKNOWNS`;
+    `first_row` is the number of the first row, for messages.
 
     Raises
     ------

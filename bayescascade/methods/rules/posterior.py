@@ -168,10 +168,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     def encode_state(self, state: RuleList) -> object:
         """Return a list as JSON-ready data."""
-        return state.to_dict()
+        return {"rules": list(state.rules)}
 
     def _read_state(self, encoded: Any) -> RuleList:
-        return RuleList.from_dict(encoded)
+        return RuleList(tuple(encoded["rules"]))
 
     def _problem(self, state: RuleList) -> str | None:
         problem = state.problem(len(self.antecedents))
@@ -286,8 +286,8 @@ class DensityListPosterior(RuleListPosterior):
     ) -> None:
         features, labels = np.arange(table.schema.n_columns), np.zeros(table.n_distinct, np.int64)
         super().__init__(
-            table, features, labels, 1, expected_rules, expected_size, concentration, max_size, 0.0,
-            memory_limit,
+            table, features, labels, 1, expected_rules, expected_size, concentration, max_size,
+            min_support=0.0, memory_limit=memory_limit,
         )  # fmt: skip
 
     def log_prior(self, state: RuleList) -> float:

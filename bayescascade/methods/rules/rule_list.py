@@ -55,16 +55,6 @@ class RuleList:
             return f"rules must be different, got {self.rules}"
         return None
 
-    def to_dict(self) -> dict[str, list[int]]:
-        """Return the list as plain JSON types."""
-        return {"rules": list(self.rules)}
-
-    @classmethod
-    def from_dict(cls, record: Any) -> "RuleList":
-        """Return the list that `to_dict` told; raises KeyError or TypeError if it is none."""
-        rules: Sequence[Any] = record["rules"]
-        return cls(tuple(rules))
-
     def inserted(self, position: int, rule: int) -> "RuleList":
         """Return the list with a rule more, at a position from 0 to `n_rules`."""
         return RuleList((*self.rules[:position], rule, *self.rules[position:]))

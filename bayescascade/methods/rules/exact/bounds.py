@@ -60,7 +60,7 @@ probability of the length, and for densities the likelihood's term for the numbe
 * Sizes with ``a_c >= j`` cannot have run out before rule j, so ``Z_j`` is at least the sum of their
   weights, or if there are none the least weight of a size that is left: ``L_j``.
 * With ``k_c`` further rules of size c, the other terms are ``sum_c sum_{i < k_c} [s(c) - ln(a_c -
-  i)]``. `Further.totals` maximizes them over all ways to write k as the sum of some ``k_c <= a_c``.
+  i)]``. `totals` maximizes them over all ways to write k as the sum of some ``k_c <= a_c``.
 * Let ``w_c = s(c) - ln Z_1 - ln a_c``, the log prior of a next rule of size c. The same maximum of
   ``sum_c sum_{i < k_c} [ln a_c - ln(a_c - i)]`` leads to an excess ``G(k)`` for which the log
   prior is at most ``G(k) + sum_j w_{c_j}``. With any slope ``mu``, ``G(k) <= max_k' [G(k') - mu k']
@@ -96,7 +96,7 @@ class _Further(NamedTuple):
     next_rule: Floats  # (H + 1,): log prior of a next rule of each size, -inf if none is left
     totals: Floats  # (K + 1,): the most that 0, 1, .. further rules contribute, by their number too
     slopes: Floats  # (S,)
-    offsets: Floats  # (2, S): what at least one, at least two, rules exceed a slope's line by
+    offsets: Floats  # (2, S): most that one or more, two or more, rules exceed a slope's line by
     costs: Floats  # (S, H + 1) >= 0: price of a rule of each size, infinite if none is left
     empty_gain: Floats  # (H + 1,): most that a rule of each size adds that captures nothing
 

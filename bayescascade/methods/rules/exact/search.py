@@ -9,7 +9,7 @@ A rule of labels may be idle: it captures nothing of what is left. Where the pri
 rules than the data need, the best list has such rules, its last ones perhaps; of densities none
 has, for a part without a cell has density zero. Idle rules stay idle, so those of one size are
 alike, and the first unused stands for them all. It is followed as a prefix of its own, with the
-bound of the prefix before it, unless no list gains by it (`Further.empty_gain`); that it ends a
+bound of the prefix before it, unless no list gains by it (`bounds`: its empty gain); that it ends a
 list too is noted then.
 
 Two prefixes that leave the same points, with as many rules of each size, go on alike: of these only
