@@ -13,10 +13,9 @@ import samplers
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_choice
 from bayescascade.costs.items import Costs
-from bayescascade.data.sources import as_frame
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.search import SAMPLED, Search, Seed
 from bayescascade.model.summary import FitSummary
@@ -112,11 +111,10 @@ class BudgetTreeClassifier(BudgetedClassifier):
         check_choice("predictive", self.predictive, ("map", "average"))
         check_choice("search", self.search, SAMPLED)
         search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
-        X = as_frame(X)  # once: some tables can be read only once
-        training = self._read_training(X, y, X_val)
+        training = self._read_training(X, y, X_val, sample_weight=sample_weight)
         prior = {k: given[k] for k in signature(BudgetTreePosterior).parameters if k in given}
-        labels = self.classes_[training.labels]
-        posterior = BudgetTreePosterior(X, labels, sample_weight, **prior)
+        read = ReadRows(self._encoder, self.costs_, training)
+        posterior = BudgetTreePosterior(X, y, **prior, _read=read)
         if posterior.classes.size < training.n_classes:
             raise DataError("sample_weight must be > 0 for a row of each class")
         found: Found[BudgetTree] = explore_by(search, posterior)

@@ -29,15 +29,11 @@ from scipy.special import gammaln
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real
-from bayescascade.costs.items import Costs, FeatureCosts
-from bayescascade.data.labels import TrainingRows
-from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.sources import as_frame
-from bayescascade.methods.cost_trees.kernels.layout import TreeModel, export, load, new_work
+from bayescascade.costs.items import Costs
+from bayescascade.methods.cost_trees.kernels import layout
 from bayescascade.methods.cost_trees.kernels.sweep import MOVES, sweep
-from bayescascade.methods.cost_trees.kernels.values import density
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
-from bayescascade.methods.forests.base import CELLS
+from bayescascade.methods.forests.base import ReadRows, read_rows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
@@ -47,6 +43,8 @@ __all__ = ["BudgetTreePosterior"]
 
 MOVE_WEIGHTS = {"grow": 0.3, "prune": 0.3, "change": 0.3, "regrow": 0.1}
 """How often each move of `kernels.sweep` is tried; grow and prune, each other's reverse, alike."""
+
+_PARAMETERS = ("tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight")
 
 _MOST_THRESHOLDS = 1 << 16  # codes are uint16
 _MOST_TABLED = 1 << 20
@@ -125,6 +123,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         max_leaves: int = 32,
         min_leaf_weight: float = 1.0,
         n_thresholds: int = 32,
+        _read: ReadRows | None = None,  # instead of X, y, weights and costs
     ) -> None:
         self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
         self.concentration = check_real("concentration", concentration, above=0.0)
@@ -134,9 +133,9 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         self.max_leaves = check_integer("max_leaves", max_leaves, minimum=1)
         self.min_leaf_weight = check_real("min_leaf_weight", min_leaf_weight, above=0.0)
         check_integer("n_thresholds", n_thresholds, minimum=1, maximum=_MOST_THRESHOLDS)
-        X = as_frame(X)  # once: some tables can be read only once
-        encoder = MatrixEncoder.learn(X, CELLS)
-        training = TrainingRows.read(encoder, X, y, sample_weight, owner=type(self).__name__)
+        encoder, priced, training = _read or read_rows(
+            X, y, costs, type(self).__name__, sample_weight
+        )
         is_counted = training.weights > 0
         self._weights = training.weights[is_counted]
         found, self._labels = np.unique(training.labels[is_counted], return_inverse=True)
@@ -144,8 +143,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         if found.size < 2:
             raise DataError("sample_weight must be > 0 for rows of at least two classes")
         self._features, self._source = tuple(encoder.names), encoder.source
-        priced = FeatureCosts.of(costs, encoder.columns).resolve(encoder.columns)
-        self.items = priced.of_features(encoder.source)
+        self.items = priced.resolve(encoder.columns).of_features(encoder.source)
         self.candidates = SplitCandidates.of(training.rows[is_counted], n_thresholds)
         self._total = float(self._weights.sum())
 
@@ -174,10 +172,9 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         """Return log prior plus log likelihood, nats; compiled, as chains ask for it often."""
         if state.n_leaves > self.max_leaves:
             return -math.inf
-        work = new_work(self._model, self.classes.size)
-        if not load(self._model, work, np.array(state.nodes, np.int64)):
-            return -math.inf
-        return density(self._model, work) + math.log1p(-self.split_probability)
+        work = layout.new_work(self._model, self.classes.size)
+        log_density = layout.density(self._model, work, np.array(state.nodes, np.int64))
+        return log_density + math.log1p(-self.split_probability)
 
     def initial_state(self, rng: np.random.Generator) -> BudgetTree:
         """Return a random tree of up to five splits, grown without looking at the labels."""
@@ -210,8 +207,8 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         `kernels.sweep` has the moves; the work of a step is proportional to the rows of the node
         that it touches and, where its subtree is drawn anew, to the columns and candidates.
         """
-        work = new_work(self._model, self.classes.size)
-        load(self._model, work, np.array(state.nodes, np.int64))
+        work = layout.new_work(self._model, self.classes.size)
+        layout.load(self._model, work, np.array(state.nodes, np.int64))
         counts = self.new_counts()
         nodes = np.empty(2 * self.max_leaves - 1, np.int64)
         n_best = sweep(
@@ -219,7 +216,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
             counts[1], nodes,
         )  # fmt: skip
         best = BudgetTree(tuple(nodes[:n_best].tolist()))
-        state = BudgetTree(tuple(nodes[: export(work, nodes)].tolist()))
+        state = BudgetTree(tuple(nodes[: layout.export(work, nodes)].tolist()))
         return state, self.step_counts(
             counts, self.log_density(state), best, self.log_density(best)
         )
@@ -249,13 +246,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
 
     def parameters(self) -> Mapping[str, float]:
         """Return the parameters of prior and likelihood by name."""
-        return {
-            "tradeoff": self.tradeoff,
-            "concentration": self.concentration,
-            "split_probability": self.split_probability,
-            "max_leaves": self.max_leaves,
-            "min_leaf_weight": self.min_leaf_weight,
-        }
+        return {name: getattr(self, name) for name in _PARAMETERS}
 
     def _features_of(self, state: BudgetTree) -> list[int]:
         candidates = [state.nodes[split] for split in state.splits]
@@ -327,10 +318,10 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         return self.candidates.log_probabilities()
 
     @cached_property
-    def _model(self) -> TreeModel:
+    def _model(self) -> layout.TreeModel:
         weights = np.arange(min(int(self._total), _MOST_TABLED) + 1)
         log_odds = math.log(self.split_probability) + math.log1p(-self.split_probability)
-        return TreeModel(
+        return layout.TreeModel(
             codes=self.candidates.codes,
             labels=self._labels,
             weights=self._weights,

@@ -50,11 +50,6 @@ class BudgetTree:
         """Nodes that are splits, ascending."""
         return [node for node, candidate in enumerate(self.nodes) if candidate != LEAF]
 
-    @property
-    def twigs(self) -> list[int]:
-        """Splits over two leaves, ascending."""
-        return [node for node in self.splits if self.nodes[node + 1 : node + 3] == (LEAF, LEAF)]
-
     def ends(self) -> list[int]:
         """Return where each node's subtree ends: one past its last node.
 
@@ -77,14 +72,6 @@ class BudgetTree:
     def grown(self, leaf: int, candidate: int) -> "BudgetTree":
         """Return the tree in which a leaf is split."""
         return BudgetTree((*self.nodes[:leaf], candidate, LEAF, LEAF, *self.nodes[leaf + 1 :]))
-
-    def pruned(self, twig: int) -> "BudgetTree":
-        """Return the tree in which a split over two leaves is a leaf."""
-        return BudgetTree((*self.nodes[:twig], LEAF, *self.nodes[twig + 3 :]))
-
-    def changed(self, split: int, candidate: int) -> "BudgetTree":
-        """Return the tree in which a split is another one, over the same subtrees."""
-        return BudgetTree((*self.nodes[:split], candidate, *self.nodes[split + 1 :]))
 
     @classmethod
     def from_list(cls, nodes: Sequence[Any], n_candidates: int) -> "BudgetTree":

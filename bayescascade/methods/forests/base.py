@@ -8,11 +8,11 @@ clones, pipelines and grid searches take it along, and no metadata needs to be r
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -30,12 +30,28 @@ from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import PrintedModel
 
-__all__ = ["CELLS", "BudgetedClassifier"]
+__all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
 
 CELLS = CellPolicy(missing="nan", dtype=np.float32)
 """What forests take for a cell."""
 
 _TOLERANCE = 1e-9  # between the stored cost and what the shares give
+
+
+class ReadRows(NamedTuple):
+    """How columns are encoded, what they cost, and the rows."""
+
+    encoder: MatrixEncoder
+    costs: FeatureCosts
+    training: TrainingRows
+
+
+def read_rows(X: Any, y: Any, costs: Costs, owner: str, *more: Any) -> ReadRows:
+    """Learn columns and costs, and read rows; see `TrainingRows.read` for `more` and errors."""
+    X = as_frame(X)  # once: some tables can be read only once
+    encoder = MatrixEncoder.learn(X, CELLS)
+    found = FeatureCosts.of(costs, encoder.columns)
+    return ReadRows(encoder, found, TrainingRows.read(encoder, X, y, *more, owner=owner))
 
 
 class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
@@ -77,7 +93,14 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
-    def _read_training(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> TrainingRows:
+    def _read_training(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> TrainingRows:
         """Learn the columns, classes and costs, and return the rows as a matrix.
 
         Raises
@@ -88,14 +111,10 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
             If the rows or labels cannot be used, there is one class, or `y_val` has others than
             `y`.
         """
-        X = as_frame(X)  # once: some tables can be read only once
-        encoder = MatrixEncoder.learn(X, CELLS)
-        costs = FeatureCosts.of(self.costs, encoder.columns)
-        items = costs.resolve(encoder.columns)
-        training = TrainingRows.read(
-            encoder, X, y, X_val=X_val, y_val=y_val, owner=type(self).__name__
+        encoder, costs, training = read_rows(
+            X, y, self.costs, type(self).__name__, sample_weight, X_val, y_val
         )
-        self._set_columns(encoder, costs, items)
+        self._set_columns(encoder, costs)
         self.classes_ = training.classes
         return training
 
@@ -112,8 +131,8 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         self.validation_cost_ = float(self.items_.total(paid).mean())
         self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
 
-    def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts, items: CostItems) -> None:
-        self._encoder, self.costs_, self.items_ = encoder, costs, items
+    def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts) -> None:
+        self._encoder, self.costs_, self.items_ = encoder, costs, costs.resolve(encoder.columns)
         self.n_features_in_ = len(encoder.columns)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if encoder.is_named:
@@ -165,10 +184,7 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
 
         Told are the features that are acquired.
         """
-        del (
-            first_row,
-            intervals,
-        )  # files are read in one block; forests do not say how sure they are
+        del first_row, intervals  # files are one block; forests do not say how sure they are
         matrix = self._matrix(cells)
         used = self._used(self.forest_.features_used(matrix))
         told: dict[str, Sequence[object]] = {}
@@ -265,12 +281,18 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
     def _restore(self, record: Mapping[str, Any]) -> None:
         encoder = MatrixEncoder.from_dict(record["encoding"], CELLS)
         costs = FeatureCosts.from_dict(record["costs"])
-        items = costs.resolve(encoder.columns)
-        self._set_columns(encoder, costs, items)
+        self._set_columns(encoder, costs)
         self.classes_ = read_classes(record["classes"])
         self.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
-        self.item_shares_ = _shares(record, "item_shares", items.n_items)
-        self.validation_cost_ = _cost(record, float(self.item_shares_ @ items.costs))
+        self.item_shares_ = _shares(record, "item_shares", self.items_.n_items)
+        cost, expected = record["validation_cost"], float(self.item_shares_ @ self.items_.costs)
+        allowed = _TOLERANCE * (1 + expected)
+        if type(cost) not in (int, float) or not abs(cost - expected) <= allowed:
+            raise ModelFileError(
+                f"a saved model's validation cost must follow from its shares, {expected!r}, "
+                f"got {cost!r}"
+            )
+        self.validation_cost_ = float(cost)
         self._read_own(record)
         self.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(self.classes_))
 
@@ -395,7 +417,7 @@ def _mean_depth(forest: Forest) -> float:
     """Return the mean number of splits on a training row's way through a tree."""
     is_leaf = ~forest.is_split
     weights = forest.counts[is_leaf].sum(axis=1)
-    return float(np.average(forest.depths[is_leaf], weights=weights))
+    return float(np.average(forest.n_above()[is_leaf], weights=weights))
 
 
 def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:
@@ -407,13 +429,3 @@ def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.floa
     ):
         raise ModelFileError(f"a saved model's {name} must be {count} numbers from 0 to 1")
     return np.array(shares, np.float64)
-
-
-def _cost(record: Mapping[str, Any], expected: float) -> float:
-    cost = record["validation_cost"]
-    if type(cost) not in (int, float) or not abs(cost - expected) <= _TOLERANCE * (1 + expected):
-        raise ModelFileError(
-            f"a saved model's validation cost must follow from its shares, {expected!r}, "
-            f"got {cost!r}"
-        )
-    return float(cost)

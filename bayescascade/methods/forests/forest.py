@@ -6,12 +6,14 @@ row goes left at a split if its value, rounded to float32, is at most the thresh
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import depth_first_order
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -23,7 +25,6 @@ from bayescascade.methods.forests.kernels.routing import (
     find_leaves,
     link_right,
     mark_columns,
-    preorder,
 )
 
 __all__ = ["LEAF", "SKLEARN_FORESTS", "Forest"]
@@ -181,15 +182,19 @@ class Forest:
         return parents
 
     @property
-    def depths(self) -> NDArray[np.int32]:
-        """Number of splits above each node, (n_nodes,) int32."""
-        depths = np.zeros(self.n_nodes, np.int32)
-        level = self.roots[self.feature[self.roots] >= 0]
-        while level.size:  # the splits at one depth after the other
-            children = np.concatenate([level + 1, self.right[level]])
-            depths[children] = depths[level[0]] + 1
-            level = children[self.feature[children] >= 0]
-        return depths
+    def ends(self) -> NDArray[np.int64]:
+        """One past the last node of each node's subtree, (n_nodes,) int64."""
+        last = np.where(self.is_split, self.right, np.arange(self.n_nodes))
+        while self.is_split[last].any():  # twice as far down each time
+            last = last[last]
+        return last + 1
+
+    def n_above(self, splits: Flags | None = None) -> NDArray[np.int64]:
+        """Return how many splits, or those of (n_nodes,) bool, are above each node, (n_nodes,)."""
+        splits = self.is_split if splits is None else splits
+        change = np.bincount(np.flatnonzero(splits) + 1, minlength=self.n_nodes + 1)
+        change -= np.bincount(self.ends[splits], minlength=self.n_nodes + 1)
+        return change.cumsum()[:-1]
 
     def errors(self, counts: Floats | None = None) -> Floats:
         """Return the weight at each node that is not of the node's label, (n_nodes,) float64.
@@ -271,19 +276,13 @@ class Forest:
             The splits to keep, of which those below a node that is none are gone, too. What it says
             of leaves is ignored.
         """
-        splits = is_split & self.is_split
-        kept = np.zeros(self.n_nodes, np.bool_)
-        kept[self.roots] = True
-        level = self.roots[splits[self.roots]]
-        while level.size:
-            children = np.concatenate([level + 1, self.right[level]])
-            kept[children] = True
-            level = children[splits[children]]
+        feature = np.where(is_split, self.feature, LEAF)
+        return replace(self, feature=feature).part(self.n_above(self.is_split & ~is_split) == 0)
+
+    def part(self, nodes: slice | Flags) -> "Forest":
+        """Return the forest of some nodes, which must be whole trees."""
         return Forest.from_preorder(
-            np.where(splits, self.feature, LEAF)[kept],
-            self.threshold[kept],
-            self.missing_left[kept],
-            self.counts[kept],
+            self.feature[nodes], self.threshold[nodes], self.missing_left[nodes], self.counts[nodes]
         )
 
     def without_bare_roots(self) -> "Forest":
@@ -295,10 +294,7 @@ class Forest:
         splits = self.is_split[self.roots]
         if splits.all() or not splits.any():
             return self
-        kept = np.repeat(splits, np.diff(self.tree_starts))
-        return Forest.from_preorder(
-            self.feature[kept], self.threshold[kept], self.missing_left[kept], self.counts[kept]
-        )
+        return self.part(np.repeat(splits, np.diff(self.tree_starts)))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the forest as plain JSON types; thresholds are those of the splits, in order."""
@@ -337,16 +333,17 @@ class Forest:
 
 def _one_sklearn_tree(tree: Any) -> Forest:  # Any: scikit-learn's Tree, which is compiled
     """Return a tree renumbered in preorder, which scikit-learn's best-first growth is not."""
-    order, stack = np.empty(tree.node_count, np.int64), np.empty(tree.node_count, np.int64)
-    left = np.ascontiguousarray(tree.children_left, np.int64)
-    right = np.ascontiguousarray(tree.children_right, np.int64)
-    preorder(left, right, stack, order)
+    is_split = tree.children_left >= 0
+    children = np.column_stack([tree.children_left, tree.children_right])[is_split].ravel()
+    starts = np.append(0, 2 * np.cumsum(is_split))
+    links = csr_array((np.ones(children.size), children, starts), shape=(is_split.size,) * 2)
+    order = depth_first_order(links, 0, return_predecessors=False)
     totals = tree.weighted_n_node_samples[order, np.newaxis]
     counts = tree.value[order, 0, :] * totals
     whole = np.rint(counts)  # shares times a total miss whole numbers by their rounding
     counts = np.where(np.abs(counts - whole) <= 8 * np.finfo(float).eps * totals, whole, counts)
     return Forest.from_preorder(
-        np.where(left >= 0, tree.feature, LEAF)[order].astype(np.int32),
+        np.where(is_split, tree.feature, LEAF)[order].astype(np.int32),
         # infinite if all numbers go left and NaN right; JSON knows no infinity
         np.minimum(tree.threshold[order], np.finfo(np.float32).max),
         tree.missing_go_to_left[order].astype(np.bool_),

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from time import perf_counter
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -42,16 +42,8 @@ from numpy.typing import NDArray
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.kernels.growing import grow
-from bayescascade.methods.forests.kernels.growing_layout import (
-    MISSING,
-    GrowingArrays,
-    GrowthCosts,
-    GrowthLimits,
-    new_nodes,
-    new_work,
-)
-from bayescascade.methods.forests.kernels.impurity import ImpurityArrays
+from bayescascade.methods.forests.kernels import growing as kernels
+from bayescascade.methods.forests.kernels.growing_cuts import MISSING, ImpurityArrays
 
 __all__ = ["THRESHOLDS", "CodedColumns", "GrownForest", "TreeGrower", "add_trees"]
 
@@ -65,8 +57,7 @@ _Tree: TypeAlias = tuple[Forest, NDArray[np.bool_]]
 """A tree, and the items that each validation row pays for in it, (n_rows, n_items)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CodedColumns:
+class CodedColumns(NamedTuple):
     """Columns by the places of their values; `GrowingArrays` describes the arrays."""
 
     codes: NDArray[np.int32]
@@ -157,25 +148,19 @@ class TreeGrower:
             Of this tree alone.
         """
         n_rows = int(np.count_nonzero(weights))
-        n_columns = len(self.columns.codes)
-        columns, items = self.columns, self.items
-        nodes = new_nodes(2 * n_rows - 1, self.n_classes)
-        n_nodes = grow(
+        depth = n_rows if self.max_depth is None else self.max_depth
+        items, is_free = self.items, self.reuse_is_free
+        nodes = kernels.new_nodes(2 * n_rows - 1, self.n_classes)
+        n_nodes = kernels.grow(
             rng,
-            GrowingArrays(
-                columns.codes, columns.starts, columns.lows, columns.highs, self.labels, weights
-            ),
+            kernels.GrowingArrays(*self.columns, self.labels, weights),
             self.measure,
-            GrowthCosts(
-                items.costs, items.starts, items.items, self.cost_exponent, self.reuse_is_free
+            kernels.GrowthCosts(
+                items.costs, items.starts, items.items, self.cost_exponent, is_free
             ),
-            GrowthLimits(
-                n_rows if self.max_depth is None else self.max_depth,
-                self.max_features,
-                self.has_stumps,
-            ),
+            kernels.GrowthLimits(depth, self.max_features, self.has_stumps),
             nodes,
-            new_work(n_rows, n_columns, self.n_classes, len(items.costs)),
+            kernels.new_work(n_rows, len(self.columns.codes), self.n_classes, items.n_items),
         )
         return Forest.from_preorder(*(array[:n_nodes].copy() for array in nodes))
 
@@ -262,45 +247,33 @@ def _trees(
     many at a time as `_SECONDS` allow, which bounds what is grown beyond the budget in vain.
     """
     n_workers = effective_n_jobs(n_jobs)
-    if n_workers == 1:
-        for seed in seeds:
-            yield _grow(grower, seed, validation_rows, bootstrap)
-        return
     start, n_each = 0, 1
     with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
         while start < len(seeds):
             stop = min(start + n_workers * n_each, len(seeds))
             began = perf_counter()
             grown = pool(
-                delayed(_grow_several)(
+                delayed(_grow)(
                     grower, seeds[first : min(first + n_each, stop)], validation_rows, bootstrap
                 )
                 for first in range(start, stop, n_each)
             )
             seconds = perf_counter() - began
             yield from chain.from_iterable(grown)
-            start, n_each = stop, max(1, int(n_each * _SECONDS / seconds))
+            start = stop
+            if n_workers > 1:
+                n_each = max(1, int(n_each * _SECONDS / seconds))
 
 
-def _grow_several(
+def _grow(
     grower: TreeGrower,
     seeds: Sequence[np.random.SeedSequence],
     validation_rows: NDArray[np.float32],
     bootstrap: bool,
 ) -> list[_Tree]:
-    return [_grow(grower, seed, validation_rows, bootstrap) for seed in seeds]
-
-
-def _grow(
-    grower: TreeGrower,
-    seed: np.random.SeedSequence,
-    validation_rows: NDArray[np.float32],
-    bootstrap: bool,
-) -> _Tree:
-    rng = np.random.default_rng(seed)
-    n_rows = len(grower.labels)
-    weights = np.ones(n_rows)
-    if bootstrap:
-        weights = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows).astype(np.float64)
-    tree = grower.grow(rng, weights)
-    return tree, grower.items.paid(tree.features_used(validation_rows))
+    n_rows, grown = len(grower.labels), []
+    for rng in map(np.random.default_rng, seeds):
+        draws = rng.integers(0, n_rows, n_rows) if bootstrap else np.arange(n_rows)
+        tree = grower.grow(rng, np.bincount(draws, minlength=n_rows).astype(np.float64))
+        grown.append((tree, grower.items.paid(tree.features_used(validation_rows))))
+    return grown

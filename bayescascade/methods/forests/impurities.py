@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
-from bayescascade.methods.forests.kernels.impurity import (
+from bayescascade.methods.forests.kernels.growing_cuts import (
     POLYNOMIAL,
     POWERS,
     THRESHOLD_PAIRS,

@@ -26,7 +26,7 @@ from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.frontier import remove_features
-from bayescascade.methods.prunings.kernels.programs import find_ends, find_levels
+from bayescascade.methods.prunings.kernels.programs import find_levels
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
@@ -212,14 +212,14 @@ class GreedyPrune(BaselinePruner):
 
     def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         objective = self.program_.objective
-        return int(np.argmin([objective(step.kept, self.tradeoff) for step in self._steps]))
+        return int(np.argmin([objective(kept, self.tradeoff) for _, kept in self._steps]))
 
     def _forest_at(self, value: int) -> Forest:
-        return self._pruned(self._steps[value].kept)
+        return self._pruned(self._steps[value][1])
 
     def _take(self, value: int) -> None:
         super()._take(value)
-        self.removed_ = [self.feature_texts[step.feature] for step in self._steps[1 : value + 1]]
+        self.removed_ = [self.feature_texts[feature] for feature, _ in self._steps[1 : value + 1]]
 
     def _valid(self, name: str, value: Any) -> int:
         return check_integer(name, value, minimum=0)
@@ -283,12 +283,7 @@ class TruncatedForest(BaselinePruner):
         return self.whole_forest_.n_trees
 
     def _forest_at(self, value: int) -> Forest:
-        forest = self.whole_forest_
-        end = forest.tree_starts[value]
-        return Forest.from_preorder(
-            forest.feature[:end], forest.threshold[:end], forest.missing_left[:end],
-            forest.counts[:end],
-        )  # fmt: skip
+        return self.whole_forest_.part(slice(self.whole_forest_.tree_starts[value]))
 
     def _valid(self, name: str, value: Any) -> int:
         return check_integer(name, value, minimum=1)
@@ -378,13 +373,11 @@ def split_levels(forest: Forest) -> Floats:
     totals = forest.counts.sum(axis=1)
     gini = 1.0 - (forest.probabilities**2).sum(axis=1)
     risk = gini * totals / np.repeat(totals[forest.roots], np.diff(forest.tree_starts))
-    ends, alive = np.empty(forest.n_nodes, np.int64), np.empty(forest.n_nodes, np.int32)
-    n_leaves = np.empty(forest.n_nodes, np.int64)
+    n_leaves, alive = np.empty(forest.n_nodes, np.int64), np.empty(forest.n_nodes, np.int32)
     branch_risk, levels = np.empty(forest.n_nodes), np.empty(forest.n_nodes)
-    find_ends(forest.right, ends)
     find_levels(
-        forest.tree_starts, forest.right, forest.parents, ends, risk, branch_risk, n_leaves, alive,
-        levels,
+        forest.tree_starts, forest.right, forest.parents, forest.ends, risk, branch_risk, n_leaves,
+        alive, levels,
     )  # fmt: skip
     return levels
 
@@ -392,18 +385,8 @@ def split_levels(forest: Forest) -> Floats:
 def best_levels(forest: Forest, levels: Floats, counts: Floats) -> Floats:
     """Return the level of each tree at which it errs least on other rows, (n_trees,) float64.
 
-    Parameters
-    ----------
-    forest : Forest
-    levels : (n_nodes,) float64
-        Of `split_levels`.
-    counts : (n_nodes, n_classes) float64
-        Weight of each class of the other rows at each node.
-
-    Returns
-    -------
-    (n_trees,) float64
-        The highest of equals, for the smallest tree; 0 keeps all but what is of no use.
+    The highest of equals, for the smallest tree; 0 keeps all but what is of no use. `levels` are
+    those of `split_levels`, `counts` (n_nodes, n_classes) the other rows' weight at each node.
     """
     wrong = forest.errors(counts)
     best = np.zeros(forest.n_trees)

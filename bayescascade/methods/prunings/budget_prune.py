@@ -24,11 +24,11 @@ from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.prunings.frontier import Frontier
-from bayescascade.methods.prunings.path import PruningPath, error_gap_text, gap_text
+from bayescascade.methods.prunings.path import PruningPath, gap_text
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
 from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
-from bayescascade.model.search import Seed
+from bayescascade.model.search import Search, Seed
 
 if TYPE_CHECKING:
     from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings
@@ -51,13 +51,8 @@ class BudgetPrune(ForestPruner):
 
     Parameters
     ----------
-    forest : estimator or None
-        Forest or tree of scikit-learn, or a budgeted classifier, fitted or not; None for a random
-        forest of 40 trees. See `bayescascade.methods.prunings.pruner.ForestPruner`.
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each.
-    n_jobs, random_state
-        Given to a forest to fit that has none itself.
+    forest, costs, n_jobs, random_state
+        As of every `ForestPruner`.
     tradeoff : float >= 0
         Error rate that a unit of cost is worth. At 0, only what does harm is cut.
     budget : float >= 0 or None
@@ -166,11 +161,12 @@ class BudgetPrune(ForestPruner):
     def certificate_texts(self) -> list[str]:
         """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
         if self.budget is not None:
-            return [f"budget {self.budget:.12g}", error_gap_text(self.error_gap_)]
+            words = "tree error at most {:.2g} points above the best within it"
+            return [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
         return [
             f"tradeoff {self.tradeoff_:.3g}",
             f"objective {self.objective_:.3g}",
-            gap_text(self.duality_gap_),
+            gap_text(self.duality_gap_, "gap {:.2g} %"),
         ]
 
     def path(
@@ -225,13 +221,37 @@ class BudgetPrune(ForestPruner):
     ) -> "NearOptimalPrunings":
         """Sample prunings that are nearly as good, and tell which features they need.
 
-        See `bayescascade.methods.prunings.near_optimal.near_optimal` for the parameters.
+        Parameters
+        ----------
+        tolerance : float > 0
+            How much worse than its objective, relative to that, is nearly as good.
+        n_steps : int >= 1, optional
+            Per chain; by default 300,000, and 200 for each split, up to 2,000,000: seconds, but for
+            forests of many thousand splits perhaps too few, which the text then says. The cost
+            needs the longest: to stop paying for a feature, splits of many trees must go together.
+        n_draws, n_chains : int >= 1
+            Draws to keep of each chain, and chains.
+        n_jobs, random_state, checkpoint, resume, progress
+            As for `explore`.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of range, or the best objective is 0, of which nothing can be a
+            share.
+        NotFittedError
+            Before `fit`, and if the model was read from a file.
+        KeyboardInterrupt
+            If Ctrl-C comes before there are draws; later, it ends the chains.
         """
-        given: dict[str, Any] = {k: v for k, v in locals().items() if k != "self"}
         from bayescascade.methods.prunings.near_optimal import near_optimal
 
         self._check_unpruned()
-        return near_optimal(self.program_, self.items_, self.kept_, self.tradeoff_, **given)
+        search = Search(
+            "metropolis", n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress
+        )
+        best = self.program_, self.items_, self.kept_, self.tradeoff_
+        return near_optimal(*best, search, tolerance=tolerance, n_draws=n_draws)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -249,7 +269,7 @@ class BudgetPrune(ForestPruner):
         if self.errors == "validation":
             labels = training.needed_validation_labels('errors="validation"')
             return count_classes(forest, training.validation_rows, labels)
-        outside = out_of_bag(self.estimator_, len(training.rows))
+        outside = out_of_bag(self.estimator_, len(training.rows), 'errors="out_of_bag"')
         return count_classes(forest, training.rows, training.labels, outside)
 
     def _solver(self) -> FlowSolver | PrimalDualSolver:

@@ -20,7 +20,6 @@ error and average feature cost"; that they are weighed by `tradeoff` is our read
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from bayescascade.costs.limits import is_within
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.solvers import FlowSolver
 
-__all__ = ["Frontier", "Removal", "remove_features"]
+__all__ = ["Frontier", "remove_features"]
 
 _LEAST_GAIN = 1e-9  # relative: what is better by less is a rounding error
 _TINY = np.finfo(np.float64).tiny
@@ -156,10 +155,10 @@ class Frontier:
             fits = np.where(costs <= left, worth, -np.inf)
             if fits.max(initial=-np.inf) == -np.inf:
                 break
-            kept[splits[_tree(inner, int(fits.argmax()))]] = True
+            kept[splits[slice(*inner.tree_starts[fits.argmax() :][:2])]] = True
         if np.count_nonzero(worth > 0) > 1:  # part of one more tree
             one = kept.copy()
-            one[splits[_tree(inner, int(worth.argmax()))]] = True
+            one[splits[slice(*inner.tree_starts[worth.argmax() :][:2])]] = True
             inner, splits = self.program.between(kept, one)
             part = Frontier(inner, self._feature[splits]).within(left)
             if part.interrupted:
@@ -168,25 +167,10 @@ class Frontier:
         return kept
 
 
-class Removal(NamedTuple):
-    """A step, and what it leaves.
-
-    Parameters
-    ----------
-    feature : int
-        The feature removed, -1 at the beginning.
-    kept : (n_splits,) bool
-        The splits that are left.
-    """
-
-    feature: int
-    kept: Bools
-
-
 def remove_features(
     program: PruningProgram, feature: NDArray[np.integer], tradeoff: float
-) -> Iterator[Removal]:
-    """Yield the whole forest, then what each removal leaves; the last keeps no split.
+) -> Iterator[tuple[int, Bools]]:
+    """Yield each feature removed, -1 at first, with the splits left; the last keeps none.
 
     Parameters
     ----------
@@ -198,13 +182,13 @@ def remove_features(
     kept = np.ones(program.n_splits, np.bool_)
     remaining = np.unique(feature).tolist()
     below = {one: _at_or_below(program, feature == one) for one in remaining}
-    yield Removal(-1, kept)
+    yield -1, kept
     while kept.any():
         left = [program.objective(kept & ~below[one], tradeoff) for one in remaining]
         chosen = remaining.pop(int(np.argmin(left)))
         kept = kept & ~below[chosen]
         remaining = [one for one in remaining if np.any(kept & below[one])]
-        yield Removal(chosen, kept)
+        yield chosen, kept
 
 
 def _at_or_below(program: PruningProgram, marked: Bools) -> Bools:
@@ -218,20 +202,14 @@ def _at_or_below(program: PruningProgram, marked: Bools) -> Bools:
         reached[further] = True
 
 
-def _tree(program: PruningProgram, tree: int) -> slice:
-    """Return the splits of a tree."""
-    return slice(int(program.tree_starts[tree]), int(program.tree_starts[tree + 1]))
-
-
 def _tree_values(program: PruningProgram) -> tuple[Floats, Floats]:
     """Return what each tree gains and costs by itself, (n_trees,) each."""
+
+    def sums(values: Floats, starts: NDArray[np.int64]) -> Floats:  # which may be equal
+        total: Floats = np.concatenate([[0.0], np.cumsum(values)])
+        return np.diff(total[starts])
+
     # a tree asks for a use once: where a row passes
-    edges = _sums(program.use_cost[program.edge_use], program.edge_starts[program.tree_starts])
-    gains = _sums(program.error_gain, program.tree_starts)
-    return gains, edges + _sums(program.work, program.tree_starts)
-
-
-def _sums(values: Floats, starts: NDArray[np.int64]) -> Floats:
-    """Return the sums of values between each two starts, which may be equal."""
-    sums: Floats = np.diff(np.concatenate([[0.0], np.cumsum(values)])[starts])
-    return sums
+    edges = sums(program.use_cost[program.edge_use], program.edge_starts[program.tree_starts])
+    gains = sums(program.error_gain, program.tree_starts)
+    return gains, edges + sums(program.work, program.tree_starts)

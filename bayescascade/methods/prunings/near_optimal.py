@@ -6,14 +6,11 @@ own, by steps that never leave the tolerance. All prunings there are sampled, be
 often: were all of them equally probable, nearly all draws would be as bad as is allowed.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
@@ -21,7 +18,7 @@ from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.diagnostics import ESS_FLOOR, RHAT_CEILING
 from bayescascade.model.explore import Found, explore_by
-from bayescascade.model.search import Search, Seed
+from bayescascade.model.search import Search
 from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
 
@@ -125,58 +122,27 @@ def near_optimal(
     items: CostItems,
     best: NDArray[np.bool_],
     tradeoff: float,
+    search: Search,
     *,
-    tolerance: float = 0.01,
+    tolerance: float,
+    n_draws: int,
     temperature: float | None = None,
-    n_steps: int | None = None,
-    n_draws: int = 500,
-    n_chains: int = 4,
-    n_jobs: int | None = None,
-    random_state: Seed = None,
-    checkpoint: str | Path | None = None,
-    resume: bool = False,
-    progress: Callable[[samplers.Progress], object] | None = None,
 ) -> NearOptimalPrunings:
-    """Sample prunings that are nearly as good as the best one.
+    """Sample prunings that are nearly as good as the best one; see `BudgetPrune.near_optimal`.
 
     Parameters
     ----------
-    program : PruningProgram
     items : CostItems
         What the program's uses are of.
     best : (n_splits,) bool
         The best pruning. Each chain is heated from there, then cooled, and then sampled.
     tradeoff : float >= 0
         At which it is the best one.
-    tolerance : float > 0
-        How much worse than its objective, relative to that, is nearly as good.
     temperature : float > 0, optional
         By default, the highest at which half of the draws use at most half of the tolerance; see
         `PruningPosterior`.
-    n_steps : int >= 1, optional
-        Per chain; by default 300,000, and 200 for each split, up to 2,000,000: seconds, but for
-        forests of many thousand splits perhaps too few, which the text then says. The cost needs
-        the longest: to stop paying for a feature, splits of many trees must go together.
-    n_draws, n_chains : int >= 1
-        Draws to keep of each chain, and chains.
-    n_jobs, random_state, checkpoint, resume, progress
-        As for `explore`.
-
-    Returns
-    -------
-    NearOptimalPrunings
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range, or the best objective is 0, of which nothing can be a share.
-    KeyboardInterrupt
-        If Ctrl-C comes before there are draws; later, it ends the chains.
     """
     check_real("tolerance", tolerance, above=0.0)
-    search = Search(
-        "metropolis", n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress
-    )
     optimum = program.objective(best, tradeoff)
     if optimum <= 0.0:
         raise ParameterError(f"the best objective must be > 0 for a tolerance, got {optimum:g}")

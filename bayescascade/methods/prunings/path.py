@@ -14,7 +14,7 @@ from bayescascade.report.numbers import cost_texts, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted, warning
 from bayescascade.report.printed import Printed
 
-__all__ = ["PruningPath", "error_gap_text", "gap_text"]
+__all__ = ["PruningPath", "gap_text"]
 
 _PROVED = 1e-6  # a relative gap that is a rounding error
 
@@ -144,7 +144,7 @@ class PruningPath(Printed, Generic[P]):
             else:
                 labels = tradeoffs
                 objectives = Numbers("objective", [_number(one) for one in self.objectives])
-                gaps = Numbers("gap", [gap_text(gap).removeprefix("gap ") for gap in self.gaps])
+                gaps = Numbers("gap", [gap_text(gap, "{:.2g} %") for gap in self.gaps])
                 columns += [n_splits, objectives, gaps]
         table = Table(labels, columns, self.knob if self.budgets is None else "budget")
         heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
@@ -152,16 +152,9 @@ class PruningPath(Printed, Generic[P]):
         return (heading, *((warning(told),) if self.interrupted else ()), BLANK, table)
 
 
-def gap_text(gap: float) -> str:
-    """Return what a relative gap says: "optimal", or "gap 0.12 %"."""
-    return "optimal" if gap < _PROVED else f"gap {100 * gap:.2g} %"
-
-
-def error_gap_text(gap: float) -> str:
-    """Return by how much an error rate may be above the best one: "optimal" if not at all."""
-    if gap < _PROVED:
-        return "optimal"
-    return f"tree error at most {100 * gap:.2g} points above the best within it"
+def gap_text(gap: float, words: str) -> str:
+    """Return words with a share in percent, or "optimal" if it is none."""
+    return "optimal" if gap < _PROVED else words.format(100 * gap)
 
 
 def _percentage(error: float) -> str:

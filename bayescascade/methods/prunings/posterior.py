@@ -29,6 +29,8 @@ __all__ = ["KeptSplits", "PruningPosterior"]
 MOVE_WEIGHTS = {"redraw": 0.5, "switch": 0.5}
 """How often each move is tried."""
 
+_PARAMETERS = ("tradeoff", "temperature", "max_objective")
+
 _HOTTEST_START, _START_BLOCKS, _START_STEPS_PER_SPLIT = 4.0, 8, 4  # times the temperature, ...
 
 _ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
@@ -128,7 +130,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         if max_objective != math.inf:
             check_real("max_objective", max_objective)
         self.temperature, self.max_objective = float(temperature), float(max_objective)
-        self._best, self._items = best, items
+        self._best, self._items = best, () if items is None else tuple(items.names)
 
     # -- the contract ------------------------------------------------------------------------------
 
@@ -178,20 +180,15 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
 
     def legend(self) -> TraceLegend:
         """Return what the traces mean."""
-        diagnosed = ("objective", "cost", "n_splits")
-        if self._items is None:
-            return TraceLegend(diagnosed=diagnosed)
         return TraceLegend(
-            diagnosed=diagnosed, columns=tuple(self._items.names), columns_of=self._items_of
+            diagnosed=("objective", "cost", "n_splits"),
+            columns=self._items,
+            columns_of=self._items_of if self._items else None,
         )
 
     def parameters(self) -> Mapping[str, float]:
         """Return tradeoff, temperature and bound."""
-        return {
-            "tradeoff": self.tradeoff,
-            "temperature": self.temperature,
-            "max_objective": self.max_objective,
-        }
+        return {name: getattr(self, name) for name in _PARAMETERS}
 
     def _items_of(self, state: KeptSplits) -> list[int]:
         items: list[int] = np.unique(self.program.use_item[self.program.used(state.kept)]).tolist()
@@ -244,8 +241,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         return None if self.program.is_closed(state.kept) else "it keeps a split below a cut"
 
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
-        told = [self.tradeoff, self.temperature, self.max_objective]
-        return told, (np.float64(self.program.base_error), *self._arrays)
+        return [*self.parameters().values()], (np.float64(self.program.base_error), *self._arrays)
 
     def _objective(self, state: KeptSplits) -> float:
         return self.program.objective(state.kept, self.tradeoff)
@@ -256,10 +252,11 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     def _arrays(self) -> cutting.ProgramArrays:
         program = self.program
         starts, splits, shares = _groups(program)
+        children, ends = _family(program.parent)
         return cutting.ProgramArrays(
             parent=program.parent,
-            children=_children(program.parent),
-            ends=_ends(program.parent),
+            children=children,
+            ends=ends,
             price=self.tradeoff * program.work - program.error_gain,
             use_price=self.tradeoff * program.use_cost,
             edge_starts=program.edge_starts,
@@ -276,24 +273,18 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         return _ROUNDING * largest
 
 
-def _children(parent: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the splits right below each split, (n_splits, 2) int32, -1 where there are fewer."""
+def _family(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the splits right below each split and where its subtree ends; see `ProgramArrays`."""
     children = np.full((parent.size, 2), -1, np.int32)
     below = np.flatnonzero(parent >= 0)
-    above, first = np.unique(parent[below], return_index=True)
-    children[above, 0] = below[first]
-    second = np.delete(below, first)
-    children[parent[second], 1] = second
-    return children
-
-
-def _ends(parent: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return one past the last split of each split's subtree; splits are in preorder."""
-    ends = np.arange(1, parent.size + 1)
-    for split in range(parent.size - 1, 0, -1):
-        if parent[split] >= 0:
-            ends[parent[split]] = max(ends[parent[split]], ends[split])
-    return ends
+    children[parent[below], 1] = below  # of two, the last one stays
+    children[parent[below[::-1]], 0] = below[::-1]
+    children[children[:, 0] == children[:, 1], 1] = -1
+    lowest = children.max(axis=1)
+    last = np.where(lowest < 0, np.arange(parent.size), lowest)
+    while np.any(lowest[last] >= 0):
+        last = last[last]
+    return children, last + 1
 
 
 def _groups(

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayescascade.base.validation import check_real, check_weights
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.prunings.kernels.programs import find_ends, find_first_items, mark_uses
+from bayescascade.methods.prunings.kernels.programs import find_first_items, mark_uses
 
 __all__ = ["Pruning", "PruningProgram", "relative_gap"]
 
@@ -133,27 +133,28 @@ class PruningProgram:
         weights = check_weights(
             "row_weight", np.ones(len(X_val)) if row_weight is None else row_weight, len(X_val)
         )
-        splits = _Splits.of(forest)
-        error_gain, base_error = _errors(
-            forest, splits, forest.counts if counts is None else counts
-        )
-        slot_split, slot_item = _first_items(splits.parent, forest.feature[splits.node], items)
-        passing = _Passing.of(forest, splits, X_val, weights)
+        node = np.flatnonzero(forest.is_split).astype(np.int32)
+        tree_starts = np.searchsorted(node, forest.tree_starts)
+        parent_node = forest.parents[node]
+        parent = np.where(parent_node < 0, -1, np.searchsorted(node, parent_node)).astype(np.int32)
+        error_gain, base_error = _errors(forest, node, forest.counts if counts is None else counts)
+        slot_split, slot_item = _first_items(parent, forest.feature[node], items)
+        passing = _Passing.of(forest, node, X_val, weights)
         slot, edge_row = passing.rows(slot_split)
         use, edge_use = np.unique(
             slot_item[slot] * np.int64(passing.share.size) + edge_row, return_inverse=True
         )
         item, row = np.divmod(use, passing.share.size)
         return cls(
-            tree_starts=splits.tree_starts,
-            node=splits.node,
-            parent=splits.parent,
+            tree_starts=tree_starts,
+            node=node,
+            parent=parent,
             error_gain=error_gain,
             base_error=base_error,
             work=split_cost * passing.shares(),
             use_cost=items.costs[item] * passing.share[row],
             use_item=item.astype(np.int32),
-            edge_starts=np.searchsorted(slot_split[slot], np.arange(splits.node.size + 1)),
+            edge_starts=np.searchsorted(slot_split[slot], np.arange(node.size + 1)),
             edge_use=edge_use.astype(np.int32),
         )
 
@@ -298,26 +299,6 @@ def relative_gap(objective: float, lower_bound: float) -> float:
     return difference / abs(objective) if objective else math.inf
 
 
-class _Splits(NamedTuple):
-    """The splits among a forest's nodes."""
-
-    tree_starts: NDArray[np.int64]
-    node: NDArray[np.int32]
-    parent: NDArray[np.int32]  # as a split
-    ends: NDArray[np.int64]  # as a node: the end of the subtree
-
-    @classmethod
-    def of(cls, forest: Forest) -> "_Splits":
-        node = np.flatnonzero(forest.feature >= 0).astype(np.int32)
-        ends = np.empty(forest.feature.size, np.int64)
-        find_ends(forest.right, ends)
-        parent_node = forest.parents[node]
-        parent = np.where(parent_node < 0, -1, np.searchsorted(node, parent_node))
-        return cls(
-            np.searchsorted(node, forest.tree_starts), node, parent.astype(np.int32), ends[node]
-        )
-
-
 class _Passing(NamedTuple):
     """Which rows pass which splits. A tree's rows are sorted by leaf: a split's are a range."""
 
@@ -328,7 +309,7 @@ class _Passing(NamedTuple):
 
     @classmethod
     def of(
-        cls, forest: Forest, splits: _Splits, X_val: NDArray[np.float32], weights: Floats
+        cls, forest: Forest, node: NDArray[np.int32], X_val: NDArray[np.float32], weights: Floats
     ) -> "_Passing":
         weighted = weights > 0
         leaves = forest.apply(X_val[weighted])
@@ -341,10 +322,7 @@ class _Passing(NamedTuple):
         # Trees are in order, and so are the leaves of each: one ascending array of all.
         leaf = np.take_along_axis(by_tree, order, axis=1).ravel()
         return cls(
-            share,
-            order,
-            np.searchsorted(leaf, splits.node),
-            np.searchsorted(leaf, splits.ends),
+            share, order, np.searchsorted(leaf, node), np.searchsorted(leaf, forest.ends[node])
         )
 
     def shares(self) -> Floats:
@@ -362,16 +340,16 @@ class _Passing(NamedTuple):
         return place, self.order.ravel()[self.starts[splits][place] + inside]
 
 
-def _errors(forest: Forest, splits: _Splits, counts: Floats) -> tuple[Floats, float]:
+def _errors(forest: Forest, node: NDArray[np.int32], counts: Floats) -> tuple[Floats, float]:
     """Return what each split gains, and the mean error rate of the roots."""
     wrong = forest.errors(counts)
     roots = forest.roots
     total = counts[roots].sum(axis=1)
     # no row measures the error of such a tree: it has none
     per_row = np.divide(1.0, total * roots.size, out=np.zeros(total.shape), where=total > 0)
-    node = splits.node
     gain = wrong[node] - wrong[node + 1] - wrong[forest.right[node]]
-    return gain * np.repeat(per_row, np.diff(splits.tree_starts)), float(wrong[roots] @ per_row)
+    tree = np.searchsorted(roots, node, side="right") - 1
+    return gain * per_row[tree], float(wrong[roots] @ per_row)
 
 
 def _first_items(

@@ -24,7 +24,6 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
-from bayescascade.methods.prunings.kernels.programs import find_ends
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.model.search import Seed, seed_sequence
 
@@ -128,7 +127,9 @@ class ForestPruner(BudgetedClassifier):
             what = find(value)
             if getattr(what, "interrupted", False):
                 break
-            found[value] = self._at(what, **{name: value})
+            found[value] = model = copy.copy(self)
+            model.set_params(**{"budget": None, name: value})
+            model._take(what)
         if wanted and not found:
             raise KeyboardInterrupt
         models = tuple(found[value] for value in wanted if value in found)
@@ -148,7 +149,8 @@ class ForestPruner(BudgetedClassifier):
 
     def _read_forest(self, X: Any, y: Any, X_val: Any, y_val: Any) -> TrainingRows:
         """Return the rows, with the classes of the forest, which is fitted if needed."""
-        forest = self.forest.estimator if _is_frozen(self.forest) else self.forest
+        forest = self.forest
+        forest = forest.estimator if isinstance(forest, FrozenEstimator) else forest
         if forest is not None and not isinstance(forest, (*SKLEARN_FORESTS, BudgetedClassifier)):
             raise ParameterError(
                 "forest must be a RandomForestClassifier, an ExtraTreesClassifier, a "
@@ -177,13 +179,6 @@ class ForestPruner(BudgetedClassifier):
     @abstractmethod
     def _take(self, found: Any) -> None:
         """Be fitted to a pruning that was found."""
-
-    def _at(self, found: Any, **parameters: Any) -> Self:
-        """Return this classifier as if fitted with other parameters, and a pruning found."""
-        model = copy.copy(self)
-        model.set_params(**{"budget": None, **parameters})
-        model._take(found)
-        return model
 
     def _check_parameters(self) -> None:
         """Raise ParameterError if a parameter is out of its range."""
@@ -273,14 +268,8 @@ def count_classes(
 ) -> NDArray[np.float64]:
     """Return how many rows of each class come to each node, (n_nodes, n_classes) float64.
 
-    Parameters
-    ----------
-    forest : Forest
-    rows : (n_rows, n_columns) float32
-    labels : (n_rows,) int64
-        Position of each row's class.
-    is_counted : (n_rows, n_trees) bool, optional
-        Which trees count each row; all of them by default.
+    `labels` (n_rows,) are places of classes; `is_counted` (n_rows, n_trees) bool says which trees
+    count each row, by default all of them.
     """
     leaves = forest.apply(rows)
     cell = leaves * np.int64(forest.n_classes) + labels[:, np.newaxis]
@@ -290,17 +279,11 @@ def count_classes(
     # A subtree is a range of nodes: what comes to its root is the sum over its leaves.
     below = np.zeros((forest.n_nodes + 1, forest.n_classes))
     np.cumsum(at_leaves.reshape(forest.counts.shape), axis=0, out=below[1:])
-    ends = np.empty(forest.n_nodes, np.int64)
-    find_ends(forest.right, ends)
-    counts: NDArray[np.float64] = below[ends] - below[:-1]
+    counts: NDArray[np.float64] = below[forest.ends] - below[:-1]
     return counts
 
 
-def out_of_bag(
-    estimator: Any,  # a fitted forest
-    n_rows: int,
-    what_for: str = 'errors="out_of_bag"',
-) -> NDArray[np.bool_]:
+def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> NDArray[np.bool_]:
     """Return which trees of a forest were not grown on which rows, (n_rows, n_trees) bool.
 
     Raises
@@ -333,10 +316,6 @@ def _encoding_of(forest: Any) -> MatrixEncoder | None:
     if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere
         return None
     return encoding if forest.n_features_in_ == len(encoding.source) else None
-
-
-def _is_frozen(forest: Any) -> bool:
-    return isinstance(forest, FrozenEstimator)
 
 
 def _listed(values: Any) -> str:

@@ -37,13 +37,12 @@ and the best pruning seen is kept. The bound is the proof of how good it is.
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.prunings.kernels.solvers import (
+from bayescascade.methods.prunings.kernels.programs import (
     FlowNetwork,
+    FlowWork,
     advance_flow,
-    measure_direction,
     measure_distances,
     move_duals,
-    new_flow_work,
     prune_trees,
 )
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
@@ -74,7 +73,8 @@ class FlowSolver:
         total = program.error_gain.clip(min=0.0).sum()
         self._scale = _WHOLE / (total or 1.0)
         self._starts, self._head, self._reverse, self._is_unlimited = _arcs(program)
-        self._work = new_flow_work(program.n_splits + program.n_uses)
+        types = (np.int32, np.int32, np.int64, np.int64)
+        self._work = FlowWork(*(np.empty(self._starts.size - 1, each) for each in types))
         self._tradeoff, self._network, self._room = self._unused()
 
     def solve(self, tradeoff: float) -> Pruning:
@@ -165,9 +165,9 @@ class PrimalDualSolver:
         self._max_iterations = max_iterations
         order = np.argsort(program.edge_use, kind="stable")
         self._split = program.edge_split[order]
-        n_edges = np.bincount(program.edge_use, minlength=program.n_uses)
-        self._use_starts = np.concatenate([[0], np.cumsum(n_edges)])
-        self._share = np.repeat(1.0 / n_edges, n_edges)  # of its use's price that an edge pays
+        self._n_edges = np.bincount(program.edge_use, minlength=program.n_uses)
+        self._use_starts = np.concatenate([[0], np.cumsum(self._n_edges)])
+        self._share = np.repeat(1.0 / self._n_edges, self._n_edges)  # of its price, by edge
         self._best = np.zeros(program.n_splits, np.bool_)
 
     def solve(self, tradeoff: float) -> Pruning:
@@ -180,84 +180,75 @@ class PrimalDualSolver:
         tradeoff : float >= 0
             Error rate that a unit of cost is worth.
         """
-        search = _Search(self.program, tradeoff, self._use_starts, self._split, self._share)
-        search.offer(self._best)
+        program, before = self.program, self._best
+        self._tradeoff = tradeoff
+        self._price = tradeoff * program.use_cost
+        self._loss = tradeoff * program.work - program.error_gain
+        price_of_edge = np.repeat(self._price, self._n_edges)
+        self._dual = self._share * price_of_edge
+        self._best, self._objective = np.zeros(program.n_splits, np.bool_), program.base_error
+        self._offer(before)
+        self._bound, self._mean = -np.inf, np.zeros(program.n_splits)
+        self._n_idle, self._relaxation = 0, 1.0
         interrupted = False
         try:
-            while search.n_iterations < self._max_iterations:
-                search.iterate()
-                if search.pruning().gap <= self._tolerance:
+            for number in range(self._max_iterations):
+                self._iterate(number)
+                if self._pruning().gap <= self._tolerance:
                     break
         except KeyboardInterrupt:
             interrupted = True
-        self._best = search.best
         if tradeoff > 0:
-            self._share = search.dual / np.repeat(search.price, np.diff(self._use_starts))
-        return search.pruning(interrupted)
+            self._share = self._dual / price_of_edge
+        return self._pruning(interrupted)
 
+    def _pruning(self, interrupted: bool = False) -> Pruning:
+        return Pruning.of(self.program, self._best, self._tradeoff, self._bound, interrupted)
 
-class _Search:
-    """The state of the method at one tradeoff."""
-
-    def __init__(
-        self,
-        program: PruningProgram,
-        tradeoff: float,
-        use_starts: NDArray[np.int64],
-        split: NDArray[np.int32],
-        share: Floats,
-    ) -> None:
-        self.program, self.tradeoff = program, tradeoff
-        self.use_starts, self.split = use_starts, split
-        self.price = tradeoff * program.use_cost
-        self.loss = tradeoff * program.work - program.error_gain
-        self.dual = share * np.repeat(self.price, np.diff(use_starts))
-        self.best = np.zeros(program.n_splits, np.bool_)
-        self.best_objective = program.base_error
-        self.bound = -np.inf
-        self.mean = np.zeros(program.n_splits)
-        self.n_iterations, self.n_idle, self.relaxation = 0, 0, 1.0
-
-    def pruning(self, interrupted: bool = False) -> Pruning:
-        """Return the best pruning so far."""
-        return Pruning.of(self.program, self.best, self.tradeoff, self.bound, interrupted)
-
-    def offer(self, kept: Bools) -> None:
+    def _offer(self, kept: Bools) -> None:
         """Keep a pruning if it is the best so far."""
-        objective = self.program.objective(kept, self.tradeoff)
-        if objective < self.best_objective:
-            self.best, self.best_objective = kept, objective
+        objective = self.program.objective(kept, self._tradeoff)
+        if objective < self._objective:
+            self._best, self._objective = kept, objective
 
-    def iterate(self) -> None:
+    def _iterate(self, number: int) -> None:
         """Prune for the duals, improve the bound and the best pruning, and move the duals."""
-        value = np.empty(self.program.n_splits)
-        kept = np.empty(self.program.n_splits, np.bool_)
-        gain = prune_trees(self.program.parent, self.loss, self.split, self.dual, value, kept)
-        bound = self.program.base_error - gain
-        self.n_idle = 0 if bound > self.bound else self.n_idle + 1
-        if self.n_idle == _PATIENCE:
-            self.relaxation, self.n_idle = self.relaxation / 2, 0
-        self.bound = max(self.bound, bound)
-        squared, paid = measure_direction(self.use_starts, self.split, self.price, kept)
-        if self.program.base_error + self.loss[kept].sum() + paid < self.best_objective:
-            self.offer(kept)
-        if self.n_iterations % _LEVELS_EVERY == 0:
-            self.offer(self._best_level())
-        weight = max(1 / (self.n_iterations + 1), _LEAST_WEIGHT)
+        program = self.program
+        value, kept = np.empty(program.n_splits), np.empty(program.n_splits, np.bool_)
+        gain = prune_trees(program.parent, self._loss, self._split, self._dual, value, kept)
+        bound = program.base_error - gain
+        self._n_idle = 0 if bound > self._bound else self._n_idle + 1
+        if self._n_idle == _PATIENCE:
+            self._relaxation, self._n_idle = self._relaxation / 2, 0
+        self._bound = max(self._bound, bound)
+        n_kept = np.bincount(program.edge_use[kept[program.edge_split]], minlength=program.n_uses)
+        paid = _sum(np.where(n_kept > 0, self._price, 0.0))
+        if program.base_error + self._loss[kept].sum() + paid < self._objective:
+            self._offer(kept)
+        if number % _LEVELS_EVERY == 0:
+            self._offer(self._best_level())
+        weight = max(1 / (number + 1), _LEAST_WEIGHT)
         # in this form, rounding puts no mean above the one of the split above
-        self.mean = (1 - weight) * self.mean + weight * kept
-        self.n_iterations += 1
+        self._mean = (1 - weight) * self._mean + weight * kept
+        # The subgradient is whether each edge's split is kept, less the mean of that over its
+        # use's edges, along which their sum does not change.
+        squared = _sum(n_kept - n_kept * n_kept / self._n_edges)
         if squared > 0:
-            step = self.relaxation * (self.best_objective - bound) / squared
-            move_duals(self.use_starts, self.split, self.price, kept, step, self.dual)
+            step = self._relaxation * (self._objective - bound) / squared
+            move_duals(self._use_starts, self._split, self._price, kept, step, self._dual)
 
     def _best_level(self) -> Bools:
         """Return the best of the prunings whose splits have at least some mean."""
-        levels, level = np.unique(np.append(self.mean, 1.0), return_inverse=True)
+        levels, level = np.unique(np.append(self._mean, 1.0), return_inverse=True)
         level = level[:-1]
         largest = np.zeros(self.program.n_uses, np.int64)
         if largest.size:
-            largest = np.maximum.reduceat(level[self.split], self.use_starts[:-1])
-        change = np.bincount(level, self.loss, levels.size)
-        change += np.bincount(largest, self.price, levels.size)
+            largest = np.maximum.reduceat(level[self._split], self._use_starts[:-1])
+        change = np.bincount(level, self._loss, levels.size)
+        change += np.bincount(largest, self._price, levels.size)
         return level >= levels.size - 1 - change[::-1].cumsum().argmin()
+
+
+def _sum(values: Floats) -> float:
+    """Return a sum that is added up in order."""
+    return float(np.append(0.0, values).cumsum()[-1])

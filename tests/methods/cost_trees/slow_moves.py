@@ -17,6 +17,11 @@ Listed = Sequence[tuple[Proposal[BudgetTree], float]]
 """Every proposal with its probability; the probabilities sum to one."""
 
 
+def _twigs(tree: BudgetTree) -> list[int]:
+    """Return the splits over two leaves."""
+    return [node for node in tree.splits if tree.nodes[node + 1 : node + 3] == (LEAF, LEAF)]
+
+
 def _invalid(state: BudgetTree) -> Proposal[BudgetTree]:
     return Proposal(state, -math.inf)
 
@@ -38,7 +43,7 @@ class Grow:
     def _at(self, state: BudgetTree, leaf: int, candidate: int) -> Proposal[BudgetTree]:
         grown = state.grown(leaf, candidate)
         log_forward = float(self._log_candidate[candidate]) - math.log(state.n_leaves)
-        return Proposal(grown, -math.log(len(grown.twigs)) - log_forward)
+        return Proposal(grown, -math.log(len(_twigs(grown))) - log_forward)
 
 
 class Prune(Grow):
@@ -46,12 +51,12 @@ class Prune(Grow):
 
     def proposals(self, state: BudgetTree) -> Listed:
         """Return every proposal with its probability."""
-        twigs = state.twigs
+        twigs = _twigs(state)
         listed = [(self._at(state, twig, len(twigs)), 1 / len(twigs)) for twig in twigs]
         return listed or [(_invalid(state), 1.0)]
 
     def _at(self, state: BudgetTree, twig: int, n_twigs: int) -> Proposal[BudgetTree]:
-        pruned = state.pruned(twig)
+        pruned = BudgetTree((*state.nodes[:twig], LEAF, *state.nodes[twig + 3 :]))
         log_back = float(self._log_candidate[state.nodes[twig]]) - math.log(pruned.n_leaves)
         return Proposal(pruned, log_back + math.log(n_twigs))
 
@@ -69,7 +74,8 @@ class Change(Grow):
 
     def _at(self, state: BudgetTree, split: int, candidate: int) -> Proposal[BudgetTree]:
         log_ratio = self._log_candidate[state.nodes[split]] - self._log_candidate[candidate]
-        return Proposal(state.changed(split, candidate), float(log_ratio))
+        nodes = (*state.nodes[:split], candidate, *state.nodes[split + 1 :])
+        return Proposal(BudgetTree(nodes), float(log_ratio))
 
 
 class Regrow:

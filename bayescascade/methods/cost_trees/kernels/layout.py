@@ -1,9 +1,10 @@
-"""A budgeted tree as kernels have it, and which rows are where.
+"""A budgeted tree as kernels have it: which rows are where, and its density, nats.
 
 The rows of a node are a range of one permutation of all rows, which its children share between
 them: growing sorts the rows of one leaf, and a change those below one split.
 """
 
+from math import inf, lgamma
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from bayescascade.base.chain_kernels import enlist
 from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = ["TreeModel", "TreeWork", "export", "load", "new_work"]
+__all__ = ["TreeModel", "TreeWork", "density", "export", "load", "new_work"]
 
 CANDIDATE, PARENT, LEFT, RIGHT, START, END = range(6)  # columns of `nodes`
 LEAVES, SPLITS, TWIGS = range(3)  # rows of `lists`, `places` and `sizes`
@@ -61,7 +62,7 @@ class TreeWork(NamedTuple):
     lists, places, sizes: leaves, splits and splits over two leaves; free (M,) int64: nodes not in
     use, of which there are numbers[0]; stack (M,) int64: for walks; bins (B, K) float64: weight by
     code and class of a node's rows; log_weight (C,) float64: see
-    `regrow.weigh`.
+    `sweep.weigh`.
     """
 
     nodes: Array
@@ -134,6 +135,12 @@ def load(model: TreeModel, work: TreeWork, tree: Array) -> bool:
         work.order[row] = row
     set_rows(model, work, 0, 0, work.order.shape[0])
     return bool(weight_of(work, 0) >= model.min_weight and divide(model, work, 0))
+
+
+@kernel
+def density(model: TreeModel, work: TreeWork, tree: Array) -> float:
+    """Return the log density of a tree as `load` takes it, log(1 - s) of one leaf aside."""
+    return float(subtree_value(model, work, 0)) if load(model, work, tree) else -inf
 
 
 @kernel
@@ -229,3 +236,73 @@ def divide(model, work, top):
             return False
         depth = push_children(work, depth, node)
     return True
+
+
+@inner_kernel
+def log_gamma(table, offset, weight):
+    """Return the log gamma function of offset + weight, from a table for whole weights."""
+    place = int(weight)
+    if place == weight and place < table.shape[0]:
+        return table[place]
+    return lgamma(offset + weight)
+
+
+@inner_kernel
+def leaf_value(model, work, node):
+    """Return the log marginal likelihood of the labels of a node's rows."""
+    n_classes = work.counts.shape[1]
+    value = model.of_all[0] - n_classes * model.of_label[0]
+    for label in range(n_classes):
+        value += log_gamma(model.of_label, model.alpha, work.counts[node, label])
+    return value - log_gamma(model.of_all, n_classes * model.alpha, weight_of(work, node))
+
+
+@inner_kernel
+def is_paid(model, work, node, item):
+    """Whether a split above a node incurs an item."""
+    above = work.nodes[node, PARENT]
+    while above >= 0:
+        column = model.column[work.nodes[above, CANDIDATE]]
+        for place in range(model.item_starts[column], model.item_starts[column + 1]):
+            if model.items[place] == item:
+                return True
+        above = work.nodes[above, PARENT]
+    return False
+
+
+@inner_kernel
+def split_price(model, work, node, candidate):
+    """Return what the log prior loses by what a split at a node costs its rows."""
+    column = model.column[candidate]
+    price = 0.0
+    for place in range(model.item_starts[column], model.item_starts[column + 1]):
+        if not is_paid(model, work, node, model.items[place]):
+            price += model.item_price[model.items[place]]
+    return price * weight_of(work, node)
+
+
+@inner_kernel
+def split_gain(model, work, node, candidate, left, right):
+    """Return the change of log density when a leaf is split into two nodes, which have its rows."""
+    gain = leaf_value(model, work, left) + leaf_value(model, work, right)
+    gain += model.log_split[candidate] - leaf_value(model, work, node)
+    return gain - split_price(model, work, node, candidate)
+
+
+@inner_kernel
+def subtree_value(model, work, top):
+    """Return what the splits and leaves from a node on down add to the log density."""
+    nodes = work.nodes
+    work.stack[0] = top
+    depth = 1
+    value = 0.0
+    while depth > 0:
+        depth -= 1
+        node = work.stack[depth]
+        candidate = nodes[node, CANDIDATE]
+        if candidate < 0:
+            value += leaf_value(model, work, node)
+            continue
+        value += model.log_split[candidate] - split_price(model, work, node, candidate)
+        depth = push_children(work, depth, node)
+    return value

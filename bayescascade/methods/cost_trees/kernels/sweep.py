@@ -5,12 +5,16 @@ grow, prune
 change
     Put any candidate in the place of any split, whose subtrees stay.
 regrow
-    Draw any node, and a new subtree for it; see the file of this name.
+    Draw any node, and a new subtree for it from the top down. Each of its nodes is split by each
+    candidate, or is a leaf, with a probability proportional to the density of the tree that ends
+    there, to the power beta. What a tree is drawn with is the product over its nodes, whether it is
+    new or the one that it replaces, and so the Hastings ratio is known. Trees with more leaves than
+    allowed are drawn too, and refused.
 
 A candidate is drawn column first, then any of the column's thresholds.
 """
 
-from math import log
+from math import exp, inf, log
 
 import numpy as np
 
@@ -18,12 +22,14 @@ from bayescascade.base.chain_kernels import accept, draw, enlist, strike
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cost_trees.kernels.layout import (
     CANDIDATE,
+    END,
     LEAVES,
     LEFT,
     N_FREE,
     PARENT,
     RIGHT,
     SPLITS,
+    START,
     TWIGS,
     Array,
     TreeModel,
@@ -31,20 +37,36 @@ from bayescascade.methods.cost_trees.kernels.layout import (
     divide,
     export,
     is_twig,
+    leaf_value,
+    log_gamma,
+    push_children,
     share_rows,
+    split_gain,
+    split_price,
+    subtree_value,
 )
-from bayescascade.methods.cost_trees.kernels.regrow import regrow
-from bayescascade.methods.cost_trees.kernels.values import split_gain, subtree_value
 
 __all__ = ["MOVES", "sweep"]
 
 MOVES = ("grow", "prune", "change", "regrow")
 GROW, PRUNE, CHANGE, REGROW = range(4)
 
+ENLIST, STRIKE, FREE, COUNT = range(4)  # what `walk` does
+
+ROUNDING = 1e-12  # of a weight: what sums of others may leave of nothing
+
 IMPROVEMENT = 1e-8  # nats: more than rounding adds up to
 
 
 # -- moves: each returns the change of log density if it was accepted, otherwise NaN ---------------
+
+
+@inner_kernel
+def put(work, node, candidate, left, right):
+    """Put a split, or a leaf, in the place of a node."""
+    work.nodes[node, CANDIDATE] = candidate
+    work.nodes[node, LEFT] = left
+    work.nodes[node, RIGHT] = right
 
 
 @inner_kernel
@@ -75,9 +97,7 @@ def grow(rng, model, work, beta):
     if not accept(rng, beta * gain + log_back - log_forward):
         return np.nan
     work.numbers[N_FREE] -= 2
-    nodes[node, CANDIDATE] = candidate
-    nodes[node, LEFT] = left
-    nodes[node, RIGHT] = right
+    put(work, node, candidate, left, right)
     strike(work, LEAVES, node)
     enlist(work, SPLITS, node)
     enlist(work, TWIGS, node)
@@ -137,6 +157,196 @@ def change(rng, model, work, beta):
     nodes[node, CANDIDATE] = old
     divide(model, work, node)
     return np.nan
+
+
+@inner_kernel
+def regrow(rng, model, work, beta):
+    """Draw a new subtree for any node."""
+    sizes, nodes = work.sizes, work.nodes
+    n_nodes = sizes[LEAVES] + sizes[SPLITS]
+    place = np.int64(rng.random() * n_nodes)
+    if place < sizes[LEAVES]:
+        top = work.lists[LEAVES, place]
+    else:
+        top = work.lists[SPLITS, place - sizes[LEAVES]]
+    candidate, left, right = nodes[top, CANDIDATE], nodes[top, LEFT], nodes[top, RIGHT]
+    before = subtree_value(model, work, top)
+    log_back = log_chance(model, work, top, beta)
+    room = model.max_leaves - sizes[LEAVES] + walk(work, top, COUNT)
+    log_forward = draw_subtree(rng, model, work, top, beta, room)
+    if not np.isnan(log_forward):
+        gain = subtree_value(model, work, top) - before
+        n_changed = 2 * (sizes[LEAVES] + walk(work, top, COUNT)) - 1
+        new, new_left, new_right = nodes[top, CANDIDATE], nodes[top, LEFT], nodes[top, RIGHT]
+        put(work, top, candidate, left, right)
+        n_changed -= 2 * walk(work, top, COUNT)
+        if accept(rng, beta * gain + log_back - log_forward + log(n_nodes) - log(n_changed)):
+            walk(work, top, STRIKE)
+            walk(work, top, FREE)
+            put(work, top, new, new_left, new_right)
+            walk(work, top, ENLIST)
+            above = nodes[top, PARENT]
+            if above >= 0:
+                if work.places[TWIGS, above] >= 0:
+                    strike(work, TWIGS, above)
+                if is_twig(work, above):
+                    enlist(work, TWIGS, above)
+            return gain
+        put(work, top, new, new_left, new_right)
+    walk(work, top, FREE)
+    put(work, top, candidate, left, right)
+    divide(model, work, top)
+    return np.nan
+
+
+# -- a new subtree ------------------------------------------------------------------------------
+
+
+@inner_kernel
+def weigh(model, work, node, beta):
+    """Weigh what may be put at a node; return the log of the sum, and log weight of a leaf.
+
+    The log weight of each candidate is beta times the log density of the node's rows, if it is
+    split by it over two leaves; -inf if one of these has too few rows.
+    """
+    bins, n_classes = work.bins, work.counts.shape[1]
+    constant = model.of_all[0] - n_classes * model.of_label[0]
+    stay = beta * leaf_value(model, work, node)
+    most = stay
+    for place in range(model.open_columns.shape[0]):
+        column = model.open_columns[place]
+        first, end = model.starts[column], model.starts[column + 1]
+        bins[: end - first + 1] = 0.0
+        for at in range(work.nodes[node, START], work.nodes[node, END]):
+            row = work.order[at]
+            bins[model.codes[column, row], model.labels[row]] += model.weights[row]
+        price = split_price(model, work, node, first)
+        value = -inf
+        for candidate in range(first, end):
+            code = candidate - first
+            is_new = code == 0
+            for label in range(n_classes):
+                is_new = is_new or bins[code, label] > 0.0
+                if code > 0:
+                    bins[code, label] += bins[code - 1, label]
+            if is_new:
+                value = both_values(model, work, node, bins[code])
+            work.log_weight[candidate] = -inf
+            if value > -inf:
+                log_density = value + 2 * constant + model.log_split[candidate] - price
+                work.log_weight[candidate] = beta * log_density
+                most = max(most, beta * log_density)
+    total = exp(stay - most)
+    for candidate in range(work.log_weight.shape[0]):
+        total += exp(work.log_weight[candidate] - most)
+    return most + log(total), stay
+
+
+@inner_kernel
+def both_values(model, work, node, left):
+    """Return the value of two leaves but for a constant, of which one has these counts."""
+    n_classes = work.counts.shape[1]
+    value, on_left, on_right = 0.0, 0.0, 0.0
+    for label in range(n_classes):
+        rest = work.counts[node, label] - left[label]
+        if rest < ROUNDING * work.counts[node, label]:
+            rest = 0.0
+        value += log_gamma(model.of_label, model.alpha, left[label])
+        value += log_gamma(model.of_label, model.alpha, rest)
+        on_left += left[label]
+        on_right += rest
+    if min(on_left, on_right) < model.min_weight:
+        return -inf
+    whole = n_classes * model.alpha
+    value -= log_gamma(model.of_all, whole, on_left)
+    return value - log_gamma(model.of_all, whole, on_right)
+
+
+@inner_kernel
+def log_chance(model, work, top, beta):
+    """Return the log probability of drawing the subtree that a node has."""
+    nodes = work.nodes
+    work.stack[0] = top
+    depth, log_probability = 1, 0.0
+    while depth > 0:
+        depth -= 1
+        node = work.stack[depth]
+        log_total, log_weight = weigh(model, work, node, beta)
+        if nodes[node, CANDIDATE] >= 0:
+            log_weight = work.log_weight[nodes[node, CANDIDATE]]
+            depth = push_children(work, depth, node)
+        log_probability += log_weight - log_total
+    return log_probability
+
+
+@inner_kernel
+def draw_subtree(rng, model, work, top, beta, room):
+    """Give a node a new subtree; return its log probability, NaN if it has too many leaves.
+
+    room: leaves that it may have.
+    """
+    nodes = work.nodes
+    work.stack[0] = top
+    depth, n_leaves, log_probability = 1, 1, 0.0
+    while depth > 0:
+        depth -= 1
+        node = work.stack[depth]
+        log_total, log_weight = weigh(model, work, node, beta)
+        u = rng.random() - exp(log_weight - log_total)
+        drawn = -1
+        for candidate in range(work.log_weight.shape[0]):
+            if u < 0.0:
+                break
+            chance = exp(work.log_weight[candidate] - log_total)
+            if chance > 0.0:
+                drawn = candidate
+                u -= chance
+        nodes[node, CANDIDATE] = drawn
+        if drawn >= 0:
+            n_leaves += 1
+            log_weight = work.log_weight[drawn]
+            for side in (LEFT, RIGHT):
+                work.numbers[N_FREE] -= 1
+                child = work.free[work.numbers[N_FREE]]
+                nodes[node, side] = child
+                nodes[child, CANDIDATE] = -1
+                nodes[child, PARENT] = node
+                work.stack[depth] = child
+                depth += 1
+            if n_leaves > room:
+                return np.nan
+            if not share_rows(model, work, node, drawn, nodes[node, LEFT], nodes[node, RIGHT]):
+                return np.nan
+        log_probability += log_weight - log_total
+    return log_probability
+
+
+@inner_kernel
+def walk(work, top, what):
+    """List, strike off, free or count all nodes of a subtree but the top's place in `free`."""
+    nodes = work.nodes
+    work.stack[0] = top
+    depth, n_leaves = 1, 0
+    while depth > 0:
+        depth -= 1
+        node = work.stack[depth]
+        is_split = nodes[node, CANDIDATE] >= 0
+        n_leaves += not is_split
+        if is_split:
+            depth = push_children(work, depth, node)
+        which = SPLITS if is_split else LEAVES
+        if what == ENLIST:
+            enlist(work, which, node)
+            if is_twig(work, node):
+                enlist(work, TWIGS, node)
+        elif what == STRIKE:
+            strike(work, which, node)
+            if work.places[TWIGS, node] >= 0:
+                strike(work, TWIGS, node)
+        elif what == FREE and node != top:
+            work.free[work.numbers[N_FREE]] = node
+            work.numbers[N_FREE] += 1
+    return n_leaves
 
 
 @kernel

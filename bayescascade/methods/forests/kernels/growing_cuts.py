@@ -1,4 +1,6 @@
-"""The best cut of a column at a node: exact, in time linear in the node's rows.
+"""Impurities, and the best cut of a column at a node: exact, in time linear in the node's rows.
+
+The formulas are those of `methods.forests.impurities`, which also says why they are admissible.
 
 A cut sends the codes up to some code left and the others right; the best one has the least impure
 worse side. Impurities are monotone, so the left side's rises with the cut and the right side's
@@ -11,16 +13,107 @@ With ``alpha > 0`` many cuts leave nothing impure. Impurity then stands for ``F 
 has the fewest pairs. The sum is as admissible as F, and no other choice by F is changed.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
-from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.forests.kernels.growing_layout import MISSING
-from bayescascade.methods.forests.kernels.impurity import impurity, pairs
+from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = ["best_cut"]
+__all__ = ["POLYNOMIAL", "POWERS", "THRESHOLD_PAIRS", "ImpurityArrays", "impurities"]
+
+Array = NDArray[Any]  # the docstrings give dtypes
+
+MISSING = -1
+"""The code of a missing value."""
 
 PLACE_BITS = 32  # of a row of `part`: its place among the node's rows, below its code
 PLACE = (1 << PLACE_BITS) - 1
+
+THRESHOLD_PAIRS, POWERS, POLYNOMIAL = range(3)
+
+
+class ImpurityArrays(NamedTuple):
+    """An impurity as kernels read it.
+
+    kind: one of the three; alpha >= 0 of threshold-Pairs, else 0; order >= 2 of Powers;
+    coefficients (n_terms,) float64 >= 0 and exponents (n_terms, n_classes) int64 >= 0 of
+    polynomials.
+    """
+
+    kind: int
+    alpha: float
+    order: int
+    coefficients: Array
+    exponents: Array
+
+
+@kernel
+def impurities(arrays: ImpurityArrays, counts: Array, out: Array) -> None:
+    """Write the impurity of each row of counts (n, n_classes) float64 >= 0 to out (n,) float64."""
+    for i in range(counts.shape[0]):
+        out[i] = impurity(arrays, counts[i])
+
+
+@inner_kernel
+def impurity(arrays, counts):
+    """Impurity of a set whose classes weigh counts (n_classes,) float64 >= 0."""
+    if arrays.kind == THRESHOLD_PAIRS:
+        return pairs(counts, arrays.alpha)
+    if arrays.kind == POWERS:
+        return _powers(counts, arrays.order)
+    return _polynomial(counts, arrays.coefficients, arrays.exponents)
+
+
+@inner_kernel
+def pairs(counts, alpha):
+    """``sum_{i < j} [[n_i - alpha]_+ [n_j - alpha]_+ - alpha^2]_+``."""
+    total = 0.0
+    if alpha == 0.0:
+        before = 0.0
+        for count in counts:
+            total += before * count
+            before += count
+        return total
+    for i in range(counts.shape[0]):
+        first = counts[i] - alpha
+        if first > 0.0:
+            for j in range(i):
+                second = counts[j] - alpha
+                if second > 0.0:
+                    total += max(first * second - alpha * alpha, 0.0)
+    return total
+
+
+@inner_kernel
+def _powers(counts, order):
+    """``(sum_i n_i)^order - sum_i n_i^order``."""
+    total, separate = 0.0, 0.0
+    for count in counts:
+        total += count
+        separate += _power(count, order)
+    return max(_power(total, order) - separate, 0.0)  # rounding might leave it below zero
+
+
+@inner_kernel
+def _polynomial(counts, coefficients, exponents):
+    """``sum_m coefficient_m prod_i n_i^exponent_mi``."""
+    total = 0.0
+    for term in range(coefficients.shape[0]):
+        product = coefficients[term]
+        for i in range(counts.shape[0]):
+            product *= _power(counts[i], exponents[term, i])
+        total += product
+    return total
+
+
+@inner_kernel
+def _power(base, exponent):
+    """``base^exponent`` for whole exponents >= 0; exact as long as whole numbers are."""
+    product = np.float64(1.0)
+    for _ in range(exponent):
+        product *= base
+    return product
 
 
 @inner_kernel

@@ -17,7 +17,6 @@ __all__ = [
     "find_leaves",
     "link_right",
     "mark_columns",
-    "preorder",
 ]
 
 BLOCK = 16_384
@@ -36,30 +35,6 @@ class TreeArrays(NamedTuple):
     threshold: NDArray[np.float64]
     right: NDArray[np.int32]
     missing_left: NDArray[np.bool_]
-
-
-@kernel
-def preorder(
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    stack: NDArray[np.int64],
-    order: NDArray[np.int64],
-) -> None:
-    """Write the nodes of a tree, whose root is 0, in preorder; leaves have no `left`, -1.
-
-    All are (n_nodes,); stack is scratch.
-    """
-    stack[0] = 0
-    height, n_seen = 1, 0
-    while height > 0:
-        height -= 1
-        node = stack[height]
-        order[n_seen] = node
-        n_seen += 1
-        if left[node] >= 0:
-            stack[height] = right[node]
-            stack[height + 1] = left[node]
-            height += 2
 
 
 @kernel
