@@ -9,7 +9,7 @@ tree waits for is on its path. How trees walk is their family's: see `Walk`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -64,25 +64,13 @@ class Walk(Protocol):
         """Walk on with the value of a column; DataError, and nothing known, if it is none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Walkable:
-    """A model that a row can walk through while its features are acquired.
+class Walkable(NamedTuple):
+    """A model that a row can walk through while its features are acquired."""
 
-    Parameters
-    ----------
-    columns : sequence of str or int
-        Names of the features, or their indices.
-    items : CostItems
-        What features cost.
-    classes : (n_classes,) array
-    walk : function
-        Returns a row of which nothing is known.
-    """
-
-    columns: Sequence[str | int]
+    columns: Sequence[str | int]  # names of the features, or their indices
     items: CostItems
-    classes: NDArray[Any]
-    walk: Callable[[], Walk]
+    classes: NDArray[Any]  # (n_classes,)
+    walk: Callable[[], Walk]  # returns a row of which nothing is known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +191,10 @@ class Acquisition(Printed):
                 f"cost {cost_texts([self.total_cost])[0]}",
             ]
         )
-        why = () if self.is_complete else (warning(self._end_words),)
+        why: Page = ()
+        if not self.is_complete:
+            ended = _ENDS[self.status].format(limit=cost_texts([self.max_cost or 0.0])[0])
+            why = (warning(f"{ended}; trees wait for {', '.join(map(column_text, self.needed))}"),)
         start, waiting = self.start_probabilities, (step.n_waiting for step in steps)
         columns = [
             Numbers("value", ["", *(_cut(_value_text(s.value), _WIDEST_VALUE) for s in steps)]),
@@ -220,12 +211,6 @@ class Acquisition(Printed):
         ]
         labels = ["nothing yet", *(column_text(step.feature) for step in steps)]
         return (heading, *why, BLANK, Table(labels, columns, "feature"))
-
-    @property
-    def _end_words(self) -> str:
-        limit = cost_texts([self.max_cost or 0.0])[0]
-        names = ", ".join(map(column_text, self.needed))
-        return f"{_ENDS[self.status].format(limit=limit)}; trees wait for {names}"
 
 
 class AcquisitionError(BayesCascadeError):
@@ -307,11 +292,10 @@ class _Bill:
         """Return the column to acquire next, None if all would pass `max_cost`."""
         best, best_ratio = None, -1.0
         for column, n_trees in waiting.items():
-            cost = self._marginal_cost(column)
-            if max_cost is not None and cost > 0:
-                total = self._items.total(self._paid_with(column))[0]
-                if not is_within(total, max_cost):
-                    continue
+            cost, paid = self._with(column)
+            total = self._items.total(paid)[0]
+            if max_cost is not None and cost > 0 and not is_within(total, max_cost):
+                continue
             ratio = n_trees / cost if cost > 0 else np.inf
             if ratio > best_ratio:
                 best, best_ratio = column, ratio
@@ -319,19 +303,15 @@ class _Bill:
 
     def pay(self, column: int) -> float:
         """Pay for a column, and return the marginal cost."""
-        cost = self._marginal_cost(column)
-        self._paid = self._paid_with(column)
+        cost, self._paid = self._with(column)
         return cost
 
-    def _marginal_cost(self, column: int) -> float:
-        incurred = self._items.of_column(column)
-        unpaid = incurred[~self._paid[0, incurred]]
-        return float(self._items.costs[unpaid].sum())
-
-    def _paid_with(self, column: int) -> NDArray[np.bool_]:
-        paid = self._paid.copy()
-        paid[0, self._items.of_column(column)] = True
-        return paid
+    def _with(self, column: int) -> tuple[float, NDArray[np.bool_]]:
+        """Return what a column costs now, and what is paid with it."""
+        incurred, paid = self._items.of_column(column), self._paid.copy()
+        cost = float(self._items.costs[incurred[~paid[0, incurred]]].sum())
+        paid[0, incurred] = True
+        return cost, paid
 
 
 def _shown(label: object, probability: float) -> str:

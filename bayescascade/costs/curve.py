@@ -205,18 +205,19 @@ def _labeled(models: Any, labels: Sequence[str] | None) -> Iterator[tuple[str, A
         entries: list[Any] = list(models.values())
         names: Sequence[str | None] = [str(name) for name in models]
     else:
-        is_many = isinstance(models, Sequence) and not _is_classifier(models)
+        is_many = isinstance(models, Sequence) and not hasattr(models, "predict")
         entries = list(models) if is_many else [models]
         names = [None] * len(entries) if labels is None else labels
         if isinstance(names, str) or len(names) != len(entries):
             raise ParameterError(f"labels must be {len(entries)} names, got {labels!r}")
     for name, entry in zip(names, entries, strict=True):
         for model in _classifiers(entry):
-            yield (_family(model) if name is None else name), model
+            family = getattr(model, "title", type(model).__name__) if name is None else name
+            yield str(family), model
 
 
 def _classifiers(entry: Any) -> Iterator[Any]:
-    if _is_classifier(entry):
+    if hasattr(entry, "predict") and hasattr(entry, "acquisition_cost"):
         yield entry
     elif (
         isinstance(entry, Iterable)
@@ -230,14 +231,6 @@ def _classifiers(entry: Any) -> Iterator[Any]:
             "models must be fitted classifiers with predict and acquisition_cost, or paths of "
             f"these, got {entry!r}"
         )
-
-
-def _is_classifier(entry: Any) -> bool:
-    return hasattr(entry, "predict") and hasattr(entry, "acquisition_cost")
-
-
-def _family(model: Any) -> str:
-    return str(getattr(model, "title", type(model).__name__))
 
 
 def _with_errors(texts: Sequence[str], errors: Sequence[float]) -> list[str]:
@@ -258,22 +251,14 @@ def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> Curve
             f"{truth.tolist()[0]!r} in row 1, not one of "
             f"{', '.join(repr(label) for label in model.classes_.tolist())}"
         )
-    cost, cost_error = _mean(np.asarray(model.acquisition_cost(X_test), np.float64))
-    error, error_error = _mean((predicted != truth).astype(np.float64))
+    costs = np.asarray(model.acquisition_cost(X_test), np.float64)
     n_features = math.nan
     if hasattr(model, "features_used"):
         n_features = float(np.asarray(model.features_used(X_test)).sum(axis=1).mean())
     forest = getattr(model, "forest_", None)
-    return CurvePoint(
-        label,
-        cost,
-        cost_error,
-        error,
-        error_error,
-        n_features,
-        None if forest is None else forest.n_trees,
-        None if forest is None else forest.n_splits,
-    )
+    sizes = (None, None) if forest is None else (forest.n_trees, forest.n_splits)
+    wrong = (predicted != truth).astype(np.float64)
+    return CurvePoint(label, *_mean(costs), *_mean(wrong), n_features, *sizes)
 
 
 def _mean(values: NDArray[np.float64]) -> tuple[float, float]:

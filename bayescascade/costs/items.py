@@ -6,6 +6,7 @@ pays for the group, then it is paid for all of them. So Turney's discounts are a
 the members' remainders, and a descriptor of many dimensions is a group whose members are free.
 """
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.files import replaced_file
 from bayescascade.base.validation import check_real
-from bayescascade.costs.cost_file import read_costs, write_costs
 from bayescascade.data.schema import column_text
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted
@@ -26,6 +27,8 @@ from bayescascade.report.printed import Printed
 __all__ = ["CostItems", "Costs", "FeatureCosts"]
 
 _MOST_LISTED = 10
+
+_HEADER = ["name", "cost", "group"]  # of files
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -180,7 +183,8 @@ class FeatureCosts(Printed):
             own = [key for key in self.costs if key not in self.groups]
             known = [*asked, *members, *own]
             # an index is also found as text, not the other way round
-            columns = list({str(key): key for key in sorted(known, key=_is_index)}.values())
+            in_order = sorted(known, key=lambda key: not isinstance(key, str))
+            columns = list({str(key): key for key in in_order}.values())
         names = {str(column): place for place, column in enumerate(columns)}
         used = np.zeros((1, len(columns)), np.bool_)
         for feature in asked:
@@ -229,7 +233,26 @@ class FeatureCosts(Printed):
             If the file cannot be read, lacks a column, or a row has no name, no number >= 0 as its
             cost or contradicts another row; names the line.
         """
-        costs, groups = read_costs(path)
+        costs: dict[str | int, float] = {}
+        groups: dict[str, list[str | int]] = {}
+        for line, cells in _csv_rows(path):
+            where, name, group = f"{path}, line {line}", cells["name"], cells.get("group", "")
+            if not name:
+                raise DataError(f"{where}: name must not be empty")
+            if not cells["cost"] and not group:
+                raise DataError(f"{where}: {name!r} must have a cost or a group")
+            if cells["cost"]:
+                try:
+                    cost = check_real("cost", float(cells["cost"]), minimum=0.0)
+                except ValueError:  # of float or, as a ParameterError, of its range
+                    rule = f"cost must be a finite number >= 0, got {cells['cost']!r}"
+                    raise DataError(f"{where}: {rule}") from None
+                if costs.setdefault(name, cost) != cost:
+                    raise DataError(f"{where}: {name!r} must have one cost, got also {cost:g}")
+            if group:
+                if name in groups.setdefault(group, []):
+                    raise DataError(f"{where}: {name!r} must be in {group!r} once, got it again")
+                groups[group].append(name)
         return cls(costs, groups=groups, default=default)
 
     def to_csv(self, path: str | Path) -> None:
@@ -240,7 +263,11 @@ class FeatureCosts(Printed):
         FileError
             If the file cannot be written.
         """
-        write_costs(path, self.costs, self.groups)
+        rows = [(key, repr(cost), "") for key, cost in self.costs.items()]
+        for group, members in self.groups.items():
+            rows += [(member, "", group) for member in members]
+        with replaced_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([_HEADER, *rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the costs as plain JSON types."""
@@ -374,10 +401,6 @@ class CostItems:
         return total
 
 
-def _is_index(column: str | int) -> bool:
-    return not isinstance(column, str)
-
-
 def _key(name: str, key: object) -> str | int:
     """Return a feature's name or index in plain Python."""
     if isinstance(key, str):
@@ -424,3 +447,23 @@ def _listed(columns: Sequence[str | int]) -> str:
     shown = ", ".join(repr(column) for column in columns[:_MOST_LISTED])
     more = f" and {len(columns) - _MOST_LISTED} more" if len(columns) > _MOST_LISTED else ""
     return f"the columns {shown}{more}"
+
+
+def _csv_rows(path: str | Path) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a file with their line numbers, cells stripped."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            header = [cell.strip() for cell in next(reader, [])]
+            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} must be a CSV file in UTF-8: {error}") from None
+    if sorted(header) not in (sorted(_HEADER), sorted(_HEADER[:2])):
+        found = ",".join(header) or ("an empty line" if rows else "an empty file")
+        raise DataError(f"{path} must have the header {','.join(_HEADER)}, got {found}")
+    for line, row in rows:
+        if len(row) != len(header):
+            raise DataError(f"{path}, line {line}: must have {len(header)} cells, got {len(row)}")
+    return [(line, dict(zip(header, row, strict=True))) for line, row in rows]

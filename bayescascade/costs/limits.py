@@ -42,13 +42,9 @@ def too_low(budget: float, least: float, what: str) -> BudgetError:
     what : str
         What costs that much, as in "the mean cost of the cheapest first tree".
     """
-    return BudgetError(f"budget must be >= {_rounded_up(least)}, {what}, got {budget:g}", least)
-
-
-def _rounded_up(cost: float) -> str:
-    """Return the least number of six digits or so that is not below a cost > 0."""
-    scale = 10.0 ** (5 - max(ceil(log10(cost)), -300))
-    return f"{ceil(cost * scale) / scale:.10g}"
+    scale = 10.0 ** (5 - max(ceil(log10(least)), -300))
+    shown = f"{ceil(least * scale) / scale:.10g}"  # six digits or so, not below it
+    return BudgetError(f"budget must be >= {shown}, {what}, got {budget:g}", least)
 
 
 def check_amounts(name: str, values: object) -> list[float]:

@@ -159,7 +159,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         log_shape = state.n_leaves * math.log1p(-self.split_probability)
         log_shape += float(self._log_candidate[splits].sum())
         log_shape += len(splits) * math.log(self.split_probability)
-        return log_shape - self.tradeoff * self._expected_cost(state, rows)
+        return log_shape - self.tradeoff * self.expected_cost(state, rows)
 
     def log_likelihood(self, state: BudgetTree) -> float:
         """Return the log marginal likelihood of the labels, nats."""
@@ -258,9 +258,16 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
 
     # -- what trees say of rows --------------------------------------------------------------------
 
-    def expected_cost(self, state: BudgetTree) -> float:
+    def expected_cost(
+        self, state: BudgetTree, _rows: list[NDArray[np.intp]] | None = None
+    ) -> float:
         """Return the mean cost of the rows, each paying for an item once."""
-        return self._expected_cost(state, self._node_rows(state))
+        rows = self._node_rows(state) if _rows is None else _rows
+        used = np.zeros((self._labels.size, self.items.n_columns), np.bool_)
+        for split in state.splits:
+            used[rows[split], self.candidates.columns[state.nodes[split]]] = True
+        paid = self.items.total(self.items.paid(used))
+        return float(self._weights @ paid) / self._total
 
     def node_counts(self, state: BudgetTree) -> NDArray[np.float64]:
         """Return the weight of each class among the rows of each node, (n_nodes, n_classes)."""
@@ -283,10 +290,9 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         if not states:
             raise ParameterError("states must have at least one tree, got none")
         nodes = np.array([node for state in states for node in state.nodes])
-        is_split = nodes != LEAF
         return Forest.from_preorder(
-            np.where(is_split, self.candidates.columns[nodes], LEAF).astype(np.int32),
-            np.where(is_split, self.candidates.thresholds[nodes], np.nan),
+            np.append(self.candidates.columns, LEAF)[nodes].astype(np.int32),  # LEAF is the last
+            np.append(self.candidates.thresholds, np.nan)[nodes],
             np.zeros(nodes.size, np.bool_),
             np.concatenate([self.node_counts(state) for state in states]) + self.concentration,
         )
@@ -303,13 +309,6 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
             rows[split + 1] = rows[split][is_left]
             rows[ends[split + 1]] = rows[split][~is_left]
         return rows
-
-    def _expected_cost(self, state: BudgetTree, rows: list[NDArray[np.intp]]) -> float:
-        used = np.zeros((self._labels.size, self.items.n_columns), np.bool_)
-        for split in state.splits:
-            used[rows[split], self.candidates.columns[state.nodes[split]]] = True
-        paid = self.items.total(self.items.paid(used))
-        return float(self._weights @ paid) / self._total
 
     # -- what kernels read -------------------------------------------------------------------------
 

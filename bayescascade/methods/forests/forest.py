@@ -219,9 +219,7 @@ class Forest:
     @property
     def arrays(self) -> TreeArrays:
         """What kernels that send rows down take."""
-        return TreeArrays(
-            self.tree_starts, self.feature, self.threshold, self.right, self.missing_left
-        )
+        return TreeArrays(*(getattr(self, name) for name in TreeArrays._fields))
 
     # -- rows --------------------------------------------------------------------------------------
 

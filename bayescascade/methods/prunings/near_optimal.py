@@ -75,8 +75,7 @@ class NearOptimalPrunings(Found[KeptSplits]):
     @property
     def temperature(self) -> float:
         """Of the Gibbs posterior that was sampled; see `PruningPosterior`."""
-        temperature: float = self.posterior.temperature
-        return temperature
+        return float(self.posterior.temperature)
 
     def page(self) -> Page:
         """Return a table of what near-optimal prunings pay for, and how sure that is.

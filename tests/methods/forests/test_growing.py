@@ -151,7 +151,7 @@ def test_stopping_early_saves_most_of_the_cost(alpha, depth, n_wrong):
     X, y = integers_in_bits()
     forest = grower(X, y, n_classes=4, alpha=alpha).grow(np.random.default_rng(0), np.ones(1024))
     said = forest.predict_proba(X).argmax(axis=1)
-    assert forest.depths.max() == depth
+    assert forest.n_above().max() == depth
     assert (said != y).sum() == n_wrong
 
 

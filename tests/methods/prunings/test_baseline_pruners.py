@@ -101,7 +101,7 @@ def test_a_budget_below_the_first_tree_is_refused(data):
 def test_greedy_pruning_stops_where_the_objective_is_least(data):
     """Of its own path, and never below the best pruning of all."""
     model = fitted(GreedyPrune, data, tradeoff=0.05)
-    objectives = [model.program_.objective(step.kept, 0.05) for step in model._steps]
+    objectives = [model.program_.objective(kept, 0.05) for _, kept in model._steps]
     assert model.n_removed_ == int(np.argmin(objectives)) > 0
     assert len(model.removed_) == model.n_removed_
     used = model.features_used(data[0])

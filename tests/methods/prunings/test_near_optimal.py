@@ -11,10 +11,11 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings import near_optimal as pruning_sampler
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
-from bayescascade.methods.prunings.near_optimal import near_optimal
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.model.search import Search
 from bayescascade.model.trace import read_trace
 from tests.methods.prunings.problems import DEEP, THREE, PruningProblem
 
@@ -23,6 +24,13 @@ N_STEPS = 20_000
 WIDE = PruningProblem(
     "wide", ((-1, 0, 1, 1, 0, 4, 5),) * 12, n_uses=60, tradeoff=0.05, base_error=9.0
 )
+
+
+def near_optimal(*problem, n_steps=None, n_chains=4, random_state=None, **settings):
+    """Sample as `BudgetPrune.near_optimal` does."""
+    search = Search("metropolis", n_steps, n_chains, None, random_state, None, False, None)
+    settings = {"tolerance": 0.01, "n_draws": 500, **settings}
+    return pruning_sampler.near_optimal(*problem, search, **settings)
 
 
 def with_items(problem):

@@ -29,14 +29,14 @@ def test_each_step_removes_the_feature_that_leaves_least(problem):
     features = features_of(problem)
     steps = list(remove_features(problem.program, features, problem.tradeoff))
     kept = frozenset(range(len(features)))
-    assert steps[0].feature == -1
-    assert steps[0].kept.all()
-    for step in steps[1:]:
+    assert steps[0][0] == -1
+    assert steps[0][1].all()
+    for feature, left in steps[1:]:
         objectives = {
             gone: problem.objective(without(problem, kept, features, gone))
             for gone in {features[split] for split in kept}
         }
-        assert objectives[step.feature] == pytest.approx(min(objectives.values()), abs=1e-12)
-        kept = without(problem, kept, features, step.feature)
-        assert frozenset(np.flatnonzero(step.kept).tolist()) == kept
+        assert objectives[feature] == pytest.approx(min(objectives.values()), abs=1e-12)
+        kept = without(problem, kept, features, feature)
+        assert frozenset(np.flatnonzero(left).tolist()) == kept
     assert not kept

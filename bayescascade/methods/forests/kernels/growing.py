@@ -168,22 +168,13 @@ def grow(
         n_nodes += 1
         _count(data, work, start, end, nodes.counts[node])
         split, n_constant = _best_split(
-            rng,
-            data,
-            measure,
-            costs,
-            limits,
-            work,
-            nodes.counts[node],
-            start,
-            end,
-            depth,
+            rng, data, measure, costs, limits, work, nodes.counts[node], start, end, depth,
             n_constant,
-        )
+        )  # fmt: skip
         nodes.feature[node] = split.column
-        nodes.missing_left[node] = split.is_left
-        nodes.threshold[node] = np.nan
+        nodes.missing_left[node], nodes.threshold[node] = False, np.nan
         if split.column >= 0:
+            nodes.missing_left[node] = _missing_left(data, work, split, start, end)
             nodes.threshold[node] = _threshold(data, split)
             middle = _divide(data, work, split, start, end)
             work.path[depth] = split.column
@@ -271,9 +262,6 @@ def _best_split(rng, data, measure, costs, limits, work, counts, start, end, dep
             elif _is_better(split, free):
                 free = split
     best = free if free.gain >= paid.gain else paid
-    if best.column >= 0 and not _any_missing(data, work, best.column, start, end):
-        mostly = _goes_left_mostly(data, work, best.column, best.low, start, end)
-        best = _Split(best.risk, best.gain, best.tie, best.column, best.low, best.high, mostly)
     return best, n_constant
 
 
@@ -311,22 +299,15 @@ def _cost(costs, work, column):
 
 
 @inner_kernel
-def _any_missing(data, work, column, start, end):
-    codes = data.codes[column]
-    n_missing = 0
-    for i in range(start, end):
-        n_missing += codes[work.rows[i]] == MISSING
-    return n_missing > 0
-
-
-@inner_kernel
-def _goes_left_mostly(data, work, column, low, start, end):
-    """Whether more of the node's weight goes left: the side of values first missing later."""
-    codes = data.codes[column]
+def _missing_left(data, work, split, start, end):
+    """Whether missing values go left; where there are none, as more of the node's weight does."""
+    codes = data.codes[split.column]
     balance = 0.0
     for i in range(start, end):
-        weight = work.weights[i - start]
-        balance += weight if codes[work.rows[i]] <= low else -weight
+        code, weight = codes[work.rows[i]], work.weights[i - start]
+        if code == MISSING:
+            return split.is_left
+        balance += weight if code <= split.low else -weight
     return balance > 0.0
 
 
