@@ -57,14 +57,7 @@ CONTENDERS: Mapping[str, Learner] = {
 }
 """How each learns, by its name."""
 
-TITLES = {
-    cls.model_name: cls.title
-    for cls in (
-        LeafCascade,
-        BranchCascade,
-        DensityRuleList,
-        SmoothedHistogram,
-        DensityEstimationTree,
-    )
-}
+_CLASSES = (LeafCascade, BranchCascade, DensityRuleList, SmoothedHistogram, DensityEstimationTree)
+
+TITLES = {each.model_name: each.title for each in _CLASSES}
 """What each is called."""

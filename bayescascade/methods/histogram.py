@@ -116,26 +116,20 @@ class SmoothedHistogram(Baseline):
         self._weights = table.weights
         self.log_n_cells_ = math.fsum(math.log(n) for n in table.schema.n_levels)
         if self.pseudo_count is None:
-            self.log_total_ = self._best_log_total()
+            most = _MOST_TIMES_ROWS * max(1.0, float(self._weights.sum()))
+            found = minimize_scalar(
+                lambda log_total: -self._log_evidence(log_total),
+                bounds=(math.log(_LEAST_TOTAL), math.log(most)),
+                method="bounded",
+                options={"xatol": 1e-6},
+            )
+            self.log_total_ = float(found.x)
         else:
             self.log_total_ = math.log(self.pseudo_count) + self.log_n_cells_
         self.pseudo_count_ = math.exp(self.log_total_ - self.log_n_cells_)
-        self.log_evidence_ = self._log_evidence(self.log_total_) - self._log_volumes()
-
-    def _best_log_total(self) -> float:
-        most = _MOST_TIMES_ROWS * max(1.0, float(self._weights.sum()))
-        found = minimize_scalar(
-            lambda log_total: -self._log_evidence(log_total),
-            bounds=(math.log(_LEAST_TOTAL), math.log(most)),
-            method="bounded",
-            options={"xatol": 1e-6},
-        )
-        return float(found.x)
-
-    def _log_volumes(self) -> float:
-        """Return the sum over rows of the log volumes of their cells."""
-        columns = zip(self.schema_.columns, self._codes, strict=True)
-        return float(sum(self._weights @ np.log(c.widths)[codes] for c, codes in columns))
+        columns = zip(table.schema.columns, table.codes, strict=True)
+        volumes = sum(table.weights @ np.log(each.widths)[codes] for each, codes in columns)
+        self.log_evidence_ = self._log_evidence(self.log_total_) - float(volumes)
 
     def _log_evidence(self, log_total: float) -> float:
         """Return the log probability of the rows for so many pseudo-rows, nats."""

@@ -28,24 +28,12 @@ _TREE_STEPS = 10_000
 
 
 class DealtRows(NamedTuple):
-    """Rows with labels, dealt into three parts: to learn from, to measure costs, to test.
+    """Rows with labels, dealt into three parts: to learn from, to measure costs, to test."""
 
-    Parameters
-    ----------
-    source : str
-        What their file is called.
-    X : tuple of DataFrame
-        The features in each part.
-    y : tuple of (n_rows,) array
-        The labels.
-    seed : int
-        What they were dealt by.
-    """
-
-    source: str
-    X: tuple[pd.DataFrame, ...]
-    y: tuple[NDArray[np.generic], ...]
-    seed: int
+    source: str  # what their file is called
+    X: tuple[pd.DataFrame, ...]  # the features in each part
+    y: tuple[NDArray[np.generic], ...]  # the labels
+    seed: int  # what they were dealt by
 
     @property
     def n_rows(self) -> list[int]:
@@ -60,13 +48,7 @@ Learned: TypeAlias = Iterator[tuple[float, BudgetedClassifier | BudgetError]]
 def _grown(
     parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], n_trees: int, n_jobs: int
 ) -> Learned:
-    """Yield a forest grown for each budget, or why there is none.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Also where Ctrl-C ended a fit early: what it kept is not what was asked for.
-    """
+    """Yield a forest grown for each budget, or why there is none."""
     for amount in budgets:
         model = BudgetedForestClassifier(
             costs=costs,
@@ -90,7 +72,7 @@ def _grown(
 def _pruned(
     parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], n_trees: int, n_jobs: int
 ) -> Learned:
-    """Yield one forest pruned for each budget; raises KeyboardInterrupt as `_grown`."""
+    """Yield one forest pruned for each budget."""
     first, *others = budgets
     forest = RandomForestClassifier(n_trees, criterion="entropy", max_features=None)
     model = BudgetPrune(
@@ -109,13 +91,7 @@ def _pruned(
 def _trees(
     parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], _: int, n_jobs: int
 ) -> Learned:
-    """Yield for each budget the tree, of several tradeoffs, that errs least on validation rows.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        As `_grown`.
-    """
+    """Yield for each budget the tree, of several tradeoffs, that errs least on validation rows."""
     X, y = parts.X[1], parts.y[1]
     tried = []
     everything = max(float(costs.resolve(list(X.columns)).costs.sum()), 1e-9)
@@ -143,4 +119,8 @@ def _trees(
 Learner: TypeAlias = Callable[[DealtRows, FeatureCosts, Sequence[float], int, int], Learned]
 
 METHODS: Mapping[str, Learner] = {"forest": _grown, "prune": _pruned, "tree": _trees}
-"""How classifiers are learned, by name: of rows, costs, budgets, most trees, and workers."""
+"""How classifiers are learned, by name: of rows, costs, budgets, most trees, and workers.
+
+They raise KeyboardInterrupt also where Ctrl-C ended a fit early: what it kept is not what was asked
+for.
+"""

@@ -174,8 +174,7 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         It is the mean over the trees of the shares of the classes at the leaves. Parameters and
         errors: see `predict`.
         """
-        matrix = self._matrix(X)
-        return self.forest_.predict_proba(matrix)
+        return self.forest_.predict_proba(self._matrix(X))
 
     def predict_block(
         self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
@@ -201,16 +200,14 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         A row pays for the features that any tree reads on its way, each once, and for their groups.
         Parameters and errors: see `predict`.
         """
-        matrix = self._matrix(X)
-        return self._costs(self.forest_, matrix)
+        return self._costs(self.forest_, self._matrix(X))
 
     def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
         """Return which features are acquired for each row, (n_rows, n_features) bool.
 
         It is a DataFrame if the features have names. Parameters and errors: see `predict`.
         """
-        matrix = self._matrix(X)
-        used = self._used(self.forest_.features_used(matrix))
+        used = self._used(self.forest_.features_used(self._matrix(X)))
         if not self._encoder.is_named:
             return used
         index = X.index if isinstance(X, pd.DataFrame) else None

@@ -13,7 +13,7 @@ not take part in predictions: see `Forest.without_bare_roots`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,12 @@ from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.prunings.frontier import Frontier
+from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.path import PruningPath, gap_text
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
 from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
 from bayescascade.model.search import Search, Seed
-
-if TYPE_CHECKING:
-    from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings
 
 __all__ = ["BudgetPrune"]
 
@@ -218,7 +216,7 @@ class BudgetPrune(ForestPruner):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
-    ) -> "NearOptimalPrunings":
+    ) -> NearOptimalPrunings:
         """Sample prunings that are nearly as good, and tell which features they need.
 
         Parameters
@@ -244,8 +242,6 @@ class BudgetPrune(ForestPruner):
         KeyboardInterrupt
             If Ctrl-C comes before there are draws; later, it ends the chains.
         """
-        from bayescascade.methods.prunings.near_optimal import near_optimal
-
         self._check_unpruned()
         search = Search(
             "metropolis", n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress

@@ -172,10 +172,7 @@ def near_optimal(
 
 
 def _temperature(
-    program: PruningProgram,
-    best: NDArray[np.bool_],
-    tradeoff: float,
-    worst: float,
+    program: PruningProgram, best: NDArray[np.bool_], tradeoff: float, worst: float
 ) -> float:
     """Return the highest temperature at which half of a chain uses at most half of the tolerance.
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,14 +15,12 @@ from scipy.sparse import csr_array
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
+from bayescascade.costs.items import CostItems
 from bayescascade.methods.prunings.kernels import cutting
+from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
-
-if TYPE_CHECKING:
-    from bayescascade.costs.items import CostItems
-    from bayescascade.methods.prunings.program import PruningProgram
 
 __all__ = ["KeptSplits", "PruningPosterior"]
 
@@ -113,14 +111,14 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
 
     def __init__(
         self,
-        program: "PruningProgram",
+        program: PruningProgram,
         tradeoff: float,
         temperature: float,
         max_objective: float = math.inf,
         best: NDArray[np.bool_] | None = None,
-        items: "CostItems | None" = None,
+        items: CostItems | None = None,
     ) -> None:
-        if not hasattr(program, "is_closed"):
+        if not isinstance(program, PruningProgram):
             given = type(program).__name__
             raise ParameterError(f"program must be a PruningProgram, model.program_, got {given}")
         self.program = program
@@ -288,7 +286,7 @@ def _family(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.in
 
 
 def _groups(
-    program: "PruningProgram",
+    program: PruningProgram,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Return for each split those that ask for any of its uses, and how alike they are.
 

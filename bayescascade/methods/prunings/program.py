@@ -169,11 +169,6 @@ class PruningProgram:
         return self.use_cost.size
 
     @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return self.tree_starts.size - 1
-
-    @property
     def edge_split(self) -> NDArray[np.int32]:
         """Split that asks for each of `edge_use`, (n_edges,) int32."""
         return np.repeat(np.arange(self.n_splits, dtype=np.int32), np.diff(self.edge_starts))
@@ -200,12 +195,6 @@ class PruningProgram:
         """Return whether the split above each split kept is kept too."""
         inner = self.parent >= 0
         return not np.any(kept[inner] & ~kept[self.parent[inner]])
-
-    def nodes_kept(self, kept: Bools, n_nodes: int) -> Bools:
-        """Return which nodes of the forest are splits kept, (n_nodes,) bool."""
-        is_split = np.zeros(n_nodes, np.bool_)
-        is_split[self.node[kept]] = True
-        return is_split
 
     def between(self, lower: Bools, upper: Bools) -> tuple["PruningProgram", NDArray[np.int64]]:
         """Return the program of what to keep beyond a pruning, within a larger one.

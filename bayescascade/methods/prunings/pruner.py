@@ -173,7 +173,7 @@ class ForestPruner(BudgetedClassifier):
 
     def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""
-        is_split = self.program_.nodes_kept(kept, self.whole_forest_.n_nodes)
+        is_split = np.isin(np.arange(self.whole_forest_.n_nodes), self.program_.node[kept])
         return self.whole_forest_.pruned(is_split).without_bare_roots()
 
     @abstractmethod

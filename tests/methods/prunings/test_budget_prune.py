@@ -40,7 +40,7 @@ def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers) -> None:
     model = BudgetPrune(forest, tradeoff=0.01).fit(X[:160], y[:160], X[160:])
     assert model.estimator_ is forest
     whole = Forest.from_sklearn(forest)
-    is_split = model.program_.nodes_kept(model.kept_, whole.n_nodes)
+    is_split = np.isin(np.arange(whole.n_nodes), model.program_.node[model.kept_])
     sums = np.zeros((len(X), 2))
     for i, row in enumerate(X):
         for root in whole.tree_starts[:-1]:
@@ -198,7 +198,7 @@ def test_errors_may_be_those_of_other_rows(numbers, errors: str) -> None:
     program, n_nodes = model.program_, model.whole_forest_.n_nodes
     rates = []
     for kept in (model.kept_, np.ones(program.n_splits, np.bool_)):
-        pruned = model.whole_forest_.pruned(program.nodes_kept(kept, n_nodes))
+        pruned = model.whole_forest_.pruned(np.isin(np.arange(n_nodes), program.node[kept]))
         wrong = []
         for tree, bag in enumerate(forest.estimators_samples_):
             rows, labels = X[160:], y[160:]
