@@ -229,10 +229,7 @@ class AcquisitionError(BayesCascadeError):
 
 
 def acquire(
-    model: Walkable,
-    fetch: Fetch,
-    max_cost: float | None,
-    steps: tuple[AcquisitionStep, ...] = (),
+    model: Walkable, fetch: Fetch, max_cost: float | None, steps: tuple[AcquisitionStep, ...] = ()
 ) -> Acquisition:
     """Acquire what a model still needs after some steps; see `BudgetedClassifier.acquire`."""
     if not callable(fetch):

@@ -111,7 +111,7 @@ class BudgetTreeClassifier(BudgetedClassifier):
         check_choice("predictive", self.predictive, ("map", "average"))
         check_choice("search", self.search, SAMPLED)
         search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
-        training = self._read_training(X, y, X_val, sample_weight=sample_weight)
+        training = self._read_training(X, y, X_val=X_val, sample_weight=sample_weight)
         prior = {k: given[k] for k in signature(BudgetTreePosterior).parameters if k in given}
         read = ReadRows(self._encoder, self.costs_, training)
         posterior = BudgetTreePosterior(X, y, **prior, _read=read)

@@ -134,7 +134,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         self.min_leaf_weight = check_real("min_leaf_weight", min_leaf_weight, above=0.0)
         check_integer("n_thresholds", n_thresholds, minimum=1, maximum=_MOST_THRESHOLDS)
         encoder, priced, training = _read or read_rows(
-            X, y, costs, type(self).__name__, sample_weight
+            X, y, costs, type(self).__name__, sample_weight=sample_weight
         )
         is_counted = training.weights > 0
         self._weights = training.weights[is_counted]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -46,12 +46,12 @@ class ReadRows(NamedTuple):
     training: TrainingRows
 
 
-def read_rows(X: Any, y: Any, costs: Costs, owner: str, *more: Any) -> ReadRows:
+def read_rows(X: Any, y: Any, costs: Costs, owner: str, **more: Any) -> ReadRows:
     """Learn columns and costs, and read rows; see `TrainingRows.read` for `more` and errors."""
     X = as_frame(X)  # once: some tables can be read only once
     encoder = MatrixEncoder.learn(X, CELLS)
     found = FeatureCosts.of(costs, encoder.columns)
-    return ReadRows(encoder, found, TrainingRows.read(encoder, X, y, *more, owner=owner))
+    return ReadRows(encoder, found, TrainingRows.read(encoder, X, y, owner=owner, **more))
 
 
 class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
@@ -93,27 +93,12 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
-    def _read_training(
-        self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> TrainingRows:
-        """Learn the columns, classes and costs, and return the rows as a matrix.
+    def _read_training(self, X: Any, y: Any, **more: Any) -> TrainingRows:
+        """Learn the columns, classes and costs, and return the rows as a matrix; see `read_rows`.
 
-        Raises
-        ------
-        ParameterError
-            If a cost is about no column, or `y` is missing, or `y_val` is given without `X_val`.
-        DataError
-            If the rows or labels cannot be used, there is one class, or `y_val` has others than
-            `y`.
+        Raises ParameterError also if a cost is about no column.
         """
-        encoder, costs, training = read_rows(
-            X, y, self.costs, type(self).__name__, sample_weight, X_val, y_val
-        )
+        encoder, costs, training = read_rows(X, y, self.costs, type(self).__name__, **more)
         self._set_columns(encoder, costs)
         self.classes_ = training.classes
         return training

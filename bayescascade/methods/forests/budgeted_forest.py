@@ -216,7 +216,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
             If the rows or labels cannot be used.
         """
         self._check_parameters()
-        training = self._read_training(X, y, X_val, y_val)
+        training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         grid = self._grid(training)
         if len(grid) > 1:
             training.needed_validation_labels("several alpha, cost_exponent or max_features")

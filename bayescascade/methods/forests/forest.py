@@ -71,11 +71,7 @@ class Forest:
 
     @classmethod
     def from_preorder(
-        cls,
-        feature: NDArray[np.int32],
-        threshold: Floats,
-        missing_left: Flags,
-        counts: Floats,
+        cls, feature: NDArray[np.int32], threshold: Floats, missing_left: Flags, counts: Floats
     ) -> "Forest":
         """Return the forest whose trees stand one after the other, each in preorder.
 
@@ -133,12 +129,9 @@ class Forest:
     @classmethod
     def concatenate(cls, forests: Sequence["Forest"]) -> "Forest":
         """Return all trees of some forests, at least one, over the same columns and classes."""
-        return cls.from_preorder(
-            np.concatenate([forest.feature for forest in forests]),
-            np.concatenate([forest.threshold for forest in forests]),
-            np.concatenate([forest.missing_left for forest in forests]),
-            np.concatenate([forest.counts for forest in forests]),
-        )
+        names = ("feature", "threshold", "missing_left", "counts")
+        parts = ([getattr(forest, name) for forest in forests] for name in names)
+        return cls.from_preorder(*map(np.concatenate, parts))
 
     # -- shape -------------------------------------------------------------------------------------
 

@@ -29,8 +29,9 @@ the forest. A row pays for a feature once, however many trees read it, so costs 
 are added.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from time import perf_counter
 from typing import NamedTuple, Self, TypeAlias
@@ -52,6 +53,8 @@ THRESHOLDS = ("exact", "histogram", "random")
 MAX_BINS = 255
 
 _SECONDS = 0.1  # that a thread works before what it has grown is counted
+
+_Seeds: TypeAlias = Sequence[np.random.SeedSequence]
 
 _Tree: TypeAlias = tuple[Forest, NDArray[np.bool_]]
 """A tree, and the items that each validation row pays for in it, (n_rows, n_items)."""
@@ -192,7 +195,7 @@ class GrownForest:
 
 def add_trees(
     grower: TreeGrower,
-    seeds: Sequence[np.random.SeedSequence],
+    seeds: _Seeds,
     validation_rows: NDArray[np.float32],
     *,
     budget: float | None,
@@ -219,7 +222,8 @@ def add_trees(
     paid = np.zeros((len(validation_rows), grower.items.n_items), np.bool_)
     is_interrupted = False
     try:
-        for tree, paid_by_tree in _trees(grower, seeds, validation_rows, bootstrap, n_jobs):
+        grow = partial(_grow, grower, validation_rows, bootstrap)
+        for tree, paid_by_tree in _trees(grow, seeds, n_jobs):
             paid |= paid_by_tree
             cost = float(grower.items.total(paid).mean())
             if budget is not None and not is_within(cost, budget):
@@ -235,11 +239,7 @@ def add_trees(
 
 
 def _trees(
-    grower: TreeGrower,
-    seeds: Sequence[np.random.SeedSequence],
-    validation_rows: NDArray[np.float32],
-    bootstrap: bool,
-    n_jobs: int | None,
+    grow: Callable[[_Seeds], list[_Tree]], seeds: _Seeds, n_jobs: int | None
 ) -> Iterator[_Tree]:
     """Yield trees in the order of their seeds, a few grown at a time.
 
@@ -253,9 +253,7 @@ def _trees(
             stop = min(start + n_workers * n_each, len(seeds))
             began = perf_counter()
             grown = pool(
-                delayed(_grow)(
-                    grower, seeds[first : min(first + n_each, stop)], validation_rows, bootstrap
-                )
+                delayed(grow)(seeds[first : min(first + n_each, stop)])
                 for first in range(start, stop, n_each)
             )
             seconds = perf_counter() - began
@@ -266,10 +264,7 @@ def _trees(
 
 
 def _grow(
-    grower: TreeGrower,
-    seeds: Sequence[np.random.SeedSequence],
-    validation_rows: NDArray[np.float32],
-    bootstrap: bool,
+    grower: TreeGrower, validation_rows: NDArray[np.float32], bootstrap: bool, seeds: _Seeds
 ) -> list[_Tree]:
     n_rows, grown = len(grower.labels), []
     for rng in map(np.random.default_rng, seeds):

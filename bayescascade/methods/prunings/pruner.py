@@ -157,7 +157,7 @@ class ForestPruner(BudgetedClassifier):
                 "DecisionTreeClassifier or a budgeted classifier, "
                 f"got {type(forest).__name__}"
             )
-        training = self._read_training(X, y, X_val, y_val)
+        training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         self._validation_rows = training.validation_rows
         if forest is None or not hasattr(forest, "classes_"):
             self.estimator_ = self._fitted(forest, training, (X, y, X_val, y_val))
@@ -286,10 +286,7 @@ def count_classes(
 def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> NDArray[np.bool_]:
     """Return which trees of a forest were not grown on which rows, (n_rows, n_trees) bool.
 
-    Raises
-    ------
-    ParameterError
-        If the forest has no bags, or was grown on another number of rows.
+    Raises ParameterError if the forest has no bags, or was grown on another number of rows.
     """
     if not getattr(estimator, "bootstrap", False) or not hasattr(estimator, "estimators_samples_"):
         raise ParameterError(

@@ -73,8 +73,8 @@ class FlowSolver:
         total = program.error_gain.clip(min=0.0).sum()
         self._scale = _WHOLE / (total or 1.0)
         self._starts, self._head, self._reverse, self._is_unlimited = _arcs(program)
-        types = (np.int32, np.int32, np.int64, np.int64)
-        self._work = FlowWork(*(np.empty(self._starts.size - 1, each) for each in types))
+        shape = 2, self._starts.size - 1
+        self._work = FlowWork(*np.empty(shape, np.int32), *np.empty(shape, np.int64))
         self._tradeoff, self._network, self._room = self._unused()
 
     def solve(self, tradeoff: float) -> Pruning:

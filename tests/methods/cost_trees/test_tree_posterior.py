@@ -243,3 +243,12 @@ def test_traces_say_the_names_of_features():
     assert posterior.legend().columns == ("site", "age")
     used = {tuple(posterior.legend().columns_of(BudgetTree((c, -1, -1)))) for c in range(29)}
     assert used == {(0,), (1,)}
+
+
+def test_rows_that_are_all_alike_make_a_bare_tree():
+    """A constant column is no reason to fail: the classes' shares are known all the same."""
+    posterior = BudgetTreePosterior(np.zeros((4, 2)), [0, 1, 1, 1])
+    run = samplers.metropolis(posterior, n_steps=20, n_draws=2, n_chains=1, seed=0)
+    assert run.best_state == BudgetTree()
+    forest = posterior.forest(run.draws[0])
+    np.testing.assert_allclose(forest.predict_proba(np.zeros((1, 2))), [[2 / 6, 4 / 6]])

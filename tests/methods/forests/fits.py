@@ -31,7 +31,7 @@ class PlainForest(BudgetedClassifier):
     random_state: int = 0
 
     def fit(self, X, y, X_val=None, y_val=None):
-        training = self._read_training(X, y, X_val, y_val)
+        training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         forest = RandomForestClassifier(
             self.n_estimators,
             max_depth=self.max_depth,
