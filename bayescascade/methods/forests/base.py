@@ -159,7 +159,8 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         It is the mean over the trees of the shares of the classes at the leaves. Parameters and
         errors: see `predict`.
         """
-        return self.forest_.predict_proba(self._matrix(X))
+        matrix = self._matrix(X)  # which says if nothing is fitted
+        return self.forest_.predict_proba(matrix)
 
     def predict_block(
         self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
@@ -185,14 +186,16 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         A row pays for the features that any tree reads on its way, each once, and for their groups.
         Parameters and errors: see `predict`.
         """
-        return self._costs(self.forest_, self._matrix(X))
+        matrix = self._matrix(X)
+        return self._costs(self.forest_, matrix)
 
     def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
         """Return which features are acquired for each row, (n_rows, n_features) bool.
 
         It is a DataFrame if the features have names. Parameters and errors: see `predict`.
         """
-        used = self._used(self.forest_.features_used(self._matrix(X)))
+        matrix = self._matrix(X)
+        used = self._used(self.forest_.features_used(matrix))
         if not self._encoder.is_named:
             return used
         index = X.index if isinstance(X, pd.DataFrame) else None

@@ -221,7 +221,7 @@ class PrimalDualSolver:
         if self._n_idle == _PATIENCE:
             self._relaxation, self._n_idle = self._relaxation / 2, 0
         self._bound = max(self._bound, bound)
-        n_kept = np.bincount(program.edge_use[kept[program.edge_split]], minlength=program.n_uses)
+        n_kept = np.add.reduceat(kept[self._split], self._use_starts[:-1], dtype=np.int64)
         paid = _sum(np.where(n_kept > 0, self._price, 0.0))
         if program.base_error + self._loss[kept].sum() + paid < self._objective:
             self._offer(kept)
