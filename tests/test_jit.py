@@ -73,8 +73,8 @@ def test_editing_a_helper_in_another_file_recompiles_its_callers(package):
 
 def test_kernels_release_the_interpreter():
     """Chains in threads would otherwise wait for each other."""
-    from bayescascade.methods.cascades.kernels.subtrees import export, load
     from bayescascade.methods.cascades.kernels.sweep import score_rows, sweep
+    from bayescascade.methods.cascades.kernels.trees import export, load
 
     for function in (sweep, load, export, score_rows):
         if hasattr(function, "py_func"):  # not when the JIT is disabled

@@ -12,7 +12,7 @@ import pytest
 import bayescascade
 from bayescascade.cli import classify as classify_module, fit as fit_module
 from bayescascade.cli.fit import fit
-from bayescascade.methods.cascades import base, models
+from bayescascade.methods.cascades import estimators, models
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import estimator, search
@@ -193,7 +193,7 @@ def test_options_are_the_estimators_parameters() -> None:
         ("predictive", estimator.PREDICTIVES),
         ("partitions", models.PARTITIONS),
         ("leaf", models.LEAVES),
-        ("start", base.STARTS),
+        ("start", estimators.STARTS),
     ):
         choice = options[name].type
         assert isinstance(choice, click.Choice)

@@ -1,6 +1,5 @@
 """Cascades: density trees with a Bayesian posterior.
 
 `tree` is the state, `models` the formulas, `posterior` joins them with a table; `kernels` are the
-chain; `density` is what a user sees of a tree, and
-`estimators` what a user calls.
+chain; `density` is what a user sees of a tree, and `estimators` what a user calls.
 """

@@ -90,15 +90,13 @@ class CountedTree:
             If a field is missing or of a wrong type.
         """
         tree = Tree.from_flat(record)
-        is_nominal = [column.kind == "nominal" for column in schema.columns]
-        problem = next(tree.problems(is_nominal, schema.n_levels.tolist()), None)
+        problem = next(tree.problems(schema), None)
         if problem is not None:
             raise ModelFileError(f"a saved tree must be a valid one: {problem}")
         leaf_counts = np.array(record["leaf_counts"], np.float64)
-        leaves = tree.leaves
-        if leaf_counts.shape != leaves.shape:
+        if leaf_counts.shape != (tree.n_leaves,):
             raise ModelFileError(
-                f"a saved tree with {leaves.size} leaves must have as many counts, "
+                f"a saved tree with {tree.n_leaves} leaves must have as many counts, "
                 f"got {leaf_counts.size}"
             )
         is_count = np.isfinite(leaf_counts) & (leaf_counts >= 0)
@@ -109,9 +107,9 @@ class CountedTree:
             raise ModelFileError(
                 "a saved tree must have counts of levels exactly if its leaves are independent"
             )
-        if not has_level_counts:
-            return cls(tree, counts)
-        return cls(tree, counts, _read_level_counts(record["level_counts"], tree, counts, schema))
+        told = record.get("level_counts")
+        levels = _read_level_counts(told, tree, counts, schema) if has_level_counts else None
+        return cls(tree, counts, levels)
 
 
 def _read_level_counts(
@@ -187,10 +185,12 @@ def _drawn_scores(
     for counted, times in zip(trees, np.diff(last, prepend=0).tolist(), strict=True):
         if not times:
             continue
-        tree, counts = counted.tree, counted.counts
-        boxes = DensityTree(schema, tree, counts, np.ones(tree.n_nodes), {})
+        tree, counts, parameters = counted.tree, counted.counts, None
+        if counted.level_counts is not None:  # of Dirichlet distributions; 0 for levels not left
+            left = levels_left(schema, leaf_boxes(schema, tree))
+            parameters = np.where(left, counted.level_counts + model.leaf_concentration, 0.0)
+        boxes = DensityTree(schema, tree, counts, np.ones(tree.n_nodes))
         log_probabilities = _draw_log_probabilities(rng, model, tree, counts, times)
-        parameters = _level_parameters(schema, model, counted)
         for drawn in log_probabilities:
             log_levels = None if parameters is None else _draw_log_levels(rng, schema, parameters)
             yield boxes.score_codes_given(codes, drawn, log_levels)
@@ -206,14 +206,6 @@ def _draw_log_probabilities(
         log_shares = log_gammas - np.logaddexp.reduce(log_gammas, axis=1, keepdims=True)
         drawn[:, nodes] = drawn[:, tree.parent[nodes]] + log_shares
     return drawn
-
-
-def _level_parameters(schema: Schema, model: CascadeModel, counted: CountedTree) -> Floats | None:
-    """Return the Dirichlet parameters inside independent leaves, (n_leaves, L); 0 if not left."""
-    if counted.level_counts is None:
-        return None
-    left = levels_left(schema, leaf_boxes(schema, counted.tree))
-    return np.where(left, counted.level_counts + model.leaf_concentration, 0.0)
 
 
 def _draw_log_levels(rng: np.random.Generator, schema: Schema, parameters: Floats) -> Floats:

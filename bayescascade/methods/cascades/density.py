@@ -18,14 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.data.column import Column
-from bayescascade.data.evidence import Evidence, agrees
-from bayescascade.methods.cascades.tree_parts import (
-    Standout,
-    TreeParts,
-    frequent_levels,
-    rare_levels,
-    restricted,
-)
+from bayescascade.data.evidence import agrees
+from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Guided, Numbers, Page, Pieces
@@ -50,12 +44,8 @@ class DensityTree(TreeParts):
 
     def rule_words(self, node: int) -> str:
         """Return all conditions on a node, such as "sex is male and class is crew, 3rd"."""
-        conditions = []
-        for j, (column, codes) in enumerate(
-            zip(self.schema.columns, self.boxes[node], strict=True)
-        ):
-            if codes != self.boxes[0][j]:
-                conditions.append(column.condition_words(codes))
+        boxes = zip(self.schema.columns, self.boxes[node], self.boxes[0], strict=True)
+        conditions = [column.condition_words(left) for column, left, full in boxes if left != full]
         return " and ".join(conditions) if conditions else "any row"
 
     def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
@@ -63,13 +53,6 @@ class DensityTree(TreeParts):
             box = self.boxes[leaf]
             if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
                 yield self._leaf_words(leaf, codes)
-
-    def standouts(self, leaf: int) -> list[Standout]:
-        """Return the levels that stand out inside a leaf, the most telling first.
-
-        Nothing for a uniform leaf; see `bayescascade.methods.cascades.tree_parts` for the rule.
-        """
-        return frequent_levels(self, leaf)
 
     def draw(self, target: "str | PathLike[str] | Axes") -> None:
         """Draw the tree; see `bayescascade.methods.cascades.tree_picture.draw_tree`."""
@@ -117,7 +100,7 @@ class DensityTree(TreeParts):
             return words
         for how, standouts in (
             ("mostly", self.standouts(leaf)),
-            ("rarely", rare_levels(self, leaf, codes)),
+            ("rarely", self.rarities(leaf, codes)),
         ):
             told = " and ".join(one.words(self.schema) for one in standouts[:_MOST_TOLD])
             words += f"; {how} {told}" if told else ""
@@ -132,10 +115,8 @@ class DensityTree(TreeParts):
         cells that are there. Rows outside the domain get -inf.
         """
         with np.errstate(divide="ignore"):
-            log_probabilities = np.log(self.probabilities)
-            log_levels = (
-                None if self.level_probabilities is None else np.log(self.level_probabilities)
-            )
+            log_probabilities, levels = np.log(self.probabilities), self.level_probabilities
+            log_levels = None if levels is None else np.log(levels)
         return self.score_codes_given(codes, log_probabilities, log_levels)
 
     def score_codes_given(
@@ -158,29 +139,20 @@ class DensityTree(TreeParts):
         from bayescascade.methods.cascades.kernels.sweep import score_rows
 
         first, following = self._links
+        log_weights, log_levels = log_probabilities, np.empty((0, 0))
         if log_level_probabilities is None:
             log_weights = log_probabilities - self.log_volumes
-            log_levels = np.empty((0, 0))
         else:
-            log_weights = log_probabilities
-            log_levels = log_level_probabilities - self._log_level_widths
+            widths = np.concatenate([column.widths for column in self.schema.columns])
+            log_levels = log_level_probabilities - np.log(widths)
         out = np.empty(codes.shape[1])
         with sparing(codes.size * self.tree.n_nodes):
             score_rows(
-                np.ascontiguousarray(codes, np.int32),
-                np.array(self.is_nominal, np.bool_),
-                self.tree.feature.astype(np.int64),
-                first,
-                following,
-                self.tree.block.copy(),
-                self.box_widths,
-                log_weights,
-                self.leaf_rows,
-                self._level_starts,
-                log_levels,
-                np.empty(self.tree.n_nodes + 1, np.int64),
-                out,
-            )
+                np.ascontiguousarray(codes, np.int32), np.array(self.is_nominal, np.bool_),
+                self.tree.feature.astype(np.int64), first, following, self.tree.block.copy(),
+                self.box_widths, log_weights, self.leaf_rows, self._level_starts, log_levels,
+                np.empty(self.tree.n_nodes + 1, np.int64), out,
+            )  # fmt: skip
         out[~agrees(self.evidence, codes)] = -np.inf
         return out
 
@@ -195,12 +167,6 @@ class DensityTree(TreeParts):
             following[children[:-1]] = children[1:]
         return first, following
 
-    @cached_property
-    def _log_level_widths(self) -> NDArray[np.float64]:
-        widths = np.concatenate([column.widths for column in self.schema.columns])
-        log_widths: NDArray[np.float64] = np.log(widths)
-        return log_widths
-
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw (p, n) codes: a leaf by its probability, then every column within the leaf."""
         leaves = self.tree.leaves
@@ -213,11 +179,6 @@ class DensityTree(TreeParts):
                 shares = self.level_shares(leaf, j)
                 codes[j, inside] = rng.choice(left, size=inside.size, p=shares)
         return codes
-
-    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
-        tree, counts, probabilities, levels = restricted(self, known)
-        changes = {"tree": tree, "counts": counts, "probabilities": probabilities}
-        return {**changes, "level_probabilities": levels}, float(probabilities[0])
 
     # -- as plain data -----------------------------------------------------------------------------
 
@@ -244,16 +205,15 @@ class DensityTree(TreeParts):
             if self.level_probabilities is not None:
                 leaf["levels"] = self._levels_dict(node)
             return leaf
-        name = self.schema.columns[self.tree.feature[node]].name
-        branches = [{**self._branch_dict(c), "child": self.to_dict(c)} for c in children]
-        return {"feature": name, "branches": branches}
+        column = self.schema.columns[self.tree.feature[node]]
+        branches = [
+            {**_codes_dict(column, list(self._branch_codes(child))), "child": self.to_dict(child)}
+            for child in children
+        ]
+        return {"feature": column.name, "branches": branches}
 
     def _own_record(self) -> dict[str, Any]:
         return {"n_leaves": self.n_leaves, "tree": self.to_dict()}
-
-    def _branch_dict(self, node: int) -> dict[str, Any]:
-        column = self.schema.columns[self.tree.feature[self.tree.parent[node]]]
-        return _codes_dict(column, list(self._branch_codes(node)))
 
     def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:
         return {

@@ -6,7 +6,7 @@ difference of two log evidences is a log Bayes factor.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -32,10 +32,8 @@ GRID_PARAMETERS = {
 }
 """Which parameters each model has."""
 
-_POSTERIORS: dict[str, Callable[..., CascadePosterior]] = {
-    "leaf": LeafPosterior,
-    "branch": BranchPosterior,
-}
+_POSTERIORS: dict[str, Callable[..., CascadePosterior]]
+_POSTERIORS = {"leaf": LeafPosterior, "branch": BranchPosterior}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,22 +151,28 @@ def evidence_grid(
         If a model or parameter is unknown, or a value is out of its range.
     """
     check_real("memory_limit", memory_limit, above=0.0)
-    posteriors = [
-        (model, _POSTERIORS[model](table, **parameters))
-        for model, parameters in _combinations(models, grid or {})
-    ]
+    combinations = list(_combinations(models, grid or {}))
+    posteriors = [_POSTERIORS[model](table, **parameters) for model, parameters in combinations]
     points = []
-    for model, posterior in posteriors:
-        points.append(_point(model, posterior, memory_limit * 1e9))
+    for (model, _), posterior in zip(combinations, posteriors, strict=True):
+        parameters = posterior.parameters()
+        try:
+            exact = solve(posterior, memory_limit=memory_limit * 1e9)
+        except TooLargeError as error:
+            point = EvidencePoint(model, parameters, None, None, None, error.needed)
+        else:
+            best, n_leaves = exact.log_density, exact.tree.n_leaves
+            point = EvidencePoint(model, parameters, exact.log_evidence, best, n_leaves)
+        points.append(point)
         if done is not None:
-            done(points[-1])
+            done(point)
     return EvidenceGrid(points, table, grid or ())
 
 
 def _combinations(
     models: Sequence[str], grid: Mapping[str, Sequence[Any]]
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return every model with every combination of the parameters that it has."""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every model with every combination of the parameters that it has."""
     if not models or len(set(models)) < len(models):
         raise ParameterError(f"models must be named once each, got {', '.join(models) or 'none'}")
     for model in models:
@@ -184,20 +188,7 @@ def _combinations(
             raise ParameterError(f"a grid must have values, got none for {name}")
         if len(set(values)) < len(values):
             raise ParameterError(f"a grid must have each value once, got {values} for {name}")
-    found = []
     for model in models:
         names = [name for name in grid if name in GRID_PARAMETERS[model]]
         for values in product(*(grid[name] for name in names)):
-            found.append((model, dict(zip(names, values, strict=True))))
-    return found
-
-
-def _point(model: str, posterior: CascadePosterior, memory_limit: float) -> EvidencePoint:
-    parameters = posterior.parameters()
-    try:
-        exact = solve(posterior, memory_limit=memory_limit)
-    except TooLargeError as error:
-        return EvidencePoint(model, parameters, None, None, None, error.needed)
-    return EvidencePoint(
-        model, parameters, exact.log_evidence, exact.log_density, exact.tree.n_leaves
-    )
+            yield model, dict(zip(names, values, strict=True))

@@ -284,7 +284,7 @@ def independent_log_inside(
     level_counts: NDArray[np.float64],
     leaf_concentration: float,
 ) -> NDArray[np.float64]:
-    """Return what each box contributes to the log likelihood as an independent leaf, nats.
+    """Return what each box adds to the log likelihood as an independent leaf, (n,) float64 nats.
 
     Parameters
     ----------
@@ -295,10 +295,6 @@ def independent_log_inside(
         Weight of every level among the rows in each box; 0 for those not left.
     leaf_concentration : float > 0
         Dirichlet parameter of every level.
-
-    Returns
-    -------
-    (n,) float64
     """
     a, starts = leaf_concentration, level_starts(schema)[:-1]
     left = levels_left(schema, boxes)
@@ -317,20 +313,11 @@ def independent_probabilities(
     level_counts: NDArray[np.float64],
     leaf_concentration: float,
 ) -> NDArray[np.float64]:
-    """Return the probability of every level inside each box as an independent leaf.
+    """Return the probability of every level inside each box as an independent leaf, (n, L) float64.
 
-    Parameters
-    ----------
-    schema, boxes, level_counts
-        As in `independent_log_inside`.
-    leaf_concentration : float >= 0
-        ``a`` of the posterior mean ``(n_jc + a) / (n_l + a m_j)``; with 0 it is the share of the
-        rows, or of the width where there are none.
-
-    Returns
-    -------
-    (n, L) float64
-        Sums up to 1 over each column; 0 for levels not left.
+    That is ``(n_jc + a) / (n_l + a m_j)``, and 0 for levels not left; the parameters are those of
+    `independent_log_inside`. With ``a = leaf_concentration = 0`` it is the share of the rows, or of
+    the width where there are none.
     """
     starts = level_starts(schema)
     left = levels_left(schema, boxes)

@@ -4,7 +4,7 @@
 compiled sweep that samplers call through `advance`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,19 +18,9 @@ from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.kernels.layout import (
-    COUNT,
-    LOG_VOLUME,
-    MOVES,
-    FlatTree,
-    ModelArrays,
-    TableArrays,
-    Work,
-    new_flat_tree,
-    new_work,
-)
-from bayescascade.methods.cascades.kernels.subtrees import export, load
+from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
+from bayescascade.methods.cascades.kernels.trees import export, load
 from bayescascade.methods.cascades.models import (
     PARTITIONS,
     BranchModel,
@@ -62,6 +52,8 @@ MOST_PROPOSED = 64  # branches of a split proposed at once; more can come of reg
 
 MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
 
+_TREE_TYPES = (np.int32, np.int32, np.uint64)  # of a tree's arrays
+
 _START_LEAVES = 8  # a random start has fewer splits than this
 
 
@@ -84,7 +76,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         ones), or sends each its own way; `max_branches` is then of no effect.
     """
 
-    moves_compiled = MOVES
+    moves_compiled = layout.MOVES
     state_name = "tree"
 
     def __init__(
@@ -107,9 +99,11 @@ class CascadePosterior(CompiledPosterior[Tree]):
         self.max_branches = most if max_branches is None else min(max_branches, most)
         most_proposed = most if partitions == "levels" else MOST_PROPOSED
         self.max_proposed = min(self.max_branches, most_proposed)
-        self._weights = dict(
-            _default_weights(table.n_distinct) if move_weights is None else move_weights
-        )
+        self._weights = dict(MOVE_WEIGHTS if move_weights is None else move_weights)
+        if move_weights is None:  # moves of subtrees cost as much as hundreds at 200,000 rows
+            share = min(1.0, (MANY_ROWS / max(table.n_distinct, 1)) ** 0.5)
+            of_subtrees = MOVE_WEIGHTS.keys() - {"grow", "prune"}
+            self._weights |= {name: share * MOVE_WEIGHTS[name] for name in of_subtrees}
         if self.max_branches == 2 or partitions == "levels":  # nothing to group among branches
             self._weights.pop("regroup", None)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
@@ -124,14 +118,11 @@ class CascadePosterior(CompiledPosterior[Tree]):
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
         tree = _structure(state)
         counts, log_volumes = self.node_statistics(tree)
-        if self.model.leaf == "uniform":
-            return self.model.log_likelihood(tree, counts, -counts * log_volumes)
-        inside = independent_log_inside(
-            self.schema,
-            tree.boxes(root_box(self.schema)),
-            self.level_counts(tree),
-            self.model.leaf_concentration,
-        )
+        inside = -counts * log_volumes
+        if self.model.leaf == "independent":
+            boxes, levels = tree.boxes(root_box(self.schema)), self.level_counts(tree)
+            a = self.model.leaf_concentration
+            inside = independent_log_inside(self.schema, boxes, levels, a)
         return self.model.log_likelihood(tree, counts, inside)
 
     def log_density(self, state: Tree | DensityTree) -> float:
@@ -200,7 +191,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
         done = 0
         while done < n_steps:  # again only if the tree outgrew the work space
             capacity = 3 * state.n_nodes + 4 * self.max_proposed + 128
-            work, flat = self._load(state, capacity), new_flat_tree(capacity)
+            work = self._load(state, capacity)
+            flat = layout.FlatTree(*(np.empty(capacity, kind) for kind in _TREE_TYPES))
             done += sweep(
                 rng, self.arrays, self.model_arrays, work, n_steps - done,
                 float(inverse_temperature), self.move_cdf, counts[0], counts[1], summary, flat,
@@ -218,18 +210,15 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return Tree.from_flat(encoded)
 
     def _problem(self, state: Tree) -> str | None:
-        return next(self._problems(state), None)
-
-    def _problems(self, tree: Tree) -> Iterator[str]:
-        """Yield why a tree is none of this posterior's."""
-        yield from tree.problems(self.is_nominal, self.schema.n_levels.tolist())
-        if self.partitions == "levels" and any(
-            len(block_codes(self.is_nominal[tree.feature[above]], int(block))) > 1
-            for above, block in zip(tree.parent[1:], tree.block[1:], strict=True)
-        ):
-            yield "every branch must hold a single level"
-        if self.log_prior(tree) == -np.inf:
-            yield f"it must have at most {self.model.max_leaves} leaves"
+        problem = next(state.problems(self.schema), None)
+        if problem is None and self.partitions == "levels":
+            columns = state.feature[state.parent[1:]].tolist()
+            for column, block in zip(columns, state.block[1:].tolist(), strict=True):
+                if len(block_codes(self.is_nominal[column], block)) > 1:
+                    problem = "every branch must hold a single level"
+        if problem is None and self.log_prior(state) == -np.inf:
+            problem = f"it must have at most {self.model.max_leaves} leaves"
+        return problem
 
     def _identity(self) -> tuple[list[Any], tuple[()]]:
         return [self.parameters(), self.table.fingerprint()], ()
@@ -261,7 +250,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         """Return weight and log volume (nats) of every node, each (n_nodes,) float64."""
         with sparing(self._n_cells_of(state)):
             work = self._load(state, state.n_nodes)
-        return work.reals[:, COUNT].copy(), work.reals[:, LOG_VOLUME].copy()
+        return work.reals[:, layout.COUNT].copy(), work.reals[:, layout.LOG_VOLUME].copy()
 
     def level_counts(self, state: Tree) -> NDArray[np.float64]:
         """Return the weight of every level among each node's rows, (n_nodes, L) float64.
@@ -278,9 +267,10 @@ class CascadePosterior(CompiledPosterior[Tree]):
         n_columns = self.table.schema.n_columns if self.model.leaf == "independent" else 1
         return self.table.n_distinct * n_columns * state.n_nodes
 
-    def _load(self, state: Tree, capacity: int) -> Work:
-        work = new_work(self.arrays, self.model_arrays, capacity)
-        load(self.arrays, self.model_arrays, work, state.feature, state.parent, state.block)
+    def _load(self, state: Tree, capacity: int) -> layout.Work:
+        arrays, model = self.arrays, self.model_arrays
+        work = layout.new_work(arrays, model, capacity)
+        load(arrays, model, work, state.feature, state.parent, state.block)
         return work
 
     def canonical(self, state: Tree) -> Tree:
@@ -288,10 +278,10 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return state
 
     @cached_property
-    def arrays(self) -> TableArrays:
+    def arrays(self) -> layout.TableArrays:
         """The table as kernels read it."""
         schema = self.table.schema
-        return TableArrays(
+        return layout.TableArrays(
             codes=self.table.codes,
             row_codes=self.table.codes.T.copy(order="C"),
             weights=self.table.weights,
@@ -302,7 +292,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         )
 
     @cached_property
-    def model_arrays(self) -> ModelArrays:
+    def model_arrays(self) -> layout.ModelArrays:
         """The model as kernels read it."""
         nominal_levels = self.table.schema.n_levels[np.array(self.is_nominal, np.bool_)]
         largest = max(2, int(nominal_levels.max(initial=2)))
@@ -312,7 +302,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         whole = whole_weights(self.table.weights)
         norms = np.full(weights.shape, -np.inf)
         norms[2:] = np.logaddexp.accumulate(weights[2:])
-        return ModelArrays(
+        return layout.ModelArrays(
             kind=self.model.kind,
             rate=self.model.rate,
             alpha=float(self.model.concentration),
@@ -409,16 +399,6 @@ class BranchPosterior(CascadePosterior):
         super().__init__(table, model, max_branches, move_weights, partitions=partitions)
 
 
-def _default_weights(n_distinct: int) -> dict[str, float]:
-    """Return `MOVE_WEIGHTS`, with fewer of the moves that touch whole subtrees in large tables.
-
-    Those cost as much as hundreds of the others at 200,000 rows, and nearly nothing at 2,000.
-    """
-    share = min(1.0, (MANY_ROWS / max(n_distinct, 1)) ** 0.5)
-    local = ("grow", "prune")
-    return {name: w if name in local else w * share for name, w in MOVE_WEIGHTS.items()}
-
-
 def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
     """Return the (largest + 1, largest + 1) log Stirling numbers of the second kind, -inf for 0."""
     table = np.full((largest + 1, largest + 1), -np.inf)
@@ -429,7 +409,7 @@ def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
     return table
 
 
-def _tree_of(flat: FlatTree, n_nodes: int) -> Tree:
+def _tree_of(flat: layout.FlatTree, n_nodes: int) -> Tree:
     return Tree(*(array[:n_nodes].copy() for array in flat))
 
 

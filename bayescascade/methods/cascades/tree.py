@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import Column, Schema
 
 __all__ = [
     "LEAF",
@@ -177,12 +177,17 @@ class Tree:
         return np.unique(self.feature[self.feature != LEAF])
 
     @property
-    def depth(self) -> int:
-        """Splits on the longest path from the root to a leaf, >= 0."""
+    def depths(self) -> NDArray[np.int64]:
+        """Splits above every node, (n_nodes,) int64."""
         depths = np.zeros(self.n_nodes, np.int64)
         for node in range(1, self.n_nodes):
             depths[node] = depths[self.parent[node]] + 1
-        return int(depths.max())
+        return depths
+
+    @property
+    def depth(self) -> int:
+        """Splits on the longest path from the root to a leaf, >= 0."""
+        return int(self.depths.max())
 
     def children(self, node: int) -> list[int]:
         """Return the indices of a node's children, by lowest code of their blocks."""
@@ -222,37 +227,25 @@ class Tree:
             for box in self.boxes(root)
         ]
 
-    def problems(self, is_nominal: Sequence[bool], n_levels: Sequence[int]) -> Iterator[str]:
-        """Yield, in words, each invariant that does not hold; nothing for a valid tree.
-
-        Parameters
-        ----------
-        is_nominal : (p,) sequence of bool
-            Whether each column is nominal.
-        n_levels : (p,) sequence of int
-            Number of codes of each column.
-        """
-        broken = next(self._broken_arrays(len(n_levels)), None)
+    def problems(self, schema: Schema) -> Iterator[str]:
+        """Yield, in words, what keeps it from being a tree over a schema; nothing if it is one."""
+        broken = next(self._broken_arrays(schema.n_columns), None)
         if broken is not None:  # nothing else can be looked at
             yield broken
             return
-        full = [full_block(is_nominal[j], int(n_levels[j])) for j in range(len(n_levels))]
-        boxes: list[list[int]] = [full]
-        for node in range(1, self.n_nodes):
-            above = int(self.parent[node])
-            boxes.append(list(boxes[above]))
-            boxes[node][self.feature[above]] = int(self.block[node])
-        for node in range(self.n_nodes):
+        boxes = self.boxes(root_box(schema))
+        for node, feature in enumerate(self.feature.tolist()):
             children = self.children(node)
-            column = int(self.feature[node])
-            if (column == LEAF) != (not children):
+            if (feature == LEAF) != (not children):
                 yield f"node {node} must be a leaf exactly if it has no branches"
             elif children:
-                blocks = [int(self.block[child]) for child in children]
-                yield from _split_problems(
-                    node, blocks, boxes[node][column], is_nominal[column], int(n_levels[column])
-                )
-        if list(self._preorder()) != list(range(self.n_nodes)):
+                blocks, left = self.block[children].tolist(), int(boxes[node, feature])
+                yield from _split_problems(node, blocks, left, schema.columns[feature])
+        preorder, stack = [], [0]
+        while stack:
+            preorder.append(stack.pop())
+            stack.extend(reversed(self.children(preorder[-1])))
+        if preorder != list(range(self.n_nodes)):
             yield "nodes must stand in preorder"
 
     def _broken_arrays(self, n_columns: int) -> Iterator[str]:
@@ -267,13 +260,6 @@ class Tree:
             yield f"a split's column must be below {n_columns}"
         elif np.any(self.feature[self.parent[1:]] == LEAF):
             yield "a node's parent must split a column"
-
-    def _preorder(self) -> Iterator[int]:
-        stack = [0]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(reversed(self.children(node)))
 
     def to_flat(self) -> dict[str, list[int]]:
         """Return the arrays as JSON-ready lists."""
@@ -304,13 +290,14 @@ class Tree:
 
 
 def _split_problems(
-    node: int, blocks: Sequence[int], remaining: int, is_nominal: bool, n_levels: int
+    node: int, blocks: Sequence[int], remaining: int, column: Column
 ) -> Iterator[str]:
     """Yield what is wrong with a node's branches, given the block of levels that reach it."""
+    is_nominal = column.kind == "nominal"
     if is_nominal:
-        in_range = all(0 < word < 1 << n_levels for word in blocks)
+        in_range = all(0 < word < 1 << column.n_levels for word in blocks)
     else:  # before any block is unpacked: a forged one may be long
-        in_range = all(word & _LOW_BITS < word >> 32 <= n_levels for word in blocks)
+        in_range = all(word & _LOW_BITS < word >> 32 <= column.n_levels for word in blocks)
     if len(blocks) < 2 or not in_range:
         yield f"node {node} must have two or more nonempty branches of its column's levels"
         return
@@ -338,18 +325,7 @@ def level_starts(schema: Schema) -> NDArray[np.int64]:
 
 
 def levels_left(schema: Schema, boxes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which levels of every column are left in each box.
-
-    Parameters
-    ----------
-    schema : Schema
-    boxes : (n, p) uint64
-        Blocks, as `Tree.boxes` has them.
-
-    Returns
-    -------
-    (n, L) bool
-    """
+    """Return which levels of every column are left in each of (n, p) blocks, (n, L) bool."""
     left = np.empty((boxes.shape[0], int(schema.n_levels.sum())), np.bool_)
     starts = level_starts(schema)
     for j, column in enumerate(schema.columns):

@@ -4,14 +4,14 @@ Levels stand out inside an independent leaf where they are far from their share 
 width, a set of levels has the share ``u`` of its column's levels left; in the leaf it has the
 probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
 
-* `frequent_levels`: of each column the set with the largest ``q - u``, contiguous for ordered
+* `standouts`: of each column the set with the largest ``q - u``, contiguous for ordered
   columns and of at most three levels for nominal ones; told if most rows have one of them and it
   is worth at least 0.1 nats (of two levels of equal width: from 0.73 on), and 3 nats over all of
   the leaf's rows, for a few rows may be alike by chance; the most worth first.
-* `rare_levels`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
+* `rarities`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from bayescascade.methods.cascades.tree import (
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import probability_text
 
-__all__ = ["Standout", "TreeParts", "frequent_levels", "rare_levels", "restricted"]
+__all__ = ["Standout", "TreeParts"]
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +39,28 @@ _LEAST_NATS = 0.1  # a row
 _LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
 _MOST_LEVELS = 3  # of a nominal column, told together
 _MOST_RATIO = 0.5  # of a level that is rare
+
+
+class Standout(NamedTuple):
+    """Levels of a column that stand out inside a leaf.
+
+    Parameters
+    ----------
+    column : int
+    codes : tuple of int
+        Ascending.
+    probability : float in [0, 1]
+        Of those levels together, inside the leaf.
+    """
+
+    column: int
+    codes: tuple[int, ...]
+    probability: float
+
+    def words(self, schema: Schema) -> str:
+        """Return it in words, such as "wind is yes 0.93"."""
+        condition = schema.columns[self.column].condition_words(self.codes)
+        return f"{condition} {probability_text(self.probability)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +91,7 @@ class TreeParts(DensityParts):
     tree: Tree
     counts: NDArray[np.float64]
     probabilities: NDArray[np.float64]
-    evidence: Evidence
+    evidence: Evidence = field(default_factory=dict)
     evidence_probability: float = 1.0
     level_probabilities: NDArray[np.float64] | None = None
 
@@ -88,30 +110,24 @@ class TreeParts(DensityParts):
     @cached_property
     def boxes(self) -> list[list[tuple[int, ...]]]:
         """The codes of every column that are left at every node."""
-        return [
-            [block_codes(nominal, int(w)) for nominal, w in zip(self.is_nominal, box, strict=True)]
-            for box in self._blocks
-        ]
+        return self.tree.codes(self.is_nominal, self._root)
 
     @cached_property
-    def _blocks(self) -> NDArray[np.uint64]:
-        """`boxes` as words, (n_nodes, p) uint64."""
+    def _root(self) -> NDArray[np.uint64]:
         root = root_box(self.schema)
         for j, codes in self.evidence.items():
             root[j] = pack_block(self.is_nominal[j], codes)
-        return self.tree.boxes(root)
+        return root
 
     @cached_property
     def box_widths(self) -> NDArray[np.float64]:
         """Total width of every column's codes at every node, (n_nodes, p) float64."""
-        box_widths = np.empty(self._blocks.shape)
-        for j, (column, nominal) in enumerate(
-            zip(self.schema.columns, self.is_nominal, strict=True)
-        ):
-            widths = column.widths
-            words, position = np.unique(self._blocks[:, j], return_inverse=True)
-            sums = [widths[list(block_codes(nominal, int(word)))].sum() for word in words]
-            box_widths[:, j] = np.array(sums)[position]
+        blocks = self.tree.boxes(self._root)
+        box_widths = np.empty(blocks.shape)
+        for j, column in enumerate(self.schema.columns):
+            words, position = np.unique(blocks[:, j], return_inverse=True)
+            codes = [list(block_codes(self.is_nominal[j], word)) for word in words.tolist()]
+            box_widths[:, j] = np.array([column.widths[left].sum() for left in codes])[position]
         return box_widths
 
     @cached_property
@@ -144,13 +160,16 @@ class TreeParts(DensityParts):
 
     def level_shares(self, leaf: int, column: int) -> NDArray[np.float64]:
         """Return the probability, inside a leaf, of each of a column's codes in `boxes`."""
-        codes = list(self.boxes[leaf][column])
         if self.level_probabilities is None:
-            widths = self.schema.columns[column].widths[codes]
-            by_width: NDArray[np.float64] = widths / widths.sum()
-            return by_width
-        levels = self._level_starts[column] + np.array(codes)
-        shares: NDArray[np.float64] = self.level_probabilities[self.leaf_rows[leaf], levels]
+            return self.width_shares(leaf, column)
+        levels = self._level_starts[column] + np.array(self.boxes[leaf][column])
+        shares: Floats = self.level_probabilities[self.leaf_rows[leaf], levels]
+        return shares
+
+    def width_shares(self, leaf: int, column: int) -> Floats:
+        """Return the part of a leaf's width that each of a column's codes in `boxes` has."""
+        widths = self.schema.columns[column].widths[list(self.boxes[leaf][column])]
+        shares: Floats = widths / widths.sum()
         return shares
 
     @cached_property
@@ -161,128 +180,87 @@ class TreeParts(DensityParts):
         column = int(self.tree.feature[self.tree.parent[node]])
         return block_codes(self.is_nominal[column], int(self.tree.block[node]))
 
+    def standouts(self, leaf: int) -> list[Standout]:
+        """Return the sets of levels that most rows of a leaf have, the most telling first.
 
-def restricted(
-    density: TreeParts, evidence: Evidence
-) -> tuple[Tree, Floats, Floats, Floats | None]:
-    """Return what is left of a density given evidence, which includes what it was given before.
+        Nothing for a uniform leaf.
+        """
+        if self.level_probabilities is None:
+            return []
+        least = _LEAST_TOTAL / self.counts[leaf] if self.counts[leaf] > 0 else np.inf
+        found = []
+        for column, codes in enumerate(self.boxes[leaf]):
+            shares, by_width = self.level_shares(leaf, column), self.width_shares(leaf, column)
+            excess = shares - by_width
+            if self.is_nominal[column]:
+                order = np.argsort(-excess, kind="stable")[:_MOST_LEVELS]
+                chosen = np.sort(order[excess[order] > 0])
+            else:
+                chosen = _largest_run(excess)
+            q, u = min(1.0, float(shares[chosen].sum())), min(1.0, float(by_width[chosen].sum()))
+            worth = float(rel_entr(q, u) + rel_entr(1 - q, 1 - u))
+            if q >= 0.5 and q > u and worth >= max(_LEAST_NATS, least):
+                found.append((worth, Standout(column, tuple(codes[i] for i in chosen), q)))
+        found.sort(key=lambda item: -item[0])
+        return [standout for _, standout in found]
 
-    That is the tree without the splits that the evidence decides; every node's count and
-    probability, scaled by what is left of each leaf, so that the root's is the probability of the
-    evidence; and of independent leaves the probabilities of the levels left, summing up to 1 again.
-    """
-    nested, leaves = _below(density, evidence, 0)
-    tree = Tree.from_nested(nested, density.is_nominal)
-    shares = np.ones(len(leaves))
-    inside = density.level_probabilities
-    if inside is not None:
-        inside = inside[density.leaf_rows[leaves]]
-    for j, allowed in evidence.items():
-        widths = density.schema.columns[j].widths
-        for row, leaf in enumerate(leaves):
-            left = [code for code in density.boxes[leaf][j] if code in allowed]
-            if inside is None:
-                shares[row] *= widths[left].sum() / density.box_widths[leaf, j]
+    def rarities(self, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+        """Return which levels of a coded row stand out by being rare in its leaf, rarest first."""
+        found = []
+        for column, (code, left) in enumerate(zip(codes.tolist(), self.boxes[leaf], strict=True)):
+            if code < 0:
                 continue
-            start = level_starts(density.schema)[j]
-            levels = inside[row, start : start + widths.size]
-            chosen = levels[left]
-            levels[:] = 0.0
-            total = chosen.sum()
-            # of levels of probability 0 alone the leaf has none, and any spread is right
-            levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
-            shares[row] *= total
-    counts = tree.summed(density.counts[leaves] * shares)
-    return tree, counts, tree.summed(density.probabilities[leaves] * shares), inside
+            share = float(self.level_shares(leaf, column)[left.index(code)])
+            ratio = share / float(self.width_shares(leaf, column)[left.index(code)])
+            if ratio <= _MOST_RATIO:
+                found.append((ratio, Standout(column, (code,), share)))
+        found.sort(key=lambda item: item[0])
+        return [standout for _, standout in found]
 
+    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+        nested, leaves = self._below(known, 0)
+        tree = Tree.from_nested(nested, self.is_nominal)
+        shares = np.ones(len(leaves))
+        inside = self.level_probabilities
+        if inside is not None:
+            inside = inside[self.leaf_rows[leaves]]
+        for j, allowed in known.items():
+            widths = self.schema.columns[j].widths
+            for row, leaf in enumerate(leaves):
+                left = [code for code in self.boxes[leaf][j] if code in allowed]
+                if inside is None:
+                    shares[row] *= widths[left].sum() / self.box_widths[leaf, j]
+                    continue
+                start = self._level_starts[j]
+                levels = inside[row, start : start + widths.size]
+                chosen = levels[left]
+                levels[:] = 0.0
+                total = chosen.sum()
+                # of levels of probability 0 alone the leaf has none, and any spread is right
+                levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
+                shares[row] *= total
+        counts = tree.summed(self.counts[leaves] * shares)
+        probabilities = tree.summed(self.probabilities[leaves] * shares)
+        changes = {"tree": tree, "counts": counts, "probabilities": probabilities}
+        return {**changes, "level_probabilities": inside}, float(probabilities[0])
 
-def _below(density: TreeParts, evidence: Evidence, node: int) -> tuple[Any, list[int]]:
-    """Return the nested tree that evidence leaves below a node, and its leaves, left to right."""
-    children = density.tree.children(node)
-    if not children:
-        return None, [node]
-    column = int(density.tree.feature[node])
-    branches = []
-    for child in children:
-        codes = block_codes(density.is_nominal[column], int(density.tree.block[child]))
-        codes = tuple(code for code in codes if code in evidence.get(column, codes))
-        if codes:
-            branches.append((codes, *_below(density, evidence, child)))
-    if len(branches) == 1:
-        return branches[0][1:]
-    branches.sort(key=lambda branch: branch[0])
-    leaves = [leaf for *_, below in branches for leaf in below]
-    return (column, [(codes, nested) for codes, nested, _ in branches]), leaves
-
-
-class Standout(NamedTuple):
-    """Levels of a column that stand out inside a leaf.
-
-    Parameters
-    ----------
-    column : int
-    codes : tuple of int
-        Ascending.
-    probability : float in [0, 1]
-        Of those levels together, inside the leaf.
-    """
-
-    column: int
-    codes: tuple[int, ...]
-    probability: float
-
-    def words(self, schema: Schema) -> str:
-        """Return it in words, such as "wind is yes 0.93"."""
-        condition = schema.columns[self.column].condition_words(self.codes)
-        return f"{condition} {probability_text(self.probability)}"
-
-
-def frequent_levels(density: TreeParts, leaf: int) -> list[Standout]:
-    """Return the sets of levels that most rows of a leaf have, the most telling first.
-
-    Nothing for a uniform leaf.
-    """
-    if density.level_probabilities is None:
-        return []
-    least = _LEAST_TOTAL / density.counts[leaf] if density.counts[leaf] > 0 else np.inf
-    found = []
-    for column, codes in enumerate(density.boxes[leaf]):
-        shares, by_width = _shares(density, leaf, column)
-        excess = shares - by_width
-        if density.is_nominal[column]:
-            order = np.argsort(-excess, kind="stable")[:_MOST_LEVELS]
-            chosen = np.sort(order[excess[order] > 0])
-        else:
-            chosen = _largest_run(excess)
-        q, u = min(1.0, float(shares[chosen].sum())), min(1.0, float(by_width[chosen].sum()))
-        worth = float(rel_entr(q, u) + rel_entr(1 - q, 1 - u))
-        if q >= 0.5 and q > u and worth >= max(_LEAST_NATS, least):
-            found.append((worth, Standout(column, tuple(codes[i] for i in chosen), q)))
-    found.sort(key=lambda item: -item[0])
-    return [standout for _, standout in found]
-
-
-def rare_levels(density: TreeParts, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
-    """Return which levels of a coded row stand out by being rare in its leaf, rarest first."""
-    found = []
-    for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):
-        if code < 0:
-            continue
-        position = left.index(code)
-        shares, by_width = _shares(density, leaf, column)
-        ratio = float(shares[position] / by_width[position])
-        if ratio <= _MOST_RATIO:
-            found.append((ratio, Standout(column, (code,), float(shares[position]))))
-    found.sort(key=lambda item: item[0])
-    return [standout for _, standout in found]
-
-
-def _shares(
-    density: TreeParts, leaf: int, column: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the probabilities of a column's levels left in a leaf, and their shares by width."""
-    widths = density.schema.columns[column].widths[list(density.boxes[leaf][column])]
-    return density.level_shares(leaf, column), widths / widths.sum()
+    def _below(self, evidence: Evidence, node: int) -> tuple[Any, list[int]]:
+        """Return the nested tree that evidence leaves below a node, and its leaves in order."""
+        children = self.tree.children(node)
+        if not children:
+            return None, [node]
+        column = int(self.tree.feature[node])
+        branches = []
+        for child in children:
+            codes = self._branch_codes(child)
+            codes = tuple(code for code in codes if code in evidence.get(column, codes))
+            if codes:
+                branches.append((codes, *self._below(evidence, child)))
+        if len(branches) == 1:
+            return branches[0][1:]
+        branches.sort(key=lambda branch: branch[0])
+        leaves = [leaf for *_, below in branches for leaf in below]
+        return (column, [(codes, nested) for codes, nested, _ in branches]), leaves
 
 
 def _largest_run(excess: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.files import replaced_file
-from bayescascade.methods.cascades.tree_parts import TreeParts, frequent_levels
+from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.report.layout import wrap
 
 if TYPE_CHECKING:
@@ -108,12 +108,11 @@ class _Drawing:
         texts = _box_texts(density)
         widths = np.array([max(map(_text_width, lines)) for lines in texts]) + 2 * _PADDING
         heights = np.array([len(lines) * _LINE for lines in texts]) + 2 * _PADDING
-        parent = density.tree.parent
         return cls(
             texts,
             [_fill(density, node) for node in range(len(texts))],
-            parent,
-            _left_edges(parent, widths),
+            density.tree.parent,
+            _left_edges(density.tree.depths, widths),
             _centers(density, heights),
             widths,
             heights,
@@ -179,7 +178,7 @@ def _box_texts(density: TreeParts) -> list[list[str]]:
         ]
         if density.tree.feature[node] < 0:
             lines.append(f"{ratios[node]} x uniform")
-            for standout in frequent_levels(density, node)[:_MOST_STANDOUTS]:
+            for standout in density.standouts(node)[:_MOST_STANDOUTS]:
                 lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
         boxes.append(lines)
     if density.evidence:
@@ -207,11 +206,8 @@ def _text_width(text: str) -> float:
     return float(width) / 72
 
 
-def _left_edges(parent: NDArray[np.int32], widths: NDArray[np.float64]) -> NDArray[np.float64]:
+def _left_edges(depth: NDArray[np.int64], widths: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return where boxes begin: those of a level together, beyond the widest of the level above."""
-    depth = np.zeros(parent.shape[0], np.int64)
-    for node in range(1, parent.shape[0]):
-        depth[node] = depth[parent[node]] + 1
     level_widths = np.zeros(depth.max() + 1)
     np.maximum.at(level_widths, depth, widths)
     starts = np.concatenate([[0.0], np.cumsum(level_widths + _LEVEL_GAP)[:-1]])

@@ -12,8 +12,15 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.det import _between, _grow, _scores
-from bayescascade.methods.cascades.det_tree import grow, leaf_totals, prune, weakest_links
+from bayescascade.methods.cascades.det import (
+    _between,
+    _grow,
+    _scores,
+    grow,
+    leaf_totals,
+    prune,
+    weakest_links,
+)
 from tests.cli.conftest import DATA, TITANIC
 from tests.methods.baselines import greedy
 
@@ -53,7 +60,7 @@ def test_every_step_is_the_best_of_all_two_way_splits(seed: int, max_leaf_size: 
     expected = greedy.grown(record, 0.0, max_leaf_size)
     nested = found.tree.to_nested(record["nominal"])
     assert listed(nested) == listed(expected)
-    assert next(found.tree.problems(record["nominal"], record["n_levels"]), None) is None
+    assert next(found.tree.problems(schema), None) is None
     total = found.errors[found.tree.leaves].sum()
     assert total == pytest.approx(greedy.tree_error(expected, record), rel=1e-9)
 
@@ -95,14 +102,8 @@ def test_the_error_by_hand() -> None:
 
 def grown_titanic(max_leaf_size: float = 10.0):
     table = Table.from_csv(TITANIC)
-    grown = grow(
-        table.schema,
-        table.codes,
-        table.weights[None],
-        min_leaf_size=0.0,
-        max_leaf_size=max_leaf_size,
-    )
-    return table, grown, weakest_links(grown.tree, grown.errors)
+    settings = DensityEstimationTree(max_leaf_size=max_leaf_size)
+    return table, *_grow(table, table.weights[None], settings)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -126,12 +127,11 @@ def test_pruning_finds_the_least_of_error_and_complexity(seed: int) -> None:
 def test_pruned_trees_are_nested() -> None:
     """A larger complexity may only join leaves, or the folds would not choose along one path."""
     table, grown, links = grown_titanic()
-    is_nominal = [column.kind == "nominal" for column in table.schema.columns]
     assert (links[grown.tree.parent[1:]] >= links[1:]).all()
     previous, inside = grown.tree.n_leaves + 1, set(range(grown.tree.n_nodes))
     for complexity in np.unique(links):
         pruned, kept = prune(grown.tree, links, complexity)
-        assert next(pruned.problems(is_nominal, table.schema.n_levels), None) is None
+        assert next(pruned.problems(table.schema), None) is None
         assert pruned.n_leaves < previous
         assert set(kept.tolist()) <= inside
         previous, inside = pruned.n_leaves, set(kept.tolist())

@@ -53,12 +53,11 @@ def as_record(table):
 
 def assert_consistent(posterior, state, counts):
     """Check what `advance` returned against computation from scratch."""
-    levels = posterior.table.schema.n_levels
     for tree, claimed in (
         (state, counts.log_density),
         (counts.best_state, counts.best_log_density),
     ):
-        assert not list(tree.problems(posterior.is_nominal, levels))
+        assert not list(tree.problems(posterior.schema))
         assert posterior.decode_state(posterior.encode_state(tree)) == tree
         exact = posterior.log_density(tree)
         assert abs(claimed - exact) <= 1e-9 * (1 + abs(exact))

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from numpy.testing import assert_allclose
 
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.kernels.layout import new_work
-from bayescascade.methods.cascades.kernels.subtrees import load
-from bayescascade.methods.cascades.kernels.sweep import split_log_probability
+from bayescascade.methods.cascades.kernels.layout import IN_PLACE, new_work
+from bayescascade.methods.cascades.kernels.proposals import log_q_split
+from bayescascade.methods.cascades.kernels.trees import load
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree, root_box
 from tests.methods.cascades.slow_splits import SplitProposals
@@ -45,16 +46,20 @@ def boxes_of(posterior, tree):
     return tree.codes(posterior.is_nominal, root_box(posterior.schema))
 
 
+@njit(error_model="numpy")
+def split_log_probability(table, model, work, node, j, b):
+    return log_q_split(table, model, work, node, j, b, IN_PLACE)
+
+
 def compiled(posterior, tree, node, split):
     """Return the probability that the kernels give a split of a node."""
     work = new_work(posterior.arrays, posterior.model_arrays, tree.n_nodes)
     load(posterior.arrays, posterior.model_arrays, work, tree.feature, tree.parent, tree.block)
     j, blocks = split
-    assign = np.zeros(int(posterior.table.schema.n_levels.max()), np.int64)
     for branch, codes in enumerate(blocks):
-        assign[list(codes)] = branch
+        work.assign[IN_PLACE, list(codes)] = branch
     log_q = split_log_probability(
-        posterior.arrays, posterior.model_arrays, work, node, j, len(blocks), assign
+        posterior.arrays, posterior.model_arrays, work, node, j, len(blocks)
     )
     return float(np.exp(log_q))
 

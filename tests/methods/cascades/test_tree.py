@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from bayescascade.data.schema import Column, Schema
 from bayescascade.methods.cascades.tree import (
     Tree,
     block_codes,
@@ -15,12 +16,12 @@ from tests import reference
 from tests.methods.cascades.problems import ORDINAL, TERNARY
 
 NOMINAL = [True, False]
-# c0 is a nominal column of three levels, c1 an ordinal one of four
+SCHEMA = Schema((Column("c0", "nominal", tuple("abc")), Column("c1", "ordinal", tuple("abcd"))))
 NESTED = (0, [((0, 2), (1, [((0,), None), ((1, 2, 3), None)])), ((1,), None)])
 
 
 def problems(tree):
-    return list(tree.problems(NOMINAL, [3, 4]))
+    return list(tree.problems(SCHEMA))
 
 
 def test_flat_form_survives_json():

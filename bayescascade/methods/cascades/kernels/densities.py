@@ -12,32 +12,25 @@ from math import lgamma, log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.layout import (
-    COUNTED,
-    END,
-    LEAF_MODEL,
-    ORDERED,
-    READY,
-    START,
-)
+from bayescascade.methods.cascades.kernels import layout as at
 
 __all__ = [
     "block_size",
     "block_width",
-    "blocks_of",
     "branch_value",
     "count_rows",
     "full_block",
     "in_block",
     "inside",
     "inside_gain",
+    "joined",
     "leaf_value",
     "levels_of",
     "log_gamma",
-    "lowest_code",
     "shape_value",
     "weigh_cuts",
     "weigh_levels",
+    "write_blocks",
 ]
 
 
@@ -58,9 +51,8 @@ def in_block(is_nominal, block, code):
     """Whether a code is in a block."""
     if is_nominal:
         return (block >> np.uint64(code)) & np.uint64(1) == np.uint64(1)
-    return np.uint64(code) >= block & np.uint64(0xFFFFFFFF) and np.uint64(
-        code
-    ) < block >> np.uint64(32)
+    word = np.uint64(code)
+    return word >= block & np.uint64(0xFFFFFFFF) and word < block >> np.uint64(32)
 
 
 @inner_kernel
@@ -76,9 +68,8 @@ def levels_of(is_nominal, block, out):
             block >>= np.uint64(1)
             code += 1
     else:
-        for code in range(
-            np.int64(block & np.uint64(0xFFFFFFFF)), np.int64(block >> np.uint64(32))
-        ):
+        low, high = np.int64(block & np.uint64(0xFFFFFFFF)), np.int64(block >> np.uint64(32))
+        for code in range(low, high):
             out[size] = code
             size += 1
     return size
@@ -103,33 +94,31 @@ def full_block(table, j):
 
 
 @inner_kernel
-def blocks_of(is_nominal, codes, m, assign, b, out):
-    """Write the `b` packed blocks that `assign` makes of `m` ascending codes."""
-    for branch in range(b):
-        out[branch] = np.uint64(0)
-    for i in range(m):
-        code = np.uint64(codes[i])
-        branch = assign[codes[i]]
-        if is_nominal:
-            out[branch] |= np.uint64(1) << code
-        elif out[branch] == 0:
-            out[branch] = code | (code + np.uint64(1)) << np.uint64(32)
-        else:
-            out[branch] = (out[branch] & np.uint64(0xFFFFFFFF)) | (
-                code + np.uint64(1)
-            ) << np.uint64(32)
+def block_of(is_nominal, code):
+    """Return the block of one code."""
+    word = np.uint64(code)
+    if is_nominal:
+        return np.uint64(1) << word
+    return word | (word + np.uint64(1)) << np.uint64(32)
 
 
 @inner_kernel
-def lowest_code(is_nominal, block):
-    """Return the lowest code of a block."""
-    if not is_nominal:
-        return np.int64(block & np.uint64(0xFFFFFFFF))
-    code = 0
-    while not block & np.uint64(1):
-        block >>= np.uint64(1)
-        code += 1
-    return code
+def joined(is_nominal, block, other):
+    """Union of two blocks, the first perhaps empty; neighbors, in order, if not nominal."""
+    if is_nominal or block == 0:
+        return block | other
+    return (block & np.uint64(0xFFFFFFFF)) | (other >> np.uint64(32)) << np.uint64(32)
+
+
+@inner_kernel
+def write_blocks(table, work, node, j, b, which):
+    """Write the blocks that `assign[which]` makes of a node's levels into `work.words`."""
+    for branch in range(b):
+        work.words[branch] = np.uint64(0)
+    for i in range(levels_of(table.nominal[j], work.box[node, j], work.order)):
+        branch = work.assign[which, work.order[i]]
+        block = block_of(table.nominal[j], work.order[i])
+        work.words[branch] = joined(table.nominal[j], work.words[branch], block)
 
 
 @inner_kernel
@@ -145,20 +134,20 @@ def log_gamma(model, count):
 def leaf_value(model, count, log_volume):
     """Contribution of a leaf to the log density, but for `shape_value` and `inside`."""
     value = -model.rate
-    if model.kind == LEAF_MODEL:
+    if model.kind == at.LEAF_MODEL:
         value = log_gamma(model, count) - log_gamma(model, 0.0)
     return value if model.independent else value - count * log_volume
 
 
 @inner_kernel
-def branch_value(model, counts, b, total):
-    """Contribution of an inner node with branches of weights counts[:b]."""
-    if model.kind == LEAF_MODEL:
+def branch_value(model, work, which, b, total):
+    """Contribution of an inner node with branches of weights ``branch[which, :b]``."""
+    if model.kind == at.LEAF_MODEL:
         return 0.0
     value = -model.rate + b * log(model.rate) - lgamma(b + 1.0)
     value += lgamma(b * model.alpha) - lgamma(b * model.alpha + total)
     for branch in range(b):
-        value += log_gamma(model, counts[branch]) - log_gamma(model, 0.0)
+        value += log_gamma(model, work.branch[which, branch]) - log_gamma(model, 0.0)
     return value
 
 
@@ -168,7 +157,7 @@ def shape_value(model, n_leaves, n_used, total):
     if n_leaves > model.max_leaves:
         return -np.inf
     value = model.inclusion[n_used]
-    if model.kind == LEAF_MODEL:
+    if model.kind == at.LEAF_MODEL:
         value += -model.rate + n_leaves * log(model.rate) - lgamma(n_leaves + 1.0)
         value += lgamma(n_leaves * model.alpha) - lgamma(total + n_leaves * model.alpha)
     return value
@@ -179,7 +168,7 @@ def count_rows(table, work, node, counts):
     """Write the weight of every level among the node's rows into counts (L,)."""
     p = table.codes.shape[0]
     counts[:] = 0.0
-    for i in range(work.nodes[node, START], work.nodes[node, END]):
+    for i in range(work.nodes[node, at.START], work.nodes[node, at.END]):
         row = work.rows[i]
         weight = table.weights[row]
         for j in range(p):
@@ -190,21 +179,21 @@ def count_rows(table, work, node, counts):
 def inside(table, model, work, node):
     """Return what the node contributes as the independent leaf that it is or would be."""
     counted = node
-    if work.nodes[node, READY] < COUNTED:
+    if work.nodes[node, at.READY] < at.COUNTED:
         counted = work.nodes.shape[0]
         count_rows(table, work, node, work.histogram[counted])
     return log_marginals(table, model, work, node, counted, -1, np.uint64(0))
 
 
 @inner_kernel
-def count_branches(table, work, node, j, b, assign):
+def count_branches(table, work, node, j, b, which):
     """Fill a histogram behind those of the nodes for each branch of a split of the node."""
     p = table.codes.shape[0]
     first = work.nodes.shape[0]
     work.histogram[first : first + b] = 0.0
-    for i in range(work.nodes[node, START], work.nodes[node, END]):
+    for i in range(work.nodes[node, at.START], work.nodes[node, at.END]):
         row = work.rows[i]
-        counted = first + assign[table.row_codes[row, j]]
+        counted = first + work.assign[which, table.row_codes[row, j]]
         weight = table.weights[row]
         for k in range(p):
             work.histogram[counted, table.offsets[k] + table.row_codes[row, k]] += weight
@@ -219,15 +208,12 @@ def weigh_cuts(table, model, work, node, j, m, out):
     work.histogram[left] = 0.0
     left_block, right_block = np.uint64(0), work.box[node, j]
     for i in range(m - 1):
-        code = np.uint64(work.order[i])
+        block = block_of(table.nominal[j], work.order[i])
+        left_block = joined(table.nominal[j], left_block, block)
         if table.nominal[j]:
-            left_block |= np.uint64(1) << code
-            right_block &= ~left_block
+            right_block &= ~block
         else:
-            low = work.box[node, j] & np.uint64(0xFFFFFFFF)
-            high = work.box[node, j] >> np.uint64(32)
-            left_block = low | (code + np.uint64(1)) << np.uint64(32)
-            right_block = (code + np.uint64(1)) | high << np.uint64(32)
+            right_block += np.uint64(1)
         for level in range(work.histogram.shape[1]):
             work.histogram[left, level] += work.histogram[first + i, level]
             work.histogram[right, level] = max(
@@ -243,11 +229,7 @@ def weigh_levels(table, model, work, node, j, m):
     count_ordered(table, work, node, j, m)
     value = 0.0
     for i in range(m):
-        code = np.uint64(work.order[i])
-        if table.nominal[j]:
-            block = np.uint64(1) << code
-        else:
-            block = code | (code + np.uint64(1)) << np.uint64(32)
+        block = block_of(table.nominal[j], work.order[i])
         value += log_marginals(table, model, work, node, work.nodes.shape[0] + i, j, block)
     return value
 
@@ -256,18 +238,17 @@ def weigh_levels(table, model, work, node, j, m):
 def count_ordered(table, work, node, j, m):
     """Fill a histogram behind those of the nodes for each of `work.order`."""
     for i in range(m):
-        work.assign[ORDERED, work.order[i]] = i
-    count_branches(table, work, node, j, m, work.assign[ORDERED])
+        work.assign[at.ORDERED, work.order[i]] = i
+    count_branches(table, work, node, j, m, at.ORDERED)
 
 
 @inner_kernel
-def inside_gain(table, model, work, node, j, b, assign):
+def inside_gain(table, model, work, node, j, b, which):
     """Return how much more than the node its branches contribute, if it is split so."""
     first = work.nodes.shape[0]
     change = -inside(table, model, work, node)
-    count_branches(table, work, node, j, b, assign)
-    m = levels_of(table.nominal[j], work.box[node, j], work.order)
-    blocks_of(table.nominal[j], work.order, m, assign, b, work.words)
+    count_branches(table, work, node, j, b, which)
+    write_blocks(table, work, node, j, b, which)
     for branch in range(b):
         change += log_marginals(table, model, work, node, first + branch, j, work.words[branch])
     return change

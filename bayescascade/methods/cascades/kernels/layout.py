@@ -5,25 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BRANCH_MODEL",
-    "CHANGE",
-    "EPS",
-    "GRAFT",
-    "GROW",
-    "LEAF_MODEL",
-    "MOVES",
-    "PRUNE",
-    "REGROUP",
-    "SWAP",
-    "Array",
-    "FlatTree",
-    "ModelArrays",
-    "TableArrays",
-    "Work",
-    "new_flat_tree",
-    "new_work",
-]
+__all__ = ["FlatTree", "ModelArrays", "TableArrays", "Work", "new_work"]
 
 MOVES = ("grow", "prune", "change", "swap", "regroup", "graft")
 GROW, PRUNE, CHANGE, SWAP, REGROUP, GRAFT = range(6)
@@ -32,9 +14,7 @@ LEAF_MODEL, BRANCH_MODEL = 0, 1
 EPS = 0.3  # share of each choice in a split proposal that ignores the data
 
 # columns of the integer node table
-FEATURE, PARENT, FIRST, NEXT, N_CHILDREN, START, END, N_SPLITTABLE, READY = range(9)
-POSITION = 9  # .. 11: where the node stands in each of the three lists below, -1 if nowhere
-N_FIELDS = 12
+FEATURE, PARENT, FIRST, NEXT, N_CHILDREN, START, END, N_SPLITTABLE, READY, N_FIELDS = range(10)
 GROWABLE, TWIGS, INNER = range(3)  # lists: splittable leaves; inner nodes over leaves; inner nodes
 COUNT, LOG_VOLUME, VALUE, LOG_NORM = range(4)  # columns of the real node table
 N_LEAVES, N_USED, N_FREE = 3, 4, 5  # entries of `sizes` behind the three lists' lengths
@@ -117,6 +97,7 @@ class Work(NamedTuple):
     rows: Array  # (N,) int32: row indices, contiguous per node
     spare: Array  # (2, N) int32: scratch for partitioning; rows saved while a move is tried
     lists: Array  # (3, C) int64
+    places: Array  # (3, C) int64: where a node stands in each list, -1 if nowhere
     free: Array  # (C,) int64: stack of unused nodes
     sizes: Array  # (6,) int64
     uses: Array  # (p,) int64: splits on each column
@@ -154,6 +135,7 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         rows=np.empty(n_rows, np.int32),
         spare=np.empty((2, n_rows), np.int32),
         lists=np.empty((3, capacity), np.int64),
+        places=np.empty((3, capacity), np.int64),
         free=np.empty(capacity, np.int64),
         sizes=np.zeros(6, np.int64),
         uses=np.zeros(p, np.int64),
@@ -167,11 +149,4 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
         saved_reals=np.empty((capacity, 4)),
         saved_box=np.empty((capacity, p), np.uint64),
-    )
-
-
-def new_flat_tree(capacity: int) -> FlatTree:
-    """Allocate the space for a tree of up to `capacity` nodes; `export` fills it."""
-    return FlatTree(
-        np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.uint64)
     )

@@ -26,64 +26,9 @@ from math import log
 
 import numpy as np
 
-from bayescascade.base.chain_kernels import accept
+from bayescascade.base.chain_kernels import accept, draw
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import (
-    block_size,
-    blocks_of,
-    branch_value,
-    inside_gain,
-    leaf_value,
-    levels_of,
-    shape_value,
-)
-from bayescascade.methods.cascades.kernels.layout import (
-    COUNT,
-    FEATURE,
-    FIRST,
-    GROWABLE,
-    IN_PLACE,
-    INNER,
-    LOG_VOLUME,
-    N_CHILDREN,
-    N_LEAVES,
-    N_USED,
-    NEXT,
-    PARENT,
-    POSITION,
-    PROPOSED,
-    TWIGS,
-    WEIGHT,
-    WIDTH,
-)
-from bayescascade.methods.cascades.kernels.nodes import (
-    count_use,
-    free_node,
-    link_child,
-    make_inner,
-    make_leaf,
-    new_node,
-    sync_lists,
-)
-from bayescascade.methods.cascades.kernels.proposals import (
-    draw_partition,
-    draw_split,
-    draw_uniform_feature,
-    log_q_partition,
-    log_q_split,
-    measure_branches,
-    order_levels,
-    prepare,
-    read_split,
-    same_partition,
-)
-from bayescascade.methods.cascades.kernels.subtrees import (
-    collect,
-    replace_below,
-    restore,
-    save,
-    uses_below,
-)
+from bayescascade.methods.cascades.kernels import densities, layout as at, proposals, trees
 
 __all__ = ["change_above", "change_twig", "exchange", "grow", "insert", "prune", "remove"]
 
@@ -92,72 +37,69 @@ __all__ = ["change_above", "change_twig", "exchange", "grow", "insert", "prune",
 def grow(rng, table, model, work, beta):
     """Split a leaf."""
     sizes = work.sizes
-    if sizes[GROWABLE] == 0:
+    if sizes[at.GROWABLE] == 0:
         return np.nan
-    node = work.lists[GROWABLE, np.int64(rng.random() * sizes[GROWABLE])]
-    j, b = draw_split(rng, table, model, work, node)
-    assign = work.assign[PROPOSED]
-    log_q_forward = log_q_split(table, model, work, node, j, b, assign) - log(sizes[GROWABLE])
-    parent = work.nodes[node, PARENT]
-    twigs_after = sizes[TWIGS] + 1
-    if parent >= 0 and work.nodes[parent, POSITION + TWIGS] >= 0:
+    node = draw(rng, work, at.GROWABLE)
+    j, b = proposals.draw_split(rng, table, model, work, node)
+    log_q_forward = proposals.log_q_split(table, model, work, node, j, b, at.PROPOSED)
+    log_q_forward -= log(sizes[at.GROWABLE])
+    parent = work.nodes[node, at.PARENT]
+    twigs_after = sizes[at.TWIGS] + 1
+    if parent >= 0 and work.places[at.TWIGS, parent] >= 0:
         twigs_after -= 1
-    change = gain(table, model, work, node, j, b, assign)
+    change = gain(table, model, work, node, j, b, at.PROPOSED)
     if accept(rng, beta * change - log(twigs_after) - log_q_forward):
-        make_inner(table, model, work, node, j, b, assign)
+        trees.make_inner(table, model, work, node, j, b)
         return change
     return np.nan
 
 
 @inner_kernel
-def gain(table, model, work, node, j, b, assign):
+def gain(table, model, work, node, j, b, which):
     """Change of log density when a leaf, or an inner node over leaves made a leaf, is split so."""
-    measure_branches(table, work, node, j, b, assign)
-    count, log_volume = work.reals[node, COUNT], work.reals[node, LOG_VOLUME]
+    proposals.measure_branches(table, work, node, j, b, which)
+    count, log_volume = work.reals[node, at.COUNT], work.reals[node, at.LOG_VOLUME]
     own_width = 0.0
     for branch in range(b):
-        own_width += work.branch[WIDTH, branch]
-    change = -leaf_value(model, count, log_volume)
-    change += branch_value(model, work.branch[WEIGHT], b, count)
+        own_width += work.branch[at.WIDTH, branch]
+    change = -densities.leaf_value(model, count, log_volume)
+    change += densities.branch_value(model, work, at.WEIGHT, b, count)
     for branch in range(b):
-        change += leaf_value(
-            model,
-            work.branch[WEIGHT, branch],
-            log_volume + log(work.branch[WIDTH, branch] / own_width),
-        )
+        log_share = log(work.branch[at.WIDTH, branch] / own_width)
+        n = work.branch[at.WEIGHT, branch]
+        change += densities.leaf_value(model, n, log_volume + log_share)
     if model.independent:
-        change += inside_gain(table, model, work, node, j, b, assign)
-    n_leaves, n_used = work.sizes[N_LEAVES], work.sizes[N_USED]
-    inner = work.nodes[node, FEATURE]
+        change += densities.inside_gain(table, model, work, node, j, b, which)
+    n_leaves, n_used = work.sizes[at.N_LEAVES], work.sizes[at.N_USED]
+    inner = work.nodes[node, at.FEATURE]
     if inner >= 0:  # seen as the leaf that it would be
-        n_leaves -= work.nodes[node, N_CHILDREN] - 1
+        n_leaves -= work.nodes[node, at.N_CHILDREN] - 1
         n_used -= work.uses[inner] == 1
     used_after = n_used + (work.uses[j] - (inner == j) == 0)
-    total = work.reals[0, COUNT]
-    change += shape_value(model, n_leaves + b - 1, used_after, total)
-    return change - shape_value(model, n_leaves, n_used, total)
+    total = work.reals[0, at.COUNT]
+    change += densities.shape_value(model, n_leaves + b - 1, used_after, total)
+    return change - densities.shape_value(model, n_leaves, n_used, total)
 
 
 @inner_kernel
 def prune(rng, table, model, work, beta):
     """Take back a split over leaves."""
     sizes = work.sizes
-    if sizes[TWIGS] == 0:
+    if sizes[at.TWIGS] == 0:
         return np.nan
-    node = work.lists[TWIGS, np.int64(rng.random() * sizes[TWIGS])]
-    growable_after = sizes[GROWABLE] + 1
-    child = work.nodes[node, FIRST]
+    node = draw(rng, work, at.TWIGS)
+    growable_after = sizes[at.GROWABLE] + 1
+    child = work.nodes[node, at.FIRST]
     while child >= 0:
-        growable_after -= work.nodes[child, POSITION + GROWABLE] >= 0
-        child = work.nodes[child, NEXT]
-    j, b = work.nodes[node, FEATURE], work.nodes[node, N_CHILDREN]
-    read_split(table, work, node)
-    log_q_back = log_q_split(table, model, work, node, j, b, work.assign[IN_PLACE]) - log(
-        growable_after
-    )
-    change = -gain(table, model, work, node, j, b, work.assign[IN_PLACE])
-    if accept(rng, beta * change + log_q_back + log(sizes[TWIGS])):
-        make_leaf(table, model, work, node)
+        growable_after -= work.places[at.GROWABLE, child] >= 0
+        child = work.nodes[child, at.NEXT]
+    j, b = work.nodes[node, at.FEATURE], work.nodes[node, at.N_CHILDREN]
+    trees.read_split(table, work, node)
+    log_q_back = proposals.log_q_split(table, model, work, node, j, b, at.IN_PLACE)
+    log_q_back -= log(growable_after)
+    change = -gain(table, model, work, node, j, b, at.IN_PLACE)
+    if accept(rng, beta * change + log_q_back + log(sizes[at.TWIGS])):
+        trees.make_leaf(table, model, work, node)
         return change
     return np.nan
 
@@ -165,18 +107,18 @@ def prune(rng, table, model, work, beta):
 @inner_kernel
 def change_twig(rng, table, model, work, beta, node):
     """Put another split in the place of one over leaves."""
-    old_j, old_b = work.nodes[node, FEATURE], work.nodes[node, N_CHILDREN]
-    j, b = draw_split(rng, table, model, work, node)
-    read_split(table, work, node)
-    if j == old_j and same_partition(table, work, node, j):
+    old_j, old_b = work.nodes[node, at.FEATURE], work.nodes[node, at.N_CHILDREN]
+    j, b = proposals.draw_split(rng, table, model, work, node)
+    trees.read_split(table, work, node)
+    if j == old_j and proposals.same_partition(table, work, node, j):
         return 0.0
-    log_q_ratio = log_q_split(table, model, work, node, old_j, old_b, work.assign[IN_PLACE])
-    log_q_ratio -= log_q_split(table, model, work, node, j, b, work.assign[PROPOSED])
-    change = gain(table, model, work, node, j, b, work.assign[PROPOSED])
-    change -= gain(table, model, work, node, old_j, old_b, work.assign[IN_PLACE])
+    log_q_ratio = proposals.log_q_split(table, model, work, node, old_j, old_b, at.IN_PLACE)
+    log_q_ratio -= proposals.log_q_split(table, model, work, node, j, b, at.PROPOSED)
+    change = gain(table, model, work, node, j, b, at.PROPOSED)
+    change -= gain(table, model, work, node, old_j, old_b, at.IN_PLACE)
     if accept(rng, beta * change + log_q_ratio):
-        make_leaf(table, model, work, node)
-        make_inner(table, model, work, node, j, b, work.assign[PROPOSED])
+        trees.make_leaf(table, model, work, node)
+        trees.make_inner(table, model, work, node, j, b)
         return change
     return np.nan
 
@@ -185,57 +127,50 @@ def change_twig(rng, table, model, work, beta, node):
 def change_above(rng, table, model, work, beta, node):
     """Put another split in the place of one over inner nodes, which stay, each by its rank."""
     nodes = work.nodes
-    old_j, b = nodes[node, FEATURE], nodes[node, N_CHILDREN]
+    old_j, b = nodes[node, at.FEATURE], nodes[node, at.N_CHILDREN]
     most = b if model.by_levels else work.order.shape[0]
     n_open = 0
     for j in range(table.codes.shape[0]):
-        n_open += b <= block_size(table.nominal[j], work.box[node, j]) <= most
-    prepare(table, model, work, node)
-    j = draw_uniform_feature(rng, table, work, node, b, most, n_open)
-    m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
-    draw_partition(rng, table, model, work, node, j, m, b, work.assign[PROPOSED])
-    read_split(table, work, node)
-    if j == old_j and same_partition(table, work, node, j):
+        n_open += b <= densities.block_size(table.nominal[j], work.box[node, j]) <= most
+    proposals.prepare(table, model, work, node)
+    j = proposals.draw_uniform_feature(rng, table, work, node, b, most, n_open)
+    m = proposals.order_levels(table, work, node, j)
+    proposals.draw_partition(rng, table, model, work, node, j, m, b)
+    trees.read_split(table, work, node)
+    if j == old_j and proposals.same_partition(table, work, node, j):
         return 0.0
-    m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
-    log_q_forward = log_q_partition(table, model, work, node, j, m, b, work.assign[PROPOSED])
-    m = order_levels(table, work.histogram, node, old_j, work.box[node, old_j], work.order)
-    log_q_back = log_q_partition(table, model, work, node, old_j, m, b, work.assign[IN_PLACE])
+    m = proposals.order_levels(table, work, node, j)
+    log_q_forward = proposals.log_q_partition(table, model, work, node, j, m, b, at.PROPOSED)
+    m = proposals.order_levels(table, work, node, old_j)
+    log_q_back = proposals.log_q_partition(table, model, work, node, old_j, m, b, at.IN_PLACE)
 
-    m = levels_of(table.nominal[j], work.box[node, j], work.order)
-    blocks_of(table.nominal[j], work.order, m, work.assign[PROPOSED], b, work.words)
-    child = nodes[node, FIRST]
-    branch = 0
-    while child >= 0:  # every split below must still share out exactly the levels that reach it
+    densities.write_blocks(table, work, node, j, b, at.PROPOSED)
+    child = nodes[node, at.FIRST]
+    for branch in range(b):  # every split below must still share out the levels that reach it
         if j == old_j:
-            if work.words[branch] != work.box[child, j] and uses_below(work, child, j):
+            if work.words[branch] != work.box[child, j] and trees.uses_below(work, child, j):
                 return np.nan
-        elif uses_below(work, child, j) or uses_below(work, child, old_j):
+        elif trees.uses_below(work, child, j) or trees.uses_below(work, child, old_j):
             return np.nan
-        child = nodes[child, NEXT]
-        branch += 1
+        child = nodes[child, at.NEXT]
 
-    size = collect(work, node)
-    save(work, size)
-    used_before = work.sizes[N_USED]
-    count_use(work, old_j, -1)
-    count_use(work, j, 1)
-    nodes[node, FEATURE] = j
-    child = nodes[node, FIRST]
-    branch = 0
-    while child >= 0:
+    size = trees.save(work, node)
+    used_before = work.sizes[at.N_USED]
+    trees.count_use(work, old_j, -1)
+    trees.count_use(work, j, 1)
+    nodes[node, at.FEATURE] = j
+    child = nodes[node, at.FIRST]
+    for branch in range(b):
         work.box[child, j] = work.words[branch]
-        child = nodes[child, NEXT]
-        branch += 1
-    change = replace_below(table, model, work, node, size)
-    change += model.inclusion[work.sizes[N_USED]] - model.inclusion[used_before]
+        child = nodes[child, at.NEXT]
+    change = trees.replace_below(table, model, work, node, size)
+    change += model.inclusion[work.sizes[at.N_USED]] - model.inclusion[used_before]
     if accept(rng, beta * change + log_q_back - log_q_forward):
-        for i in range(size):
-            sync_lists(work, work.subtree[i])
+        trees.sync_below(work, node)
         return change
-    count_use(work, j, -1)
-    count_use(work, old_j, 1)
-    restore(work, size)
+    trees.count_use(work, j, -1)
+    trees.count_use(work, old_j, 1)
+    trees.restore(work, size)
     return np.nan
 
 
@@ -247,45 +182,39 @@ def exchange(rng, table, model, work, beta, parent, child):
     by rank, and so does everything else, so the move is its own inverse.
     """
     nodes = work.nodes
-    b = nodes[parent, N_CHILDREN]
-    if nodes[child, N_CHILDREN] != b:
+    b = nodes[parent, at.N_CHILDREN]
+    if nodes[child, at.N_CHILDREN] != b:
         return np.nan
-    f, g = nodes[parent, FEATURE], nodes[child, FEATURE]
-    other = nodes[parent, FIRST]
+    f, g = nodes[parent, at.FEATURE], nodes[child, at.FEATURE]
+    other = nodes[parent, at.FIRST]
     rank = 0
-    i = 0
-    while other >= 0:
+    for i in range(b):
         if other == child:
             rank = i
-        elif uses_below(work, other, f) or uses_below(work, other, g):
+        elif trees.uses_below(work, other, f) or trees.uses_below(work, other, g):
             return np.nan
-        other = nodes[other, NEXT]
-        i += 1
-    grandchild = nodes[child, FIRST]
-    i = 0
-    while grandchild >= 0:
-        if i != rank and (uses_below(work, grandchild, f) or uses_below(work, grandchild, g)):
+        other = nodes[other, at.NEXT]
+    below = nodes[child, at.FIRST]
+    for i in range(b):
+        if i != rank and (trees.uses_below(work, below, f) or trees.uses_below(work, below, g)):
             return np.nan
-        grandchild = nodes[grandchild, NEXT]
-        i += 1
+        below = nodes[below, at.NEXT]
 
-    size = collect(work, parent)
-    save(work, size)
-    nodes[parent, FEATURE] = g
-    nodes[child, FEATURE] = f
-    other, grandchild = nodes[parent, FIRST], nodes[child, FIRST]
+    size = trees.save(work, parent)
+    nodes[parent, at.FEATURE] = g
+    nodes[child, at.FEATURE] = f
+    other, grandchild = nodes[parent, at.FIRST], nodes[child, at.FIRST]
     while other >= 0:
         block = work.box[other, f]
         work.box[other, g] = work.box[grandchild, g]
         work.box[grandchild, f] = block
-        other, grandchild = nodes[other, NEXT], nodes[grandchild, NEXT]
+        other, grandchild = nodes[other, at.NEXT], nodes[grandchild, at.NEXT]
     # the child's own block of f was read above before its box is derived anew from the parent's
-    change = replace_below(table, model, work, parent, size)
+    change = trees.replace_below(table, model, work, parent, size)
     if accept(rng, beta * change):
-        for i in range(size):
-            sync_lists(work, work.subtree[i])
+        trees.sync_below(work, parent)
         return change
-    restore(work, size)
+    trees.restore(work, size)
     return np.nan
 
 
@@ -293,38 +222,36 @@ def exchange(rng, table, model, work, beta, parent, child):
 def insert(rng, table, model, work, beta, node):
     """Put a split above an inner node: one branch keeps the subtree, the others are leaves."""
     nodes, sizes = work.nodes, work.sizes
-    j, b = draw_split(rng, table, model, work, node)
+    j, b = proposals.draw_split(rng, table, model, work, node)
     keep = np.int64(rng.random() * b)
-    if uses_below(work, node, j):
+    if trees.uses_below(work, node, j):
         return np.nan
-    n_inner = sizes[INNER]
+    n_inner = sizes[at.INNER]
     log_q_ratio = log(n_inner * b / (n_inner + 1.0))
-    log_q_ratio -= log_q_split(table, model, work, node, j, b, work.assign[PROPOSED])
-    m = levels_of(table.nominal[j], work.box[node, j], work.order)
-    blocks_of(table.nominal[j], work.order, m, work.assign[PROPOSED], b, work.words)
+    log_q_ratio -= proposals.log_q_split(table, model, work, node, j, b, at.PROPOSED)
+    densities.write_blocks(table, work, node, j, b, at.PROPOSED)
 
-    saved_size = collect(work, node)
-    save(work, saved_size)
-    inside = new_node(work, node)
+    size = trees.save(work, node)
+    inside = trees.new_node(work, node)
     take_over(work, inside, node)
-    nodes[node, FEATURE] = j
-    nodes[node, FIRST] = -1
-    nodes[node, N_CHILDREN] = 0
+    nodes[node, at.FEATURE] = j
+    nodes[node, at.FIRST] = -1
+    nodes[node, at.N_CHILDREN] = 0
     previous = -1
     for branch in range(b):
-        child = inside if branch == keep else new_node(work, node)
+        child = inside if branch == keep else trees.new_node(work, node)
         work.box[child, j] = work.words[branch]
-        link_child(work, node, child, previous)
+        trees.link_child(work, node, child, previous)
         previous = child
-    change = replace_below(table, model, work, node, saved_size)
+    change = trees.replace_below(table, model, work, node, size)
     change += shape_change(model, work, b - 1, np.int64(work.uses[j] == 0))
     if accept(rng, beta * change + log_q_ratio):
-        sizes[N_LEAVES] += b - 1
-        count_use(work, j, 1)
-        sync_below(work, node)
+        sizes[at.N_LEAVES] += b - 1
+        trees.count_use(work, j, 1)
+        trees.sync_below(work, node)
         return change
-    free_all(work, nodes[node, FIRST])
-    restore(work, saved_size)
+    trees.free_all(work, nodes[node, at.FIRST])
+    trees.restore(work, size)
     return np.nan
 
 
@@ -332,35 +259,34 @@ def insert(rng, table, model, work, beta, node):
 def remove(rng, table, model, work, beta, node):
     """Take away a split with one inner branch, which gets all of its rows."""
     nodes, sizes = work.nodes, work.sizes
-    j, b = nodes[node, FEATURE], nodes[node, N_CHILDREN]
+    j, b = nodes[node, at.FEATURE], nodes[node, at.N_CHILDREN]
     inside = -1
     n_inner_children = 0
-    child = nodes[node, FIRST]
+    child = nodes[node, at.FIRST]
     while child >= 0:
-        if nodes[child, FEATURE] >= 0:
+        if nodes[child, at.FEATURE] >= 0:
             inside = child
             n_inner_children += 1
-        child = nodes[child, NEXT]
-    if n_inner_children != 1 or uses_below(work, inside, j):
+        child = nodes[child, at.NEXT]
+    if n_inner_children != 1 or trees.uses_below(work, inside, j):
         return np.nan
-    n_inner = sizes[INNER]
-    read_split(table, work, node)
-    log_q_ratio = log_q_split(table, model, work, node, j, b, work.assign[IN_PLACE])
+    n_inner = sizes[at.INNER]
+    trees.read_split(table, work, node)
+    log_q_ratio = proposals.log_q_split(table, model, work, node, j, b, at.IN_PLACE)
     log_q_ratio -= log((n_inner - 1.0) * b / n_inner)
 
-    saved_size = collect(work, node)
-    save(work, saved_size)
-    former = nodes[node, FIRST]
+    size = trees.save(work, node)
+    former = nodes[node, at.FIRST]
     take_over(work, node, inside)
-    change = replace_below(table, model, work, node, saved_size)
+    change = trees.replace_below(table, model, work, node, size)
     change += shape_change(model, work, 1 - b, -np.int64(work.uses[j] == 1))
     if accept(rng, beta * change + log_q_ratio):
-        sizes[N_LEAVES] -= b - 1
-        count_use(work, j, -1)
-        free_all(work, former)
-        sync_below(work, node)
+        sizes[at.N_LEAVES] -= b - 1
+        trees.count_use(work, j, -1)
+        trees.free_all(work, former)
+        trees.sync_below(work, node)
         return change
-    restore(work, saved_size)
+    trees.restore(work, size)
     return np.nan
 
 
@@ -368,34 +294,19 @@ def remove(rng, table, model, work, beta, node):
 def take_over(work, node, other):
     """Give a node the split and the children of another."""
     nodes = work.nodes
-    nodes[node, FEATURE] = nodes[other, FEATURE]
-    nodes[node, FIRST] = nodes[other, FIRST]
-    nodes[node, N_CHILDREN] = nodes[other, N_CHILDREN]
-    child = nodes[node, FIRST]
+    nodes[node, at.FEATURE] = nodes[other, at.FEATURE]
+    nodes[node, at.FIRST] = nodes[other, at.FIRST]
+    nodes[node, at.N_CHILDREN] = nodes[other, at.N_CHILDREN]
+    child = nodes[node, at.FIRST]
     while child >= 0:
-        nodes[child, PARENT] = node
-        child = nodes[child, NEXT]
-
-
-@inner_kernel
-def free_all(work, child):
-    """Give a node and the siblings behind it back."""
-    while child >= 0:
-        following = work.nodes[child, NEXT]
-        free_node(work, child)
-        child = following
-
-
-@inner_kernel
-def sync_below(work, node):
-    """List the nodes of a subtree where they belong."""
-    for i in range(collect(work, node)):
-        sync_lists(work, work.subtree[i])
+        nodes[child, at.PARENT] = node
+        child = nodes[child, at.NEXT]
 
 
 @inner_kernel
 def shape_change(model, work, more_leaves, more_used):
     """Change of `shape_value` with so many leaves and columns more."""
-    n_leaves, n_used, total = work.sizes[N_LEAVES], work.sizes[N_USED], work.reals[0, COUNT]
-    after = shape_value(model, n_leaves + more_leaves, n_used + more_used, total)
-    return after - shape_value(model, n_leaves, n_used, total)
+    n_leaves, n_used = work.sizes[at.N_LEAVES], work.sizes[at.N_USED]
+    total = work.reals[0, at.COUNT]
+    after = densities.shape_value(model, n_leaves + more_leaves, n_used + more_used, total)
+    return after - densities.shape_value(model, n_leaves, n_used, total)

@@ -13,35 +13,7 @@ from math import exp, lgamma, log
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import (
-    block_size,
-    count_rows,
-    in_block,
-    levels_of,
-    log_gamma,
-    weigh_cuts,
-    weigh_levels,
-)
-from bayescascade.methods.cascades.kernels.layout import (
-    COUNTED,
-    END,
-    EPS,
-    FEATURE,
-    FIRST,
-    IN_PLACE,
-    LOG_NORM,
-    N_CHILDREN,
-    N_SPLITTABLE,
-    NEXT,
-    PARENT,
-    PROPOSED,
-    READY,
-    SCORED,
-    SCRATCH,
-    START,
-    WEIGHT,
-    WIDTH,
-)
+from bayescascade.methods.cascades.kernels import densities, layout as at
 
 __all__ = [
     "draw_partition",
@@ -52,15 +24,18 @@ __all__ = [
     "measure_branches",
     "order_levels",
     "prepare",
-    "read_split",
     "same_partition",
 ]
 
 
 @inner_kernel
-def order_levels(table, histogram, node, j, block, order):
-    """Write a block's codes in order of falling density, ties by code; ascending if ordered."""
-    m = levels_of(table.nominal[j], block, order)
+def order_levels(table, work, node, j):
+    """Write a node's codes in order of falling density, ties by code, or ascending if ordered.
+
+    Into `work.order`; returns how many.
+    """
+    histogram, order = work.histogram, work.order
+    m = densities.levels_of(table.nominal[j], work.box[node, j], order)
     if table.nominal[j]:
         base = table.offsets[j]
         for i in range(1, m):
@@ -75,13 +50,14 @@ def order_levels(table, histogram, node, j, block, order):
 
 
 @inner_kernel
-def cut_scores(table, model, work, node, j, m, out):
+def cut_scores(table, model, work, node, j, m):
     """Write half the log Bayes factor, up to the node's constant, of each two-way cut of `order`.
 
-    ``out[i]`` is for the cut after the i-th of the ordered levels; returns log sum exp of them.
+    ``branch[SCRATCH, i]`` is for the cut after the i-th of the ordered levels; returns log sum exp.
     """
+    out = work.branch[at.SCRATCH]
     if model.independent:
-        return independent_cut_scores(table, model, work, node, j, m, out)
+        densities.weigh_cuts(table, model, work, node, j, m, out)
     base = table.offsets[j]
     total_count = 0.0
     total_width = 0.0
@@ -93,36 +69,20 @@ def cut_scores(table, model, work, node, j, m, out):
     best = -np.inf
     for i in range(m - 1):
         count += work.histogram[node, base + work.order[i]]
+        width += table.widths[base + work.order[i]]
         rest = max(total_count - count, 0.0)
-        if table.nominal[j]:  # every level has width 1
-            log_left = model.log_integers[i + 1] - model.log_integers[m]
-            log_right = model.log_integers[m - 1 - i] - model.log_integers[m]
-        else:
-            width += table.widths[base + work.order[i]]
-            log_left = log(width / total_width)
-            log_right = log((total_width - width) / total_width)
-        score = log_gamma(model, count) + log_gamma(model, rest)
-        out[i] = 0.5 * (score - count * log_left - rest * log_right)
-        best = max(best, out[i])
-    total = 0.0
-    for i in range(m - 1):
-        total += exp(out[i] - best)
-    return best + log(total)
-
-
-@inner_kernel
-def independent_cut_scores(table, model, work, node, j, m, out):
-    """Do the same as `cut_scores` where leaves are independent."""
-    weigh_cuts(table, model, work, node, j, m, out)
-    total_count = 0.0
-    for i in range(m):
-        total_count += work.histogram[node, table.offsets[j] + work.order[i]]
-    count = 0.0
-    best = -np.inf
-    for i in range(m - 1):
-        count += work.histogram[node, table.offsets[j] + work.order[i]]
-        rest = max(total_count - count, 0.0)
-        out[i] = 0.5 * (out[i] + log_gamma(model, count) + log_gamma(model, rest))
+        score = out[i] if model.independent else 0.0
+        score += densities.log_gamma(model, count)
+        score += densities.log_gamma(model, rest)
+        if not model.independent:
+            if table.nominal[j]:  # every level has width 1
+                log_left = model.log_integers[i + 1] - model.log_integers[m]
+                log_right = model.log_integers[m - 1 - i] - model.log_integers[m]
+            else:
+                log_left = log(width / total_width)
+                log_right = log((total_width - width) / total_width)
+            score = score - count * log_left - rest * log_right
+        out[i] = 0.5 * score
         best = max(best, out[i])
     total = 0.0
     for i in range(m - 1):
@@ -136,18 +96,18 @@ def levels_score(table, model, work, node, j, m):
     base = table.offsets[j]
     count = 0.0
     width = 0.0
-    score = lgamma(m * model.alpha) - m * log_gamma(model, 0.0)
+    score = lgamma(m * model.alpha) - m * densities.log_gamma(model, 0.0)
     for i in range(m):
         level = base + work.order[i]
         n = work.histogram[node, level]
         count += n
         width += table.widths[level]
-        score += log_gamma(model, n)
+        score += densities.log_gamma(model, n)
         if not model.independent:
             score -= n * log(table.widths[level])
     score -= lgamma(m * model.alpha + count)
     if model.independent:
-        score += weigh_levels(table, model, work, node, j, m)
+        score += densities.weigh_levels(table, model, work, node, j, m)
     else:
         score += count * log(width)
     return 0.5 * score
@@ -157,27 +117,27 @@ def levels_score(table, model, work, node, j, m):
 def prepare(table, model, work, node):
     """Fill the node's histogram and split scores, unless they are there."""
     nodes = work.nodes
-    if nodes[node, READY] == SCORED:
+    if nodes[node, at.READY] == at.SCORED:
         return
     fill_histogram(table, model, work, node)
     p = table.codes.shape[0]
     best = -np.inf
     for j in range(p):
         block = work.box[node, j]
-        if block_size(table.nominal[j], block) < 2:
+        if densities.block_size(table.nominal[j], block) < 2:
             work.score[node, j] = -np.inf
             continue
-        m = order_levels(table, work.histogram, node, j, block, work.order)
+        m = order_levels(table, work, node, j)
         if model.by_levels:
             work.score[node, j] = levels_score(table, model, work, node, j, m)
         else:
-            work.score[node, j] = cut_scores(table, model, work, node, j, m, work.branch[SCRATCH])
+            work.score[node, j] = cut_scores(table, model, work, node, j, m)
         best = max(best, work.score[node, j])
     total = 0.0
     for j in range(p):
         total += exp(work.score[node, j] - best)
-    work.reals[node, LOG_NORM] = best + log(total)
-    nodes[node, READY] = SCORED
+    work.reals[node, at.LOG_NORM] = best + log(total)
+    nodes[node, at.READY] = at.SCORED
 
 
 @inner_kernel
@@ -187,27 +147,30 @@ def fill_histogram(table, model, work, node):
     The other follows by subtraction, which is exact for whole numbers only.
     """
     nodes = work.nodes
-    if nodes[node, READY] >= COUNTED:
+    if nodes[node, at.READY] >= at.COUNTED:
         return
-    parent = nodes[node, PARENT]
+    parent = nodes[node, at.PARENT]
     if (
         model.log_gamma.shape[0] > 0
         and parent >= 0
-        and nodes[parent, READY] >= COUNTED
-        and nodes[parent, N_CHILDREN] == 2
+        and nodes[parent, at.READY] >= at.COUNTED
+        and nodes[parent, at.N_CHILDREN] == 2
     ):
-        sibling = nodes[parent, FIRST]
+        sibling = nodes[parent, at.FIRST]
         if sibling == node:
-            sibling = nodes[node, NEXT]
-        n_rows = nodes[node, END] - nodes[node, START]
-        if nodes[sibling, READY] < COUNTED and nodes[sibling, END] - nodes[sibling, START] < n_rows:
+            sibling = nodes[node, at.NEXT]
+        n_rows = nodes[node, at.END] - nodes[node, at.START]
+        if (
+            nodes[sibling, at.READY] < at.COUNTED
+            and nodes[sibling, at.END] - nodes[sibling, at.START] < n_rows
+        ):
             count_node(table, work, sibling)
-        if nodes[sibling, READY] >= COUNTED:
+        if nodes[sibling, at.READY] >= at.COUNTED:
             for level in range(work.histogram.shape[1]):
                 work.histogram[node, level] = (
                     work.histogram[parent, level] - work.histogram[sibling, level]
                 )
-            nodes[node, READY] = COUNTED
+            nodes[node, at.READY] = at.COUNTED
             return
     count_node(table, work, node)
 
@@ -215,26 +178,26 @@ def fill_histogram(table, model, work, node):
 @inner_kernel
 def count_node(table, work, node):
     """Fill the node's histogram from its rows."""
-    count_rows(table, work, node, work.histogram[node])
-    work.nodes[node, READY] = COUNTED
+    densities.count_rows(table, work, node, work.histogram[node])
+    work.nodes[node, at.READY] = at.COUNTED
 
 
 @inner_kernel
 def draw_feature(rng, table, work, node):
     """Draw a column to split: informed by the data, or uniform among the splittable."""
     p = table.codes.shape[0]
-    if rng.random() >= EPS:
+    if rng.random() >= at.EPS:
         u = rng.random()
         chosen = -1
         for j in range(p):
             if work.score[node, j] > -np.inf:
                 chosen = j
-                u -= exp(work.score[node, j] - work.reals[node, LOG_NORM])
+                u -= exp(work.score[node, j] - work.reals[node, at.LOG_NORM])
                 if u < 0.0:
                     break
         return chosen
     most = work.order.shape[0]
-    return draw_uniform_feature(rng, table, work, node, 2, most, work.nodes[node, N_SPLITTABLE])
+    return draw_uniform_feature(rng, table, work, node, 2, most, work.nodes[node, at.N_SPLITTABLE])
 
 
 @inner_kernel
@@ -242,7 +205,7 @@ def draw_uniform_feature(rng, table, work, node, fewest, most, n_open):
     """Draw uniformly among the `n_open` columns that have from `fewest` to `most` levels left."""
     index = np.int64(rng.random() * n_open)
     for j in range(table.codes.shape[0]):
-        if fewest <= block_size(table.nominal[j], work.box[node, j]) <= most:
+        if fewest <= densities.block_size(table.nominal[j], work.box[node, j]) <= most:
             if index == 0:
                 return j
             index -= 1
@@ -266,25 +229,25 @@ def draw_branches(rng, model, m):
 
 
 @inner_kernel
-def draw_partition(rng, table, model, work, node, j, m, b, assign):
+def draw_partition(rng, table, model, work, node, j, m, b):
     """Draw a partition of the `m` levels left of column `j` into `b` branches; returns nothing.
 
-    Writes the branch of every level code into `assign`, branches numbered by lowest code.
+    Writes the branch of every level code into `assign[PROPOSED]`, branches numbered by lowest code.
     `work.order` must hold the ordered levels.
     """
-    order = work.order
+    order, assign = work.order, work.assign[at.PROPOSED]
     if model.by_levels:
         for i in range(m):
             assign[order[i]] = i
-    elif rng.random() >= EPS or not table.nominal[j]:
+    elif rng.random() >= at.EPS or not table.nominal[j]:
         if b == 2:
-            total = cut_scores(table, model, work, node, j, m, work.branch[SCRATCH])
-            informed = table.nominal[j] or rng.random() >= EPS
+            total = cut_scores(table, model, work, node, j, m)
+            informed = table.nominal[j] or rng.random() >= at.EPS
             u = rng.random()
             cut = m - 2
             if informed:
                 for i in range(m - 1):
-                    u -= exp(work.branch[SCRATCH, i] - total)
+                    u -= exp(work.branch[at.SCRATCH, i] - total)
                     if u < 0.0:
                         cut = i
                         break
@@ -320,7 +283,7 @@ def draw_partition(rng, table, model, work, node, j, m, b, assign):
                 branch += 1
             else:
                 assign[order[i]] = np.int64(rng.random() * branch)
-    number_branches(table, j, work.box[node, j], assign, b, work.branch[SCRATCH])
+    number_branches(table, j, work.box[node, j], assign, b, work.branch[at.SCRATCH])
 
 
 @inner_kernel
@@ -330,7 +293,7 @@ def number_branches(table, j, block, assign, b, seen):
         seen[branch] = -1.0
     following = 0
     for code in range(table.n_levels[j]):
-        if in_block(table.nominal[j], block, code):
+        if densities.in_block(table.nominal[j], block, code):
             if seen[assign[code]] < 0.0:
                 seen[assign[code]] = following
                 following += 1
@@ -338,11 +301,11 @@ def number_branches(table, j, block, assign, b, seen):
 
 
 @inner_kernel
-def log_q_partition(table, model, work, node, j, m, b, assign):
+def log_q_partition(table, model, work, node, j, m, b, which):
     """Log probability that `draw_partition` makes of this partition; `work.order` as there."""
     if model.by_levels:
         return 0.0
-    order = work.order
+    order, assign = work.order, work.assign[which]
     changes = 0
     cut = 0
     for i in range(m - 1):
@@ -351,30 +314,30 @@ def log_q_partition(table, model, work, node, j, m, b, assign):
             cut = i
     is_cut = changes == b - 1
     if b == 2 and is_cut:
-        total = cut_scores(table, model, work, node, j, m, work.branch[SCRATCH])
-        informed = exp(work.branch[SCRATCH, cut] - total)
+        total = cut_scores(table, model, work, node, j, m)
+        informed = exp(work.branch[at.SCRATCH, cut] - total)
     elif is_cut:
         informed = exp(-log_choose(m - 1, b - 1))
     else:
         informed = 0.0
     log_ways = model.log_stirling[m, b] if table.nominal[j] else log_choose(m - 1, b - 1)
     uniform = exp(-log_ways)
-    return log((1.0 - EPS) * informed + EPS * uniform)
+    return log((1.0 - at.EPS) * informed + at.EPS * uniform)
 
 
 @inner_kernel
-def log_q_split(table, model, work, node, j, b, assign):
+def log_q_split(table, model, work, node, j, b, which):
     """Log probability of proposing this split of the node: column, branches, partition."""
     if b > model.max_proposed:
         return -np.inf
     prepare(table, model, work, node)
-    m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
-    informed = exp(work.score[node, j] - work.reals[node, LOG_NORM])
-    log_q = log((1.0 - EPS) * informed + EPS / work.nodes[node, N_SPLITTABLE])
+    m = order_levels(table, work, node, j)
+    informed = exp(work.score[node, j] - work.reals[node, at.LOG_NORM])
+    log_q = log((1.0 - at.EPS) * informed + at.EPS / work.nodes[node, at.N_SPLITTABLE])
     most = min(m, model.max_proposed)
     if most > 2 and not model.by_levels:
         log_q += model.branch_log_weights[b] - model.branch_log_norms[most]
-    return log_q + log_q_partition(table, model, work, node, j, m, b, assign)
+    return log_q + log_q_partition(table, model, work, node, j, m, b, which)
 
 
 @inner_kernel
@@ -382,45 +345,32 @@ def draw_split(rng, table, model, work, node):
     """Draw a split into `work.assign[PROPOSED]`; returns its column and number of branches."""
     prepare(table, model, work, node)
     j = draw_feature(rng, table, work, node)
-    m = order_levels(table, work.histogram, node, j, work.box[node, j], work.order)
+    m = order_levels(table, work, node, j)
     b = draw_branches(rng, model, m)
-    draw_partition(rng, table, model, work, node, j, m, b, work.assign[PROPOSED])
+    draw_partition(rng, table, model, work, node, j, m, b)
     return j, b
 
 
 @inner_kernel
-def measure_branches(table, work, node, j, b, assign):
+def measure_branches(table, work, node, j, b, which):
     """Write weight and width of each branch of a split into `work.branch[WEIGHT]` and `[1]`."""
+    assign = work.assign[which]
     for branch in range(b):
-        work.branch[WEIGHT, branch] = 0.0
-        work.branch[WIDTH, branch] = 0.0
+        work.branch[at.WEIGHT, branch] = 0.0
+        work.branch[at.WIDTH, branch] = 0.0
     base = table.offsets[j]
     for code in range(table.n_levels[j]):
-        if in_block(table.nominal[j], work.box[node, j], code):
-            work.branch[WEIGHT, assign[code]] += work.histogram[node, base + code]
-            work.branch[WIDTH, assign[code]] += table.widths[base + code]
-
-
-@inner_kernel
-def read_split(table, work, node):
-    """Write the split in place at an inner node into `work.assign[IN_PLACE]`."""
-    j = work.nodes[node, FEATURE]
-    child = work.nodes[node, FIRST]
-    branch = 0
-    while child >= 0:
-        m = levels_of(table.nominal[j], work.box[child, j], work.order)
-        for i in range(m):
-            work.assign[IN_PLACE, work.order[i]] = branch
-        child = work.nodes[child, NEXT]
-        branch += 1
+        if densities.in_block(table.nominal[j], work.box[node, j], code):
+            work.branch[at.WEIGHT, assign[code]] += work.histogram[node, base + code]
+            work.branch[at.WIDTH, assign[code]] += table.widths[base + code]
 
 
 @inner_kernel
 def same_partition(table, work, node, j):
     """Whether the split proposed for column `j` is the one in place."""
     for code in range(table.n_levels[j]):
-        inside = in_block(table.nominal[j], work.box[node, j], code)
-        if inside and work.assign[PROPOSED, code] != work.assign[IN_PLACE, code]:
+        inside = densities.in_block(table.nominal[j], work.box[node, j], code)
+        if inside and work.assign[at.PROPOSED, code] != work.assign[at.IN_PLACE, code]:
             return False
     return True
 

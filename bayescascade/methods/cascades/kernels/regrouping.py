@@ -10,38 +10,7 @@ import numpy as np
 
 from bayescascade.base.chain_kernels import accept
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels.densities import block_size, block_width, branch_value
-from bayescascade.methods.cascades.kernels.layout import (
-    BRANCH_MODEL,
-    COUNT,
-    END,
-    FEATURE,
-    FIRST,
-    INNER,
-    LOG_VOLUME,
-    N_CHILDREN,
-    N_SPLITTABLE,
-    NEXT,
-    PARENT,
-    READY,
-    START,
-    VALUE,
-    WEIGHT,
-    WIDTH,
-)
-from bayescascade.methods.cascades.kernels.nodes import (
-    copy_row,
-    count_use,
-    exchange_links,
-    free_node,
-    link_child,
-    new_node,
-    nth_child,
-    replace_link,
-    sort_children,
-    sync_lists,
-)
-from bayescascade.methods.cascades.kernels.subtrees import move_rows, save_rows
+from bayescascade.methods.cascades.kernels import densities, layout as at, trees
 
 __all__ = ["flatten", "nest", "rotate", "same_splits_below", "transpose"]
 
@@ -50,20 +19,20 @@ __all__ = ["flatten", "nest", "rotate", "same_splits_below", "transpose"]
 def same_splits_below(work, parent):
     """Whether all children of the node are inner and split one column in the same way."""
     nodes = work.nodes
-    first = nodes[parent, FIRST]
-    j = nodes[first, FEATURE]
+    first = nodes[parent, at.FIRST]
+    j, b = nodes[first, at.FEATURE], nodes[first, at.N_CHILDREN]
     if j < 0:
         return False
-    child = nodes[first, NEXT]
+    child = nodes[first, at.NEXT]
     while child >= 0:
-        if nodes[child, FEATURE] != j or nodes[child, N_CHILDREN] != nodes[first, N_CHILDREN]:
+        if nodes[child, at.FEATURE] != j or nodes[child, at.N_CHILDREN] != b:
             return False
-        one, other = nodes[first, FIRST], nodes[child, FIRST]
+        one, other = nodes[first, at.FIRST], nodes[child, at.FIRST]
         while one >= 0:
             if work.box[one, j] != work.box[other, j]:
                 return False
-            one, other = nodes[one, NEXT], nodes[other, NEXT]
-        child = nodes[child, NEXT]
+            one, other = nodes[one, at.NEXT], nodes[other, at.NEXT]
+        child = nodes[child, at.NEXT]
     return True
 
 
@@ -71,69 +40,64 @@ def same_splits_below(work, parent):
 def transpose(rng, table, model, work, beta, parent):
     """Split first on what all children split on, then on the parent's column: the same leaves."""
     nodes, reals = work.nodes, work.reals
-    f, b = nodes[parent, FEATURE], nodes[parent, N_CHILDREN]
-    first = nodes[parent, FIRST]
-    g, c = nodes[first, FEATURE], nodes[first, N_CHILDREN]
+    f, b = nodes[parent, at.FEATURE], nodes[parent, at.N_CHILDREN]
+    first = nodes[parent, at.FIRST]
+    g, c = nodes[first, at.FEATURE], nodes[first, at.N_CHILDREN]
 
-    inner_after = work.sizes[INNER] - b + c
-    log_q_ratio = log(c / (inner_after - 1.0)) - log(b / (work.sizes[INNER] - 1.0))
+    inner_after = work.sizes[at.INNER] - b + c
+    log_q_ratio = log(c / (inner_after - 1.0)) - log(b / (work.sizes[at.INNER] - 1.0))
     change = 0.0
-    if model.kind == BRANCH_MODEL:
+    if model.kind == at.BRANCH_MODEL:
         for k in range(c):
-            work.branch[WEIGHT, k] = 0.0
-        change -= reals[parent, VALUE]
-        child = nodes[parent, FIRST]
+            work.branch[at.WEIGHT, k] = 0.0
+        change -= reals[parent, at.VALUE]
+        child = nodes[parent, at.FIRST]
         while child >= 0:
-            change -= reals[child, VALUE]
-            grandchild = nodes[child, FIRST]
+            change -= reals[child, at.VALUE]
+            grandchild = nodes[child, at.FIRST]
             for k in range(c):
-                work.branch[WEIGHT, k] += reals[grandchild, COUNT]
-                grandchild = nodes[grandchild, NEXT]
-            child = nodes[child, NEXT]
-        change += branch_value(model, work.branch[WEIGHT], c, reals[parent, COUNT])
+                work.branch[at.WEIGHT, k] += reals[grandchild, at.COUNT]
+                grandchild = nodes[grandchild, at.NEXT]
+            child = nodes[child, at.NEXT]
+        change += densities.branch_value(model, work, at.WEIGHT, c, reals[parent, at.COUNT])
         for k in range(c):
-            child = nodes[parent, FIRST]
-            i = 0
-            while child >= 0:
-                grandchild = nodes[child, FIRST]
-                for _ in range(k):
-                    grandchild = nodes[grandchild, NEXT]
-                work.branch[WIDTH, i] = reals[grandchild, COUNT]
-                child = nodes[child, NEXT]
-                i += 1
-            change += branch_value(model, work.branch[WIDTH], b, work.branch[WEIGHT, k])
+            child = nodes[parent, at.FIRST]
+            for i in range(b):
+                work.branch[at.WIDTH, i] = reals[nth_child(work, child, k), at.COUNT]
+                child = nodes[child, at.NEXT]
+            change += densities.branch_value(model, work, at.WIDTH, b, work.branch[at.WEIGHT, k])
     if not accept(rng, beta * change + log_q_ratio):
         return np.nan
 
     for k in range(c):  # a new middle node for each block of g, linked behind the old ones
-        middle = new_node(work, parent)
-        nodes[middle, FEATURE] = f
+        middle = trees.new_node(work, parent)
+        nodes[middle, at.FEATURE] = f
         work.subtree[k] = middle
-    child = nodes[parent, FIRST]
+    child = nodes[parent, at.FIRST]
     while child >= 0:
-        following = nodes[child, NEXT]
-        grandchild = nodes[child, FIRST]
+        following = nodes[child, at.NEXT]
+        grandchild = nodes[child, at.FIRST]
         for k in range(c):
-            next_grandchild = nodes[grandchild, NEXT]
+            next_grandchild = nodes[grandchild, at.NEXT]
             middle = work.subtree[k]
             work.box[middle, g] = work.box[grandchild, g]
             work.box[grandchild, f] = work.box[child, f]
-            last = nodes[middle, FIRST]
-            while last >= 0 and nodes[last, NEXT] >= 0:
-                last = nodes[last, NEXT]
-            link_child(work, middle, grandchild, last)
+            last = nodes[middle, at.FIRST]
+            while last >= 0 and nodes[last, at.NEXT] >= 0:
+                last = nodes[last, at.NEXT]
+            trees.link_child(work, middle, grandchild, last)
             grandchild = next_grandchild
-        free_node(work, child)
+        trees.free_node(work, child)
         child = following
-    nodes[parent, FEATURE] = g
-    nodes[parent, FIRST] = -1
-    nodes[parent, N_CHILDREN] = 0
+    nodes[parent, at.FEATURE] = g
+    nodes[parent, at.FIRST] = -1
+    nodes[parent, at.N_CHILDREN] = 0
     previous = -1
     for k in range(c):
-        link_child(work, parent, work.subtree[k], previous)
+        trees.link_child(work, parent, work.subtree[k], previous)
         previous = work.subtree[k]
-    count_use(work, g, 1 - b)
-    count_use(work, f, c - 1)
+    trees.count_use(work, g, 1 - b)
+    trees.count_use(work, f, c - 1)
     place_transposed(table, model, work, parent)
     return change
 
@@ -142,40 +106,33 @@ def transpose(rng, table, model, work, beta, parent):
 def place_transposed(table, model, work, parent):
     """Derive new middle nodes from the subtrees below them, whose rows only move as a whole."""
     nodes, reals = work.nodes, work.reals
-    g = nodes[parent, FEATURE]
-    own_width = block_width(table, g, work.box[parent, g])
-    start = nodes[parent, START]
-    save_rows(work, parent)
-    middle = nodes[parent, FIRST]
-    n_middle = 0
-    while middle >= 0:
-        block = work.box[middle, g]
-        copy_row(work.box, parent, work.box, middle)
-        work.box[middle, g] = block
-        nodes[middle, N_SPLITTABLE] = nodes[parent, N_SPLITTABLE]
-        if block_size(table.nominal[g], block) < 2:
-            nodes[middle, N_SPLITTABLE] -= 1
-        nodes[middle, START] = start
+    g = nodes[parent, at.FEATURE]
+    own_width = densities.block_width(table, g, work.box[parent, g])
+    start = nodes[parent, at.START]
+    trees.save_rows(work, parent)
+    middle = nodes[parent, at.FIRST]
+    n_middle = nodes[parent, at.N_CHILDREN]
+    for k in range(n_middle):
+        trees.set_box(table, work, middle, g, work.box[middle, g], own_width)
+        nodes[middle, at.START] = start
         count = 0.0
-        branch = 0
-        below = nodes[middle, FIRST]
-        while below >= 0:
+        below = nodes[middle, at.FIRST]
+        for branch in range(nodes[middle, at.N_CHILDREN]):
             start = move_rows(work, below, start)
-            work.branch[WIDTH, branch] = reals[below, COUNT]
-            count += reals[below, COUNT]
-            below = nodes[below, NEXT]
-            branch += 1
-        nodes[middle, END] = start
-        reals[middle, COUNT] = count
-        width = block_width(table, g, block)
-        reals[middle, LOG_VOLUME] = reals[parent, LOG_VOLUME] + log(width / own_width)
-        reals[middle, VALUE] = branch_value(model, work.branch[WIDTH], branch, count)
-        work.branch[WEIGHT, n_middle] = count
-        sync_lists(work, middle)
-        middle = nodes[middle, NEXT]
-        n_middle += 1
-    reals[parent, VALUE] = branch_value(model, work.branch[WEIGHT], n_middle, reals[parent, COUNT])
-    sync_lists(work, parent)
+            work.branch[at.WIDTH, branch] = reals[below, at.COUNT]
+            count += reals[below, at.COUNT]
+            below = nodes[below, at.NEXT]
+        nodes[middle, at.END] = start
+        reals[middle, at.COUNT] = count
+        c = nodes[middle, at.N_CHILDREN]
+        reals[middle, at.VALUE] = densities.branch_value(model, work, at.WIDTH, c, count)
+        work.branch[at.WEIGHT, k] = count
+        trees.sync_lists(work, middle)
+        middle = nodes[middle, at.NEXT]
+    reals[parent, at.VALUE] = densities.branch_value(
+        model, work, at.WEIGHT, n_middle, reals[parent, at.COUNT]
+    )
+    trees.sync_lists(work, parent)
 
 
 @inner_kernel
@@ -185,41 +142,41 @@ def rotate(rng, table, model, work, beta, parent, child):
     Both keep their rows, their box and everything below; the leaves stay as they are.
     """
     nodes, reals = work.nodes, work.reals
-    j = nodes[parent, FEATURE]
-    sibling = nth_child(work, parent, np.int64(rng.random() * (nodes[parent, N_CHILDREN] - 1)))
+    j = nodes[parent, at.FEATURE]
+    sibling = nth_child(work, parent, np.int64(rng.random() * (nodes[parent, at.N_CHILDREN] - 1)))
     if sibling == child:  # the last of the siblings stands in for the node itself
-        sibling = nth_child(work, parent, nodes[parent, N_CHILDREN] - 1)
-    grandchild = nth_child(work, child, np.int64(rng.random() * nodes[child, N_CHILDREN]))
+        sibling = nth_child(work, parent, nodes[parent, at.N_CHILDREN] - 1)
+    grandchild = nth_child(work, child, np.int64(rng.random() * nodes[child, at.N_CHILDREN]))
     block = exchanged_block(table, work, j, child, grandchild, sibling)
     if block == 0:
         return np.nan
 
-    count = reals[child, COUNT] + reals[sibling, COUNT] - reals[grandchild, COUNT]
+    count = reals[child, at.COUNT] + reals[sibling, at.COUNT] - reals[grandchild, at.COUNT]
     change = 0.0
-    if model.kind == BRANCH_MODEL:
+    if model.kind == at.BRANCH_MODEL:
         gather_counts(work, parent, sibling, grandchild, child, count)
-        b = nodes[parent, N_CHILDREN]
-        value = branch_value(model, work.branch[WEIGHT], b, reals[parent, COUNT])
+        b = nodes[parent, at.N_CHILDREN]
+        value = densities.branch_value(model, work, at.WEIGHT, b, reals[parent, at.COUNT])
         gather_counts(work, child, grandchild, sibling, -1, 0.0)
-        c = nodes[child, N_CHILDREN]
-        child_value = branch_value(model, work.branch[WEIGHT], c, count)
-        change = value + child_value - reals[parent, VALUE] - reals[child, VALUE]
+        c = nodes[child, at.N_CHILDREN]
+        child_value = densities.branch_value(model, work, at.WEIGHT, c, count)
+        change = value + child_value - reals[parent, at.VALUE] - reals[child, at.VALUE]
         if not accept(rng, beta * change):
             return np.nan
-        reals[parent, VALUE] = value
-        reals[child, VALUE] = child_value
+        reals[parent, at.VALUE] = value
+        reals[child, at.VALUE] = child_value
 
-    width = block_width(table, j, work.box[child, j])
-    reals[child, LOG_VOLUME] += log(block_width(table, j, block) / width)
-    reals[child, COUNT] = count
-    nodes[child, READY] = 0
+    width = densities.block_width(table, j, work.box[child, j])
+    reals[child, at.LOG_VOLUME] += log(densities.block_width(table, j, block) / width)
+    reals[child, at.COUNT] = count
+    nodes[child, at.READY] = 0
     work.box[child, j] = block
     exchange_links(work, parent, sibling, child, grandchild)
     sort_children(table, work, parent, j)
     sort_children(table, work, child, j)
 
     lay_rows(work, parent, child)
-    sync_lists(work, child)
+    trees.sync_lists(work, child)
     return change
 
 
@@ -231,13 +188,13 @@ def exchanged_block(table, work, j, child, leaving, entering):
         return (work.box[child, j] & ~gone) | come
     low, high = np.uint64(0xFFFFFFFF), np.uint64(0)
     size = 0
-    inside = work.nodes[child, FIRST]
+    inside = work.nodes[child, at.FIRST]
     while inside >= 0:
         block = come if inside == leaving else work.box[inside, j]
         low = min(low, block & np.uint64(0xFFFFFFFF))
         high = max(high, block >> np.uint64(32))
-        size += block_size(False, block)
-        inside = work.nodes[inside, NEXT]
+        size += densities.block_size(False, block)
+        inside = work.nodes[inside, at.NEXT]
     if np.int64(high) - np.int64(low) != size:
         return np.uint64(0)
     return low | high << np.uint64(32)
@@ -246,101 +203,90 @@ def exchanged_block(table, work, j, child, leaving, entering):
 @inner_kernel
 def gather_counts(work, node, leaving, entering, changed, count):
     """Write the weights of a node's branches after an exchange, one of them having changed too."""
-    child = work.nodes[node, FIRST]
-    branch = 0
-    while child >= 0:
-        if child == leaving:
-            work.branch[WEIGHT, branch] = work.reals[entering, COUNT]
-        elif child == changed:
-            work.branch[WEIGHT, branch] = count
-        else:
-            work.branch[WEIGHT, branch] = work.reals[child, COUNT]
-        child = work.nodes[child, NEXT]
-        branch += 1
+    child = work.nodes[node, at.FIRST]
+    for branch in range(work.nodes[node, at.N_CHILDREN]):
+        weight = work.reals[entering if child == leaving else child, at.COUNT]
+        work.branch[at.WEIGHT, branch] = count if child == changed else weight
+        child = work.nodes[child, at.NEXT]
 
 
 @inner_kernel
 def lay_rows(work, parent, child):
     """Lay a node's rows out by its branches, and those of one child, new or changed, by its own."""
     nodes = work.nodes
-    save_rows(work, parent)
-    start = nodes[parent, START]
-    below = nodes[parent, FIRST]
+    trees.save_rows(work, parent)
+    start = nodes[parent, at.START]
+    below = nodes[parent, at.FIRST]
     while below >= 0:
         if below == child:
-            nodes[child, START] = start
-            inside = nodes[child, FIRST]
+            nodes[child, at.START] = start
+            inside = nodes[child, at.FIRST]
             while inside >= 0:
                 start = move_rows(work, inside, start)
-                inside = nodes[inside, NEXT]
-            nodes[child, END] = start
+                inside = nodes[inside, at.NEXT]
+            nodes[child, at.END] = start
         else:
             start = move_rows(work, below, start)
-        below = nodes[below, NEXT]
+        below = nodes[below, at.NEXT]
 
 
 @inner_kernel
 def nest(rng, table, model, work, beta, parent):
     """Put some of a node's branches, not all, under a split of the same column of their own."""
     nodes, reals = work.nodes, work.reals
-    j, b = nodes[parent, FEATURE], nodes[parent, N_CHILDREN]
+    j, b = nodes[parent, at.FEATURE], nodes[parent, at.N_CHILDREN]
     if b < 3:
         return np.nan
     size = draw_group(rng, table.nominal[j], b, work.order)  # order[i]: is branch i in it?
     count = 0.0
     inside = 0
     outside = 0
-    child = nodes[parent, FIRST]
+    child = nodes[parent, at.FIRST]
     for i in range(b):
         if work.order[i]:
-            work.branch[WIDTH, inside] = reals[child, COUNT]
-            count += reals[child, COUNT]
+            work.branch[at.WIDTH, inside] = reals[child, at.COUNT]
+            count += reals[child, at.COUNT]
             inside += 1
         else:
-            work.branch[WEIGHT, outside] = reals[child, COUNT]
+            work.branch[at.WEIGHT, outside] = reals[child, at.COUNT]
             outside += 1
-        child = nodes[child, NEXT]
-    work.branch[WEIGHT, outside] = count
-    value = branch_value(model, work.branch[WEIGHT], outside + 1, reals[parent, COUNT])
-    nested_value = branch_value(model, work.branch[WIDTH], size, count)
-    change = value + nested_value - reals[parent, VALUE]
+        child = nodes[child, at.NEXT]
+    work.branch[at.WEIGHT, outside] = count
+    value = densities.branch_value(model, work, at.WEIGHT, outside + 1, reals[parent, at.COUNT])
+    nested_value = densities.branch_value(model, work, at.WIDTH, size, count)
+    change = value + nested_value - reals[parent, at.VALUE]
     if not accept(rng, beta * change + log_groups(table.nominal[j], b)):
         return np.nan
 
-    middle = new_node(work, parent)
-    nodes[middle, FEATURE] = j
-    copy_row(work.box, parent, work.box, middle)
+    middle = trees.new_node(work, parent)
+    nodes[middle, at.FEATURE] = j
     block = np.uint64(0)
-    child = nodes[parent, FIRST]
-    nodes[parent, FIRST] = -1
-    nodes[parent, N_CHILDREN] = 0
+    child = nodes[parent, at.FIRST]
+    nodes[parent, at.FIRST] = -1
+    nodes[parent, at.N_CHILDREN] = 0
     last = -1
     last_inside = -1
     for i in range(b):
-        following = nodes[child, NEXT]
+        following = nodes[child, at.NEXT]
         if work.order[i]:
-            link_child(work, middle, child, last_inside)
+            trees.link_child(work, middle, child, last_inside)
             last_inside = child
-            block = joined(table.nominal[j], block, work.box[child, j])
+            block = densities.joined(table.nominal[j], block, work.box[child, j])
         else:
-            link_child(work, parent, child, last)
+            trees.link_child(work, parent, child, last)
             last = child
         child = following
-    link_child(work, parent, middle, last)
-    work.box[middle, j] = block
+    trees.link_child(work, parent, middle, last)
+    own_width = densities.block_width(table, j, work.box[parent, j])
+    trees.set_box(table, work, middle, j, block, own_width)
     sort_children(table, work, parent, j)
-    count_use(work, j, 1)
-    nodes[middle, N_SPLITTABLE] = nodes[parent, N_SPLITTABLE]
-    width = block_width(table, j, work.box[parent, j])
-    reals[middle, LOG_VOLUME] = reals[parent, LOG_VOLUME] + log(
-        block_width(table, j, block) / width
-    )
-    reals[middle, COUNT] = count
-    reals[middle, VALUE] = nested_value
-    reals[parent, VALUE] = value
+    trees.count_use(work, j, 1)
+    reals[middle, at.COUNT] = count
+    reals[middle, at.VALUE] = nested_value
+    reals[parent, at.VALUE] = value
     lay_rows(work, parent, middle)
-    sync_lists(work, middle)
-    sync_lists(work, parent)
+    trees.sync_lists(work, middle)
+    trees.sync_lists(work, parent)
     return change
 
 
@@ -348,51 +294,41 @@ def nest(rng, table, model, work, beta, parent):
 def flatten(rng, table, model, work, beta, parent, child):
     """Give the branches of a node that splits its parent's column once more to the parent."""
     nodes, reals = work.nodes, work.reals
-    j = nodes[parent, FEATURE]
-    b = nodes[parent, N_CHILDREN] - 1 + nodes[child, N_CHILDREN]
-    if nodes[child, FEATURE] != j or b > model.max_branches:
+    j = nodes[parent, at.FEATURE]
+    b = nodes[parent, at.N_CHILDREN] - 1 + nodes[child, at.N_CHILDREN]
+    if nodes[child, at.FEATURE] != j or b > model.max_branches:
         return np.nan
     i = 0
-    below = nodes[parent, FIRST]
+    below = nodes[parent, at.FIRST]
     while below >= 0:
         if below != child:
-            work.branch[WEIGHT, i] = reals[below, COUNT]
+            work.branch[at.WEIGHT, i] = reals[below, at.COUNT]
             i += 1
-        below = nodes[below, NEXT]
-    below = nodes[child, FIRST]
+        below = nodes[below, at.NEXT]
+    below = nodes[child, at.FIRST]
     while below >= 0:
-        work.branch[WEIGHT, i] = reals[below, COUNT]
+        work.branch[at.WEIGHT, i] = reals[below, at.COUNT]
         i += 1
-        below = nodes[below, NEXT]
-    value = branch_value(model, work.branch[WEIGHT], b, reals[parent, COUNT])
-    change = value - reals[parent, VALUE] - reals[child, VALUE]
+        below = nodes[below, at.NEXT]
+    value = densities.branch_value(model, work, at.WEIGHT, b, reals[parent, at.COUNT])
+    change = value - reals[parent, at.VALUE] - reals[child, at.VALUE]
     if not accept(rng, beta * change - log_groups(table.nominal[j], b)):
         return np.nan
 
-    last = nodes[child, FIRST]
-    nodes[last, PARENT] = parent
-    while nodes[last, NEXT] >= 0:
-        last = nodes[last, NEXT]
-        nodes[last, PARENT] = parent
-    replace_link(work, parent, child, nodes[child, FIRST])
-    nodes[last, NEXT] = nodes[child, NEXT]
-    nodes[parent, N_CHILDREN] = b
-    free_node(work, child)
+    last = nodes[child, at.FIRST]
+    nodes[last, at.PARENT] = parent
+    while nodes[last, at.NEXT] >= 0:
+        last = nodes[last, at.NEXT]
+        nodes[last, at.PARENT] = parent
+    replace_link(work, parent, child, nodes[child, at.FIRST])
+    nodes[last, at.NEXT] = nodes[child, at.NEXT]
+    nodes[parent, at.N_CHILDREN] = b
+    trees.free_node(work, child)
     sort_children(table, work, parent, j)
-    count_use(work, j, -1)
-    reals[parent, VALUE] = value
-    sync_lists(work, parent)
+    trees.count_use(work, j, -1)
+    reals[parent, at.VALUE] = value
+    trees.sync_lists(work, parent)
     return change
-
-
-@inner_kernel
-def joined(is_nominal, block, other):
-    """Union of two blocks, the first perhaps empty; neighbors if ordered."""
-    if is_nominal:
-        return block | other
-    if block == 0:
-        return other
-    return (block & np.uint64(0xFFFFFFFF)) | (other >> np.uint64(32)) << np.uint64(32)
 
 
 @inner_kernel
@@ -419,3 +355,79 @@ def draw_group(rng, is_nominal, b, chosen):
                 size += chosen[i]
         if size >= 2 and size < b:
             return size
+
+
+@inner_kernel
+def nth_child(work, node, n):
+    """Return the child with n siblings before it."""
+    child = work.nodes[node, at.FIRST]
+    for _ in range(n):
+        child = work.nodes[child, at.NEXT]
+    return child
+
+
+@inner_kernel
+def exchange_links(work, one_parent, one, other_parent, other):
+    """Let two nodes take each other's place among the children of their parents."""
+    replace_link(work, one_parent, one, other)
+    replace_link(work, other_parent, other, one)
+    after_one, after_other = work.nodes[one, at.NEXT], work.nodes[other, at.NEXT]
+    work.nodes[one, at.NEXT], work.nodes[other, at.NEXT] = after_other, after_one
+    work.nodes[one, at.PARENT], work.nodes[other, at.PARENT] = other_parent, one_parent
+
+
+@inner_kernel
+def replace_link(work, parent, old, new):
+    """Let whatever points to a child from its parent or sibling before point to another node."""
+    if work.nodes[parent, at.FIRST] == old:
+        work.nodes[parent, at.FIRST] = new
+        return
+    child = work.nodes[parent, at.FIRST]
+    while work.nodes[child, at.NEXT] != old:
+        child = work.nodes[child, at.NEXT]
+    work.nodes[child, at.NEXT] = new
+
+
+@inner_kernel
+def sort_children(table, work, node, j):
+    """Link a node's children anew in the order of their blocks' lowest codes."""
+    size = 0
+    child = work.nodes[node, at.FIRST]
+    while child >= 0:
+        k = size
+        lowest = lowest_code(table, work, child, j)
+        while k > 0 and lowest < lowest_code(table, work, work.order[k - 1], j):
+            work.order[k] = work.order[k - 1]
+            k -= 1
+        work.order[k] = child
+        size += 1
+        child = work.nodes[child, at.NEXT]
+    work.nodes[node, at.FIRST] = work.order[0]
+    for k in range(size):
+        work.nodes[work.order[k], at.NEXT] = work.order[k + 1] if k + 1 < size else -1
+
+
+@inner_kernel
+def move_rows(work, node, start):
+    """Move a subtree's rows, saved before by `save_rows`, to `start`; returns where they end."""
+    nodes = work.nodes
+    shift = start - nodes[node, at.START]
+    for i in range(nodes[node, at.START], nodes[node, at.END]):
+        work.rows[i + shift] = work.spare[1, i]
+    for i in range(trees.collect(work, node)):
+        nodes[work.subtree[i], at.START] += shift
+        nodes[work.subtree[i], at.END] += shift
+    return nodes[node, at.END]
+
+
+@inner_kernel
+def lowest_code(table, work, node, j):
+    """Return the lowest code of column `j` that is left at a node."""
+    block = work.box[node, j]
+    if not table.nominal[j]:
+        return np.int64(block & np.uint64(0xFFFFFFFF))
+    code = 0
+    while not block & np.uint64(1):
+        block >>= np.uint64(1)
+        code += 1
+    return code

@@ -1,62 +1,24 @@
-"""A block of Metropolis-Hastings steps on a tree in the work space, and what else trees are asked.
-
-That is densities of rows, counts of levels, and how probable a proposal is, for tests.
-"""
+"""A block of Metropolis-Hastings steps on a tree, the weights of its levels, densities of rows."""
 
 from math import exp, log
 
 import numpy as np
 
+from bayescascade.base.chain_kernels import draw
 from bayescascade.base.jit import inner_kernel, kernel
-from bayescascade.methods.cascades.kernels.densities import count_rows, in_block
-from bayescascade.methods.cascades.kernels.layout import (
-    CHANGE,
-    FEATURE,
-    GRAFT,
-    GROW,
-    INNER,
-    N_FREE,
-    PARENT,
-    POSITION,
-    PRUNE,
-    REGROUP,
-    SWAP,
-    TWIGS,
-    Array,
-    FlatTree,
-    ModelArrays,
-    TableArrays,
-    Work,
-)
-from bayescascade.methods.cascades.kernels.moves import (
-    change_above,
-    change_twig,
-    exchange,
-    grow,
-    insert,
-    prune,
-    remove,
-)
-from bayescascade.methods.cascades.kernels.proposals import log_q_split
-from bayescascade.methods.cascades.kernels.regrouping import (
-    flatten,
-    nest,
-    rotate,
-    same_splits_below,
-    transpose,
-)
-from bayescascade.methods.cascades.kernels.subtrees import export, log_density
+from bayescascade.methods.cascades.kernels import densities, layout as at, moves, regrouping, trees
+from bayescascade.methods.cascades.kernels.layout import FlatTree, ModelArrays, TableArrays, Work
 
-__all__ = ["count_levels", "score_rows", "split_log_probability", "sweep"]
+__all__ = ["count_levels", "score_rows", "sweep"]
 
 
 @inner_kernel
 def inner_below_root(rng, work):
     """Draw an inner node other than the root; there must be one."""
-    index = np.int64(rng.random() * (work.sizes[INNER] - 1))
-    if index >= work.nodes[0, POSITION + INNER]:
+    index = np.int64(rng.random() * (work.sizes[at.INNER] - 1))
+    if index >= work.places[at.INNER, 0]:
         index += 1
-    return work.lists[INNER, index]
+    return work.lists[at.INNER, index]
 
 
 @kernel
@@ -67,10 +29,10 @@ def sweep(
     work: Work,
     n_steps: int,
     beta: float,
-    move_cdf: Array,
-    proposed: Array,
-    accepted: Array,
-    summary: Array,
+    move_cdf: at.Array,
+    proposed: at.Array,
+    accepted: at.Array,
+    summary: at.Array,
     best_tree: FlatTree,
 ) -> int:
     """Run steps on ``exp(beta * log density)`` from the tree in the work space.
@@ -83,68 +45,69 @@ def sweep(
     Returns the steps done: fewer than `n_steps` only when the work space is nearly full.
     """
     nodes, sizes = work.nodes, work.sizes
-    best_size = export(work, best_tree)
-    best = log_density(model, work)
+    best_size = trees.export(work, best_tree)
+    best = trees.log_density(model, work)
     current = best
     done = 0
     capacity = nodes.shape[0]
     # a step may take as many nodes as a split proposed has branches, or half of those in use
-    while done < n_steps and 3 * sizes[N_FREE] > capacity + 2 * model.max_proposed:
+    while done < n_steps and 3 * sizes[at.N_FREE] > capacity + 2 * model.max_proposed:
         u = rng.random()
         gain = np.nan
-        if u < move_cdf[GROW]:
-            move = GROW
-            gain = grow(rng, table, model, work, beta)
-        elif u < move_cdf[PRUNE]:
-            move = PRUNE
-            gain = prune(rng, table, model, work, beta)
-        elif u < move_cdf[CHANGE]:
-            move = CHANGE
-            if sizes[INNER] > 0:
-                node = work.lists[INNER, np.int64(rng.random() * sizes[INNER])]
-                if nodes[node, POSITION + TWIGS] >= 0:
-                    gain = change_twig(rng, table, model, work, beta, node)
+        if u < move_cdf[at.GROW]:
+            move = at.GROW
+            gain = moves.grow(rng, table, model, work, beta)
+        elif u < move_cdf[at.PRUNE]:
+            move = at.PRUNE
+            gain = moves.prune(rng, table, model, work, beta)
+        elif u < move_cdf[at.CHANGE]:
+            move = at.CHANGE
+            if sizes[at.INNER] > 0:
+                node = draw(rng, work, at.INNER)
+                if work.places[at.TWIGS, node] >= 0:
+                    gain = moves.change_twig(rng, table, model, work, beta, node)
                 else:
-                    gain = change_above(rng, table, model, work, beta, node)
-        elif u < move_cdf[SWAP]:
-            move = SWAP
-            if sizes[INNER] > 1:
+                    gain = moves.change_above(rng, table, model, work, beta, node)
+        elif u < move_cdf[at.SWAP]:
+            move = at.SWAP
+            if sizes[at.INNER] > 1:
                 child = inner_below_root(rng, work)
-                parent = nodes[child, PARENT]
-                if nodes[child, FEATURE] == nodes[parent, FEATURE]:
-                    gain = rotate(rng, table, model, work, beta, parent, child)
-                elif same_splits_below(work, parent):
-                    gain = transpose(rng, table, model, work, beta, parent)
+                parent = nodes[child, at.PARENT]
+                if nodes[child, at.FEATURE] == nodes[parent, at.FEATURE]:
+                    gain = regrouping.rotate(rng, table, model, work, beta, parent, child)
+                elif regrouping.same_splits_below(work, parent):
+                    gain = regrouping.transpose(rng, table, model, work, beta, parent)
                 else:
-                    gain = exchange(rng, table, model, work, beta, parent, child)
-        elif u < move_cdf[REGROUP]:
-            move = REGROUP
+                    gain = moves.exchange(rng, table, model, work, beta, parent, child)
+        elif u < move_cdf[at.REGROUP]:
+            move = at.REGROUP
             if rng.random() < 0.5:
-                if sizes[INNER] > 0:
-                    node = work.lists[INNER, np.int64(rng.random() * sizes[INNER])]
-                    gain = nest(rng, table, model, work, beta, node)
-            elif sizes[INNER] > 1:
+                if sizes[at.INNER] > 0:
+                    node = draw(rng, work, at.INNER)
+                    gain = regrouping.nest(rng, table, model, work, beta, node)
+            elif sizes[at.INNER] > 1:
                 child = inner_below_root(rng, work)
-                gain = flatten(rng, table, model, work, beta, nodes[child, PARENT], child)
+                parent = nodes[child, at.PARENT]
+                gain = regrouping.flatten(rng, table, model, work, beta, parent, child)
         else:
-            move = GRAFT
-            if sizes[INNER] > 0:
-                node = work.lists[INNER, np.int64(rng.random() * sizes[INNER])]
+            move = at.GRAFT
+            if sizes[at.INNER] > 0:
+                node = draw(rng, work, at.INNER)
                 if rng.random() < 0.5:
-                    gain = insert(rng, table, model, work, beta, node)
+                    gain = moves.insert(rng, table, model, work, beta, node)
                 else:
-                    gain = remove(rng, table, model, work, beta, node)
+                    gain = moves.remove(rng, table, model, work, beta, node)
         proposed[move] += 1
         done += 1
         if not np.isnan(gain):
             accepted[move] += 1
             current += gain
             if current > best + 1e-8:  # more than rounding, which is then removed
-                current = log_density(model, work)
+                current = trees.log_density(model, work)
                 if current > best:
                     best = current
-                    best_size = export(work, best_tree)
-    summary[0] = log_density(model, work)
+                    best_size = trees.export(work, best_tree)
+    summary[0] = trees.log_density(model, work)
     summary[1] = best
     summary[2] = best_size
     return done
@@ -154,42 +117,24 @@ def sweep(
 def count_levels(table: TableArrays, work: Work, n_nodes: int) -> None:
     """Fill the histograms of the first nodes of the work space: a pass over the rows of each."""
     for node in range(n_nodes):
-        count_rows(table, work, node, work.histogram[node])
-
-
-@kernel
-def split_log_probability(
-    table: TableArrays,
-    model: ModelArrays,
-    work: Work,
-    node: int,
-    j: int,
-    b: int,
-    assign: Array,
-) -> float:
-    """Log probability that this split is proposed for a node of the tree in the work space.
-
-    j: the column; b: branches; assign (Q,) int64: the branch of each code left at the node.
-    """
-    log_q: float = log_q_split(table, model, work, node, j, b, assign)
-    return log_q
+        densities.count_rows(table, work, node, work.histogram[node])
 
 
 @kernel
 def score_rows(
-    codes: Array,
-    nominal: Array,
-    feature: Array,
-    first: Array,
-    following: Array,
-    block: Array,
-    box_width: Array,
-    log_weight: Array,
-    leaf: Array,
-    offset: Array,
-    log_level: Array,
-    stack: Array,
-    out: Array,
+    codes: at.Array,
+    nominal: at.Array,
+    feature: at.Array,
+    first: at.Array,
+    following: at.Array,
+    block: at.Array,
+    box_width: at.Array,
+    log_weight: at.Array,
+    leaf: at.Array,
+    offset: at.Array,
+    log_level: at.Array,
+    stack: at.Array,
+    out: at.Array,
 ) -> None:
     """Write the log density of each row, nats, missing cells integrated out.
 
@@ -230,7 +175,7 @@ def score_rows(
                 continue
             child = first[node]
             while child >= 0:
-                if codes[j, row] < 0 or in_block(nominal[j], block[child], codes[j, row]):
+                if codes[j, row] < 0 or densities.in_block(nominal[j], block[child], codes[j, row]):
                     stack[size] = child
                     size += 1
                 child = following[child]

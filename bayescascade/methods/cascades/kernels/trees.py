@@ -1,0 +1,459 @@
+"""A tree in the work space: loading it, exporting it, and changing its nodes one by one or many.
+
+What many changes is tried: a subtree is saved, changed and derived anew, and restored if need be.
+"""
+
+from math import log
+
+import numpy as np
+
+from bayescascade.base.chain_kernels import enlist, strike
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.cascades.kernels import densities, layout as at
+from bayescascade.methods.cascades.kernels.layout import FlatTree, ModelArrays, TableArrays, Work
+
+__all__ = [
+    "collect",
+    "count_use",
+    "export",
+    "free_all",
+    "free_node",
+    "link_child",
+    "load",
+    "log_density",
+    "make_inner",
+    "make_leaf",
+    "new_node",
+    "read_split",
+    "replace_below",
+    "restore",
+    "save",
+    "save_rows",
+    "set_box",
+    "sync_below",
+    "sync_lists",
+    "uses_below",
+]
+
+
+@kernel
+def load(
+    table: TableArrays,
+    model: ModelArrays,
+    work: Work,
+    feature: at.Array,
+    parent: at.Array,
+    block: at.Array,
+) -> None:
+    """Lay a tree out in the work space.
+
+    feature (n,), parent (n,) int32, block (n,) uint64: a tree in canonical order, as in `Tree`;
+    the work space must hold n nodes or more.
+    """
+    n_nodes = feature.shape[0]
+    n_rows = work.rows.shape[0]
+    nodes, sizes = work.nodes, work.sizes
+    sizes[:] = 0
+    work.uses[:] = 0
+    nodes[:, :] = -1
+    work.places[:, :] = -1
+    for row in range(n_rows):
+        work.rows[row] = row
+    for node in range(nodes.shape[0] - 1, n_nodes - 1, -1):
+        work.free[sizes[at.N_FREE]] = node
+        sizes[at.N_FREE] += 1
+    last = work.subtree  # the child linked last
+    for node in range(n_nodes):
+        last[node] = -1
+        nodes[node, at.FEATURE] = feature[node]
+        nodes[node, at.N_CHILDREN] = 0
+        nodes[node, at.READY] = 0
+        if feature[node] >= 0:
+            count_use(work, feature[node], 1)
+        else:
+            sizes[at.N_LEAVES] += 1
+        if node > 0:
+            above = parent[node]
+            work.box[node, feature[above]] = block[node]
+            link_child(work, above, node, last[above])
+            last[above] = node
+    nodes[0, at.START] = 0
+    nodes[0, at.END] = n_rows
+    nodes[0, at.N_SPLITTABLE] = 0
+    work.reals[0, at.COUNT] = 0.0
+    for row in range(n_rows):  # in order, as NumPy's own sum is not
+        work.reals[0, at.COUNT] += table.weights[row]
+    work.reals[0, at.LOG_VOLUME] = 0.0
+    for j in range(table.codes.shape[0]):
+        work.box[0, j] = densities.full_block(table, j)
+        nodes[0, at.N_SPLITTABLE] += table.n_levels[j] >= 2
+        work.reals[0, at.LOG_VOLUME] += log(densities.block_width(table, j, work.box[0, j]))
+    set_leaf_value(table, model, work, 0)
+    for node in range(n_nodes):
+        if feature[node] >= 0:
+            place_children(table, model, work, node)
+    for node in range(n_nodes):
+        sync_lists(work, node)
+
+
+@kernel
+def export(work: Work, tree: FlatTree) -> int:
+    """Write the tree in canonical order, as in `Tree`; returns its number of nodes."""
+    nodes = work.nodes
+    written = work.saved_nodes[:, 0]  # where each node was written
+    tree.feature[0], tree.parent[0], tree.block[0] = nodes[0, at.FEATURE], -1, np.uint64(0)
+    written[0] = 0
+    size = 1
+    node = following(work, 0, 0)
+    while node >= 0:
+        above = nodes[node, at.PARENT]
+        written[node] = size
+        tree.feature[size] = nodes[node, at.FEATURE]
+        tree.parent[size] = written[above]
+        tree.block[size] = work.box[node, nodes[above, at.FEATURE]]
+        size += 1
+        node = following(work, node, 0)
+    return size
+
+
+@inner_kernel
+def log_density(model, work):
+    """Log density of the tree in the work space, from its nodes' values."""
+    root_count = work.reals[0, at.COUNT]
+    value = densities.shape_value(model, work.sizes[at.N_LEAVES], work.sizes[at.N_USED], root_count)
+    size = collect(work, 0)
+    for i in range(size):
+        value += work.reals[work.subtree[i], at.VALUE]
+    return value
+
+
+@inner_kernel
+def new_node(work, parent):
+    """Take an unused node, a leaf of `parent` not yet linked or listed."""
+    work.sizes[at.N_FREE] -= 1
+    node = work.free[work.sizes[at.N_FREE]]
+    for field in range(at.N_FIELDS):
+        work.nodes[node, field] = -1
+    work.nodes[node, at.PARENT] = parent
+    work.nodes[node, at.N_CHILDREN] = 0
+    work.nodes[node, at.READY] = 0
+    return node
+
+
+@inner_kernel
+def free_node(work, node):
+    """Give a node back."""
+    for which in range(3):
+        if work.places[which, node] >= 0:
+            strike(work, which, node)
+    work.free[work.sizes[at.N_FREE]] = node
+    work.sizes[at.N_FREE] += 1
+
+
+@inner_kernel
+def free_all(work, child):
+    """Give a node and the siblings behind it back."""
+    while child >= 0:
+        following = work.nodes[child, at.NEXT]
+        free_node(work, child)
+        child = following
+
+
+@inner_kernel
+def sync_lists(work, node):
+    """Put the node into the lists that it belongs to, and out of the others."""
+    inner = work.nodes[node, at.FEATURE] >= 0
+    for which in range(3):
+        wanted = inner
+        if which == at.GROWABLE:
+            wanted = not inner and work.nodes[node, at.N_SPLITTABLE] > 0
+        elif which == at.TWIGS:
+            wanted = inner and is_twig(work, node)
+        is_listed = work.places[which, node] >= 0
+        if wanted and not is_listed:
+            enlist(work, which, node)
+        elif is_listed and not wanted:
+            strike(work, which, node)
+
+
+@inner_kernel
+def sync_below(work, node):
+    """List the nodes of a subtree where they belong."""
+    for i in range(collect(work, node)):
+        sync_lists(work, work.subtree[i])
+
+
+@inner_kernel
+def is_twig(work, node):
+    child = work.nodes[node, at.FIRST]
+    if child < 0:
+        return False
+    while child >= 0:
+        if work.nodes[child, at.FEATURE] >= 0:
+            return False
+        child = work.nodes[child, at.NEXT]
+    return True
+
+
+@inner_kernel
+def count_use(work, j, change):
+    """Count a split on column `j` more or less, and the columns in use with it."""
+    before = np.int64(work.uses[j] > 0)
+    work.uses[j] += change
+    work.sizes[at.N_USED] += np.int64(work.uses[j] > 0) - before
+
+
+@inner_kernel
+def link_child(work, node, child, previous):
+    """Append a child behind the sibling `previous`, or as the first (-1)."""
+    if previous < 0:
+        work.nodes[node, at.FIRST] = child
+    else:
+        work.nodes[previous, at.NEXT] = child
+    work.nodes[child, at.PARENT] = node
+    work.nodes[child, at.NEXT] = -1
+    work.nodes[node, at.N_CHILDREN] += 1
+
+
+@inner_kernel
+def make_inner(table, model, work, node, j, b):
+    """Turn a leaf into an inner node by the split proposed."""
+    densities.write_blocks(table, work, node, j, b, at.PROPOSED)
+    work.nodes[node, at.FEATURE] = j
+    count_use(work, j, 1)
+    previous = -1
+    for branch in range(b):
+        child = new_node(work, node)
+        work.box[child, j] = work.words[branch]
+        link_child(work, node, child, previous)
+        previous = child
+    work.sizes[at.N_LEAVES] += b - 1
+    place_children(table, model, work, node)
+    child = work.nodes[node, at.FIRST]
+    while child >= 0:
+        sync_lists(work, child)
+        child = work.nodes[child, at.NEXT]
+    sync_lists(work, node)
+    if work.nodes[node, at.PARENT] >= 0:
+        sync_lists(work, work.nodes[node, at.PARENT])
+
+
+@inner_kernel
+def make_leaf(table, model, work, node):
+    """Turn an inner node whose children are leaves into a leaf."""
+    free_all(work, work.nodes[node, at.FIRST])
+    count_use(work, work.nodes[node, at.FEATURE], -1)
+    work.sizes[at.N_LEAVES] -= work.nodes[node, at.N_CHILDREN] - 1
+    work.nodes[node, at.FEATURE] = -1
+    work.nodes[node, at.FIRST] = -1
+    work.nodes[node, at.N_CHILDREN] = 0
+    set_leaf_value(table, model, work, node)
+    sync_lists(work, node)
+    if work.nodes[node, at.PARENT] >= 0:
+        sync_lists(work, work.nodes[node, at.PARENT])
+
+
+@inner_kernel
+def place_children(table, model, work, node):
+    """Derive the children of an inner node from its own box and rows and from their blocks.
+
+    The blocks stand in ``box[child, feature]``; this groups the rows and sets everything else.
+    """
+    nodes = work.nodes
+    j, b = nodes[node, at.FEATURE], nodes[node, at.N_CHILDREN]
+    read_split(table, work, node)
+    partition_rows(table, work, node, b)
+    own_width = densities.block_width(table, j, work.box[node, j])
+    child = nodes[node, at.FIRST]
+    for branch in range(b):
+        set_box(table, work, child, j, work.box[child, j], own_width)
+        nodes[child, at.START] = work.edges[branch]
+        nodes[child, at.END] = work.edges[branch + 1]
+        nodes[child, at.READY] = 0
+        work.reals[child, at.COUNT] = work.branch[at.WEIGHT, branch]
+        if nodes[child, at.FEATURE] < 0:
+            set_leaf_value(table, model, work, child)
+        child = nodes[child, at.NEXT]
+    value = densities.branch_value(model, work, at.WEIGHT, b, work.reals[node, at.COUNT])
+    work.reals[node, at.VALUE] = value
+
+
+@inner_kernel
+def read_split(table, work, node):
+    """Write the split in place at an inner node into `work.assign[IN_PLACE]`."""
+    j = work.nodes[node, at.FEATURE]
+    child = work.nodes[node, at.FIRST]
+    for branch in range(work.nodes[node, at.N_CHILDREN]):
+        for i in range(densities.levels_of(table.nominal[j], work.box[child, j], work.order)):
+            work.assign[at.IN_PLACE, work.order[i]] = branch
+        child = work.nodes[child, at.NEXT]
+
+
+@inner_kernel
+def partition_rows(table, work, node, b):
+    """Group a node's rows by `assign[IN_PLACE]`, stably; writes edges and weights of branches."""
+    assign, edges, counts = work.assign[at.IN_PLACE], work.edges, work.branch[at.WEIGHT]
+    start, end = work.nodes[node, at.START], work.nodes[node, at.END]
+    codes = table.codes[work.nodes[node, at.FEATURE]]
+    if b == 2:
+        low = start
+        high = 0
+        count = 0.0
+        rest = 0.0
+        for i in range(start, end):  # without a branch that the processor could mispredict
+            row = work.rows[i]
+            side = assign[codes[row]]
+            weight = table.weights[row]
+            work.rows[low] = row
+            work.spare[0, high] = row
+            low += 1 - side
+            high += side
+            count += weight * (1 - side)
+            rest += weight * side
+        for i in range(high):
+            work.rows[low + i] = work.spare[0, i]
+        edges[0] = start
+        edges[1] = low
+        edges[2] = end
+        counts[0] = count
+        counts[1] = rest
+        return
+    edges[b] = 0
+    for branch in range(b):
+        edges[branch] = 0
+        counts[branch] = 0.0
+    for i in range(start, end):
+        row = work.rows[i]
+        branch = assign[codes[row]]
+        edges[branch + 1] += 1
+        counts[branch] += table.weights[row]
+    edges[0] = start
+    for branch in range(b):
+        edges[branch + 1] += edges[branch]
+    for i in range(start, end):
+        row = work.rows[i]
+        branch = assign[codes[row]]
+        work.spare[0, edges[branch]] = row
+        edges[branch] += 1
+    for i in range(start, end):
+        work.rows[i] = work.spare[0, i]
+    for branch in range(b, 0, -1):
+        edges[branch] = edges[branch - 1]
+    edges[0] = start
+
+
+@inner_kernel
+def set_box(table, work, node, j, block, own_width):
+    """Derive box and volume of a node with this block of column `j` from its parent's box."""
+    parent = work.nodes[node, at.PARENT]
+    copy_row(work.box, parent, work.box, node)
+    work.box[node, j] = block
+    is_closed = densities.block_size(table.nominal[j], block) < 2
+    work.nodes[node, at.N_SPLITTABLE] = work.nodes[parent, at.N_SPLITTABLE] - is_closed
+    log_share = log(densities.block_width(table, j, block) / own_width)
+    work.reals[node, at.LOG_VOLUME] = work.reals[parent, at.LOG_VOLUME] + log_share
+
+
+@inner_kernel
+def set_leaf_value(table, model, work, node):
+    """Set what a leaf contributes, of which all else is known."""
+    value = densities.leaf_value(model, work.reals[node, at.COUNT], work.reals[node, at.LOG_VOLUME])
+    if model.independent:
+        value += densities.inside(table, model, work, node)
+    work.reals[node, at.VALUE] = value
+
+
+@inner_kernel
+def collect(work, node):
+    """Write the subtree's nodes into `work.subtree`, parents first; returns how many."""
+    work.subtree[0] = node
+    size = 1
+    i = 0
+    while i < size:
+        child = work.nodes[work.subtree[i], at.FIRST]
+        while child >= 0:
+            work.subtree[size] = child
+            size += 1
+            child = work.nodes[child, at.NEXT]
+        i += 1
+    return size
+
+
+@inner_kernel
+def following(work, node, top):
+    """Return the node after this one in preorder at or below `top`, or -1."""
+    if work.nodes[node, at.FIRST] >= 0:
+        return work.nodes[node, at.FIRST]
+    while node != top and work.nodes[node, at.NEXT] < 0:
+        node = work.nodes[node, at.PARENT]
+    return -1 if node == top else work.nodes[node, at.NEXT]
+
+
+@inner_kernel
+def uses_below(work, node, j):
+    """Whether any split at or below the node is on column `j`."""
+    current = node
+    while current >= 0:
+        if work.nodes[current, at.FEATURE] == j:
+            return True
+        current = following(work, current, node)
+    return False
+
+
+@inner_kernel
+def save(work, node):
+    """Keep a copy of a subtree and of its rows; returns the number of its nodes."""
+    size = collect(work, node)
+    for i in range(size):
+        node = work.subtree[i]
+        work.saved_subtree[i] = node
+        copy_row(work.nodes, node, work.saved_nodes, i)
+        copy_row(work.reals, node, work.saved_reals, i)
+        copy_row(work.box, node, work.saved_box, i)
+    save_rows(work, work.subtree[0])
+    return size
+
+
+@inner_kernel
+def save_rows(work, node):
+    """Keep a copy of a node's rows in `spare[1]`."""
+    for i in range(work.nodes[node, at.START], work.nodes[node, at.END]):
+        work.spare[1, i] = work.rows[i]
+
+
+@inner_kernel
+def restore(work, size):
+    """Undo everything since `save`."""
+    for i in range(size):
+        node = work.saved_subtree[i]
+        copy_row(work.saved_nodes, i, work.nodes, node)
+        copy_row(work.saved_reals, i, work.reals, node)
+        copy_row(work.saved_box, i, work.box, node)
+    top = work.saved_subtree[0]
+    for i in range(work.nodes[top, at.START], work.nodes[top, at.END]):
+        work.rows[i] = work.spare[1, i]
+
+
+@inner_kernel
+def replace_below(table, model, work, top, saved_size):
+    """Derive a changed subtree from its top's rows; returns the change of its values' sum.
+
+    The subtree before must have been kept by `save`; the one now is left in `work.subtree`.
+    """
+    size = collect(work, top)
+    for i in range(size):
+        if work.nodes[work.subtree[i], at.FEATURE] >= 0:
+            place_children(table, model, work, work.subtree[i])
+    change = 0.0
+    for i in range(size):
+        change += work.reals[work.subtree[i], at.VALUE]
+    for i in range(saved_size):
+        change -= work.saved_reals[i, at.VALUE]
+    return change
+
+
+@inner_kernel
+def copy_row(source, i, target, k):
+    """Copy source[i] to target[k]."""
+    for column in range(source.shape[1]):
+        target[k, column] = source[i, column]
