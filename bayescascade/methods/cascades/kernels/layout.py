@@ -15,9 +15,10 @@ EPS = 0.3  # share of each choice in a split proposal that ignores the data
 
 # columns of the integer node table
 FEATURE, PARENT, FIRST, NEXT, N_CHILDREN, START, END, N_SPLITTABLE, READY, N_FIELDS = range(10)
-GROWABLE, TWIGS, INNER = range(3)  # lists: splittable leaves; inner nodes over leaves; inner nodes
+# lists: splittable leaves; inner nodes over leaves; inner nodes; nodes not in use
+GROWABLE, TWIGS, INNER, FREE = range(4)
 COUNT, LOG_VOLUME, VALUE, LOG_NORM = range(4)  # columns of the real node table
-N_LEAVES, N_USED, N_FREE = 3, 4, 5  # entries of `sizes` behind the three lists' lengths
+N_LEAVES, N_USED = 4, 5  # entries of `sizes` behind the lists' lengths
 COUNTED, SCORED = 1, 2  # values of READY: the histogram is there; the split scores, too
 PROPOSED, IN_PLACE, ORDERED = 0, 1, 2  # rows of `assign`
 WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
@@ -96,9 +97,8 @@ class Work(NamedTuple):
     score: Array  # (C, p) float64: log weight of each column for a split of the node
     rows: Array  # (N,) int32: row indices, contiguous per node
     spare: Array  # (2, N) int32: scratch for partitioning; rows saved while a move is tried
-    lists: Array  # (3, C) int64
-    places: Array  # (3, C) int64: where a node stands in each list, -1 if nowhere
-    free: Array  # (C,) int64: stack of unused nodes
+    lists: Array  # (4, C) int64
+    places: Array  # (4, C) int64: where a node stands in each list, -1 if nowhere
     sizes: Array  # (6,) int64
     uses: Array  # (p,) int64: splits on each column
     assign: Array  # (3, Q) int64: branch of each code, in the split proposed, in place; its rank
@@ -134,9 +134,8 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         score=np.empty((capacity, p)),
         rows=np.empty(n_rows, np.int32),
         spare=np.empty((2, n_rows), np.int32),
-        lists=np.empty((3, capacity), np.int64),
-        places=np.empty((3, capacity), np.int64),
-        free=np.empty(capacity, np.int64),
+        lists=np.empty((4, capacity), np.int64),
+        places=np.empty((4, capacity), np.int64),
         sizes=np.zeros(6, np.int64),
         uses=np.zeros(p, np.int64),
         assign=np.empty((3, widest), np.int64),

@@ -51,7 +51,7 @@ def sweep(
     done = 0
     capacity = nodes.shape[0]
     # a step may take as many nodes as a split proposed has branches, or half of those in use
-    while done < n_steps and 3 * sizes[at.N_FREE] > capacity + 2 * model.max_proposed:
+    while done < n_steps and 3 * sizes[at.FREE] > capacity + 2 * model.max_proposed:
         u = rng.random()
         gain = np.nan
         if u < move_cdf[at.GROW]:

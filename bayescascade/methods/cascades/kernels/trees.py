@@ -60,8 +60,7 @@ def load(
     for row in range(n_rows):
         work.rows[row] = row
     for node in range(nodes.shape[0] - 1, n_nodes - 1, -1):
-        work.free[sizes[at.N_FREE]] = node
-        sizes[at.N_FREE] += 1
+        enlist(work, at.FREE, node)
     last = work.subtree  # the child linked last
     for node in range(n_nodes):
         last[node] = -1
@@ -130,8 +129,8 @@ def log_density(model, work):
 @inner_kernel
 def new_node(work, parent):
     """Take an unused node, a leaf of `parent` not yet linked or listed."""
-    work.sizes[at.N_FREE] -= 1
-    node = work.free[work.sizes[at.N_FREE]]
+    node = work.lists[at.FREE, work.sizes[at.FREE] - 1]
+    strike(work, at.FREE, node)
     for field in range(at.N_FIELDS):
         work.nodes[node, field] = -1
     work.nodes[node, at.PARENT] = parent
@@ -143,11 +142,10 @@ def new_node(work, parent):
 @inner_kernel
 def free_node(work, node):
     """Give a node back."""
-    for which in range(3):
+    for which in range(at.FREE):
         if work.places[which, node] >= 0:
             strike(work, which, node)
-    work.free[work.sizes[at.N_FREE]] = node
-    work.sizes[at.N_FREE] += 1
+    enlist(work, at.FREE, node)
 
 
 @inner_kernel
@@ -163,7 +161,7 @@ def free_all(work, child):
 def sync_lists(work, node):
     """Put the node into the lists that it belongs to, and out of the others."""
     inner = work.nodes[node, at.FEATURE] >= 0
-    for which in range(3):
+    for which in range(at.FREE):
         wanted = inner
         if which == at.GROWABLE:
             wanted = not inner and work.nodes[node, at.N_SPLITTABLE] > 0
