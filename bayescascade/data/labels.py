@@ -67,13 +67,14 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     if labels.dtype == object and len({type(label) for label in labels}) > 1:
         kinds = sorted({type(label).__name__ for label in labels})
         raise DataError(f"{name} must hold labels of one type, got {', '.join(kinds)}")
-    unknown = "" if labels.dtype.kind in _KINDS else str(labels.dtype)
     if labels.dtype == np.longdouble:  # which no file of ours holds
         labels = labels.astype(np.float64)
-    try:
-        check_classification_targets(labels)
-    except ValueError:
-        unknown = unknown or type_of_target(labels)
+    unknown = "" if labels.dtype.kind in _KINDS else str(labels.dtype)
+    if not unknown:
+        try:
+            check_classification_targets(labels)
+        except ValueError:
+            unknown = type_of_target(labels)
     if unknown:
         raise DataError(
             f"{name} must hold text, whole numbers or truth values: Unknown label type: {unknown}"
