@@ -33,7 +33,6 @@ from samplers.parameters import SamplerError, SamplerValueError, Seed
 from samplers.types import (
     ChainState,
     Move,
-    ProvidesAdvance,
     StepCounts,
     StepInfo,
     Target,
@@ -127,12 +126,13 @@ def advance_block(
     """
     moves, weights = choice.moves, choice.weights
     if moves is None:
-        if not isinstance(target, ProvidesAdvance):
+        advance = getattr(target, "advance", None)  # as in `describe`
+        if advance is None:
             raise SamplerValueError(
                 "moves must be given when the target has no advance(), got None"
             )
         counts: StepCounts[S]
-        state, counts = target.advance(rng, chain.state, n_steps, inverse_temperature)
+        state, counts = advance(rng, chain.state, n_steps, inverse_temperature)
         _checked(counts.best_log_density)
         return ChainState(state, _checked(counts.log_density)), counts
     names = list(moves)

@@ -59,7 +59,7 @@ class BudgetTreeClassifier(BudgetedClassifier):
     >>> import numpy as np
     >>> from bayescascade import BudgetTreeClassifier
     >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> model = BudgetTreeClassifier(tradeoff=2.0, n_steps=1_000, random_state=0)
+    >>> model = BudgetTreeClassifier(tradeoff=2.0, n_steps=300, random_state=0)
     >>> np.flatnonzero(model.fit(X, X[:, 2] > 0.5).feature_shares_).tolist()
     [2]
     """
