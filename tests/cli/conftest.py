@@ -42,7 +42,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     """Return a leaf cascade of the Titanic."""
     return _written(
         tmp_path_factory, "fit", TITANIC, "--drop", "survived", "--ordinal", "age:child,adult",
-        "--seed", 0, "--search", "anneal+metropolis", "--steps", 40_000,
+        "--seed", 0, "--search", "anneal+metropolis", "--steps", 10_000, "--chains", 2,
     )  # fmt: skip
 
 

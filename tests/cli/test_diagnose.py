@@ -12,7 +12,7 @@ from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 @pytest.mark.parametrize(
     ("name", "begins"),
     [
-        ("fitted", "titanic.csv   leaf cascade   search anneal+metropolis   4 x 1,000 draws\n"),
+        ("fitted", "titanic.csv   leaf cascade   search anneal+metropolis   2 x 1,000 draws\n"),
         ("listed", "titanic.csv   density rule list   "),
         ("classified", "tic_tac_toe.csv   rule list classifier   "),
     ],

@@ -27,7 +27,10 @@ SMALL = ("--steps", 200, "--chains", 2, "--seed", 1)
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        ("fitted", LeafCascade(search="anneal+metropolis", n_steps=40_000, random_state=0)),
+        (
+            "fitted",
+            LeafCascade(search="anneal+metropolis", n_steps=10_000, n_chains=2, random_state=0),
+        ),
         ("listed", DensityRuleList(n_steps=2_000, n_chains=2, random_state=0)),
     ],
 )

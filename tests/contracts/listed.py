@@ -36,7 +36,7 @@ from tests.people import DECLARED, draw_people
 
 __all__ = ["ESTIMATORS", "POSTERIORS", "Case", "Step", "fitted", "gibbs", "rows"]
 
-CHAINS = {"search": "anneal+metropolis", "n_steps": 300, "n_chains": 2, "random_state": 3}
+CHAINS = {"search": "anneal+metropolis", "n_steps": 120, "n_chains": 2, "random_state": 3}
 COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}
 
 
@@ -85,7 +85,9 @@ _PRUNED = {"forest": _forest(), "costs": COSTS, "random_state": 0}
 
 ESTIMATORS = {
     "leaf": Case(LeafCascade, CHAINS | DECLARED),
-    "leaf exact": Case(LeafCascade, CHAINS | DECLARED | {"search": "exact"}),
+    "leaf exact": Case(
+        LeafCascade, CHAINS | DECLARED | {"search": "exact", "partitions": "levels"}
+    ),
     "branch": Case(BranchCascade, CHAINS | DECLARED | {"predictive": "average"}),
     "rules": Case(DensityRuleList, CHAINS | DECLARED),
     "labels": Case(RuleListClassifier, CHAINS, True),
@@ -101,7 +103,7 @@ ESTIMATORS = {
     "complexity": Case(CostComplexityPrune, {**_PRUNED, "budget": 5.0}, True),
     "tree": Case(
         BudgetTreeClassifier,
-        {"costs": COSTS, **CHAINS, "n_steps": 600},
+        {"costs": COSTS, **CHAINS},
         True,
     ),
     "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),

@@ -48,7 +48,13 @@ def saved(request):
     return model, {**record, "draws": record["draws"][:3]}
 
 
-@pytest.mark.parametrize("make", [*MODELS.values(), *OPTIONS.values()], ids=[*MODELS, *OPTIONS])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(pytest.param(make, id=name) for name, make in MODELS.items()),
+        *(pytest.param(make, id=name, marks=pytest.mark.slow) for name, make in OPTIONS.items()),
+    ],
+)
 def test_nothing_is_lost(make, tmp_path):
     """A loaded model answers to the last bit as the one that was saved."""
     model, frame = make(), people(60, seed=9)

@@ -42,7 +42,7 @@ CUTS = [cuts(problem) for problem in prunings.PROBLEMS]
 CUT_PAIR, DEEP, THREE_CUTS, FREE, STUMP = CUTS
 HEATED = (MULTIWAY, MULTIWAY_INCLUSION, PAIR, SUPPORTED, *BUDGETS, *CUTS)
 ALL = (*TREES, BY_BRANCHES, *OPTIONS, *LISTS, *BUDGETS, *CUTS)
-CORE = (MULTIWAY, BY_BRANCHES, FRACTIONAL, *OPTIONS[:2], PAIR, SUPPORTED, WEIGHED, THREE_CUTS)
+CORE = (MULTIWAY, FRACTIONAL, OPTIONS[0], PAIR, WEIGHED, CUT_PAIR)
 """Of every family, what differs most; the others are for the slow tests."""
 
 SYMMETRIC = {("swap",), ("relocate",)}  # of lists: as likely as their reverse
@@ -57,7 +57,7 @@ def imbalance(space: Space, names, beta=1.0, broken=False):
     return np.abs(flow - flow.T).max()
 
 
-@each(*ALL, quick=(*CORE, MULTIWAY_INCLUSION, TWO, DEEP, GAPS))
+@each(*ALL, quick=(*CORE, BY_BRANCHES, GAPS))
 def test_moves_are_in_detailed_balance(space):
     """With a wrong ratio the chain samples another posterior than the one printed."""
     for names in (*space.groups, space.names):
@@ -195,7 +195,7 @@ LARGE_LISTS += LONG_LISTS
 
 @each(*TREES, BY_BRANCHES, *OPTIONS, *LEVELS[:2], trees(cascades.ORDINAL, LEAF), MIXED_WAYS,
       trees(cascades.TERNARY_THREE_WAY, INCLUSION), *LISTS, *BUDGETS, *CUTS,
-      quick=(*CORE, MULTIWAY_INCLUSION, LIST_FRACTIONS, TWO, DEEP))  # fmt: skip
+      quick=(*CORE, BY_BRANCHES, SUPPORTED))  # fmt: skip
 def test_compiled_steps_are_the_plain_ones(space, rng):
     """The compiled sweep is a second program for the moves: it must be the same chain."""
     for state in space.some_states(rng):
@@ -210,7 +210,7 @@ def test_compiled_steps_from_longer_lists_are_the_plain_ones(space, rng):
 
 
 @each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, GROUPED, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
-      quick=(MULTIWAY, SUPPORTED, WEIGHED, THREE_CUTS))  # fmt: skip
+      quick=(MULTIWAY, SUPPORTED, WEIGHED))  # fmt: skip
 @pytest.mark.parametrize("beta", [0.0, 0.4, 3.0])
 def test_compiled_steps_know_the_temperature(space, beta, rng):
     """Annealing would otherwise cool something else."""
@@ -218,7 +218,7 @@ def test_compiled_steps_know_the_temperature(space, beta, rng):
         assert is_plain_step(space, state, rng, beta=beta), state
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED)
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, quick=(MULTIWAY, PAIR))
 def test_broken_steps_are_told_apart(space, rng):
     """The tests above must be able to fail: without Hastings terms, and at another temperature."""
     assert not all(is_plain_step(space, s, rng, broken=True) for s in space.some_states(rng, 8))
@@ -251,7 +251,7 @@ def states_for_moves(space: Space, rng):
 
 
 @each(MULTIWAY, MULTIWAY_INCLUSION, *(s for three in UNSEEN_LISTS.values() for s in three),
-      CUT_PAIR, THREE_CUTS, DEEP, quick=(MULTIWAY, *UNSEEN_LISTS["pair"], THREE_CUTS))  # fmt: skip
+      CUT_PAIR, THREE_CUTS, DEEP, quick=(MULTIWAY, *UNSEEN_LISTS["pair"], CUT_PAIR))  # fmt: skip
 def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
     """With all moves together a rare one could be wrong unnoticed."""
     for names in space.groups:
@@ -273,8 +273,9 @@ def test_each_move_on_budgeted_trees_is_the_plain_one(space, rng, monkeypatch):
 
 @pytest.mark.parametrize(
     ("spaces", "beta"),
-    [*(([space], 0.4) for space in (TWO, WEIGHED)), *(([space], 1.0) for space in CUTS[:3]),
-     *((three, 1.0) for three in UNSEEN_LISTS.values())],
+    [([WEIGHED], 0.4), ([CUT_PAIR], 1.0), (UNSEEN_LISTS["pair"], 1.0),
+     *(pytest.param(spaces, beta, marks=pytest.mark.slow) for spaces, beta in
+       (([TWO], 0.4), ([DEEP], 1.0), ([THREE_CUTS], 1.0), (UNSEEN_LISTS["supported"], 1.0)))],
     ids=lambda value: value[0].name if isinstance(value, list) else "",
 )  # fmt: skip
 def test_each_move_without_hastings_term_is_told_apart(spaces, beta, rng, monkeypatch):
@@ -363,7 +364,7 @@ def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     assert not fits(drawn, space.probabilities(**space.wrong))
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS, quick=(BY_BRANCHES, PAIR, THREE_CUTS))
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS, quick=(BY_BRANCHES, PAIR))
 def test_the_cold_replica_visits_states_as_often_as_they_are_probable(space, rng):
     """Replica exchange must not let the hot chains' states into the draws."""
     drawn = visits(space, rng, samplers.tempering, n_temperatures=3)
@@ -382,7 +383,7 @@ UNSEEN = [
 ]  # fmt: skip
 
 
-@each(*UNSEEN, quick=(UNSEEN[0], UNSEEN[5]))
+@each(*UNSEEN, quick=(UNSEEN[0], UNSEEN[3]))
 def test_without_data_the_chain_returns_the_prior(space, rng):
     """What is claimed to be learned from data must not come from the chain itself."""
     prior = np.exp([space.posterior().log_prior(state) for state in space.states])

@@ -17,6 +17,8 @@ from scipy.stats import norm
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.model.diagnostics import diagnose_array
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[2] / "data"
 FALSE_ALARMS = 1e-3
 LEAST_PROBABILITY = 0.01  # of the leaf counts compared: rarer ones are seen too seldom
@@ -58,17 +60,8 @@ def is_consistent(sampled: LeafCascade, probabilities: np.ndarray) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    ("name", "search"),
-    [
-        ("titanic", "metropolis"),
-        pytest.param("sparse_tree", "metropolis", marks=pytest.mark.slow),
-        pytest.param("tic_tac_toe", "metropolis", marks=pytest.mark.slow),
-        pytest.param("titanic", "tempering", marks=pytest.mark.slow),
-        pytest.param("sparse_tree", "tempering", marks=pytest.mark.slow),
-        pytest.param("tic_tac_toe", "tempering", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("name", ["titanic", "sparse_tree", "tic_tac_toe"])
+@pytest.mark.parametrize("search", ["metropolis", "tempering"])
 def test_samplers_draw_what_is_exact(name, search):
     """If they differed, one of the two ways to the posterior would be wrong."""
     sampled = fitted(name, search)
@@ -77,9 +70,7 @@ def test_samplers_draw_what_is_exact(name, search):
     assert not is_consistent(sampled, other)
 
 
-@pytest.mark.parametrize(
-    "model", [pytest.param(LeafCascade, marks=pytest.mark.slow), BranchCascade]
-)
+@pytest.mark.parametrize("model", [LeafCascade, BranchCascade])
 def test_sampled_splits_are_those_of_the_exact_posterior(model):
     """Which columns matter must not depend on the way to the posterior."""
     sampled = model(search="metropolis", n_steps=200_000, random_state=0).fit(rows("titanic"))
@@ -92,7 +83,6 @@ def test_sampled_splits_are_those_of_the_exact_posterior(model):
         assert share == pytest.approx(found.used[name], abs=0.02)
 
 
-@pytest.mark.slow
 def test_annealing_finds_the_certified_tree():
     """A user who anneals should be nearly sure of the best tree of a table like this."""
     best = exact("titanic").log_posterior_

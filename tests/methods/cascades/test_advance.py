@@ -135,7 +135,7 @@ def test_wide_columns_keep_their_invariants(columns, posterior, partitions):
     target = posterior(
         table, concentration=0.5, partitions=partitions, leaf="independent", leaf_concentration=0.2
     )
-    n_steps = 1500 if partitions == "subsets" else 150  # a step may make hundreds of branches
+    n_steps = 600 if partitions == "subsets" else 60  # a step may make hundreds of branches
     rng = np.random.default_rng(3)
     state = target.initial_state(rng)
     for inverse_temperature in (0.0, 0.3, 1.0):

@@ -112,7 +112,7 @@ GROWN = BudgetedForestClassifier(
 ESTIMATORS = [
     BudgetedForestClassifier(max_trees=3, random_state=0),
     BudgetPrune(DecisionTreeClassifier(), random_state=0),
-    BudgetTreeClassifier(n_steps=200, n_chains=1, random_state=0),
+    BudgetTreeClassifier(n_steps=50, n_chains=1, random_state=0),
     GreedyPrune(DecisionTreeClassifier(), random_state=0),
 ]
 

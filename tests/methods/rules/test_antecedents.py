@@ -35,7 +35,7 @@ def test_candidates_of_any_columns_are_those_of_brute_force(problem):
     assert antecedents.schema.names == tuple(column.name for column in problem.columns)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problem=small_problems("labels"), min_support=st.floats(0.0, 0.6))
 def test_candidates_have_the_support_asked_for(problem, min_support):
     """Support is a share of the weight, not of the distinct rows."""

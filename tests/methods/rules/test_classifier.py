@@ -21,7 +21,7 @@ from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
 
 
-@parametrize_with_checks([RuleListClassifier(n_steps=200, n_chains=1)])
+@parametrize_with_checks([RuleListClassifier(n_steps=100, n_chains=1)])
 def test_scikit_learn_conventions(estimator, check):
     """Whatever scikit-learn's tools rely on, they may rely on."""
     check(estimator)
@@ -205,7 +205,7 @@ def test_columns_are_matched_by_name():
 def test_numbers_are_cut_at_quantiles():
     """Of many values; few values are levels, and the words tell intervals."""
     frame = people().assign(children=np.arange(200) % 3, flags=np.arange(200) % 2 == 0)
-    model = RuleListClassifier(**QUICK, n_bins=5).fit(frame, fates(people()))
+    model = RuleListClassifier(n_steps=600, random_state=3, n_bins=5).fit(frame, fates(people()))
     kinds = {column.name: column.kind for column in model.schema_.columns}
     assert kinds["fare"] == "continuous"
     assert kinds["children"] == "ordinal"

@@ -1,5 +1,7 @@
 """Independent draws from the exact posterior."""
 
+import pytest
+
 from bayescascade.methods.cascades.exact import solve
 from tests.methods.cascades.exact.brute_force import LEVELS, BruteForce, cases
 from tests.methods.cascades.problems import (
@@ -20,7 +22,6 @@ N_DRAWS = 4_000
 DRAWN = (
     (BINARY, LEAF), (MULTIWAY, BRANCH), (MULTIWAY, INCLUSION), (BINS, INDEPENDENT),
     (FRACTIONAL, LEAF), (LEVELS, LEAF), (LEVELS, INCLUSION), (LEVELS, INDEPENDENT_BRANCH),
-    (TERNARY_THREE_WAY, BRANCH),
 )  # fmt: skip
 
 
@@ -35,6 +36,14 @@ def test_draws_have_the_posterior_probabilities(problem, model, rng):
     everything, exact = BruteForce(problem, model), solve(model.on(problem))
     drawn = drawn_indices(exact, everything, rng)
     assert fits(drawn, everything.probabilities)
+
+
+@pytest.mark.slow
+@cases((TERNARY_THREE_WAY, BRANCH))
+def test_draws_of_three_way_splits_have_them_too(problem, model, rng):
+    """Which of a split's blocks go together is drawn, too."""
+    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    assert fits(drawn_indices(exact, everything, rng), everything.probabilities)
 
 
 @cases(*DRAWN[:4])
