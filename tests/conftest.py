@@ -18,3 +18,8 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 def compiled():
     """Test what is compiled, however small the problem; `test_jit` holds the rest to that."""
     jit.MOST_INTERPRETED = 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run README and notebooks first: at the end one worker would wait for the other."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/test_examples"))

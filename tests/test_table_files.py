@@ -60,7 +60,7 @@ TYPED_CELLS = {
 
 @given(data=st.data())
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25
 )
 def test_any_csv_is_read_as_pandas_reads_it(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

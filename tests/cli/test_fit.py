@@ -55,15 +55,15 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
 @pytest.mark.parametrize(
     ("common", "module", "words"),
     [
-        (("fit", TITANIC, *SAMPLED, "--steps", 100_000), fit_module, "tree"),
+        (("fit", TITANIC, *SAMPLED, "--steps", 40_000), fit_module, "tree"),
         pytest.param(
-            ("fit", TITANIC, "--model", "rules", "--steps", 10_000),
+            ("fit", TITANIC, "--model", "rules", "--steps", 2_000),
             fit_module,
             "list",
             marks=pytest.mark.slow,
         ),
         (
-            ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 10_000),
+            ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000),
             classify_module,
             "list",
         ),

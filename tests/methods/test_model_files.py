@@ -272,7 +272,7 @@ def test_deeply_nested_values_are_refused(saved, tmp_path):
 
 
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -19,7 +19,7 @@ from tests.report.trees import titanic_tree
     cuts=st.lists(st.integers(0, 80), max_size=4),
     is_weighted=st.booleans(),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_rarest_rows_equal_a_search_of_everything(
     seed: int, n_rows: int, n_kept: int, cuts: list[int], is_weighted: bool
 ) -> None:

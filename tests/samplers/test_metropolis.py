@@ -147,11 +147,11 @@ def test_states_off_the_support_are_never_entered(rng):
 @pytest.mark.parametrize(
     ("target", "moves", "is_right"),
     [
-        (FullRing(), None, True),
+        pytest.param(FullRing(), None, True, marks=pytest.mark.slow),
         (FastRing(), None, True),
         (FullRing(), {"turn": Turn()}, True),
         (FullRing(), BROKEN, False),
-        (FullRing(), {"turn": BROKEN["turn"]}, False),
+        pytest.param(FullRing(), {"turn": BROKEN["turn"]}, False, marks=pytest.mark.slow),
     ],
     ids=["moves", "advance", "turn", "broken", "broken turn"],
 )

@@ -71,7 +71,7 @@ small_columns = st.lists(
 ).filter(lambda columns: any(n_levels > 1 for _, n_levels in columns))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     columns=small_columns,
     n_rows=st.integers(2, 60),

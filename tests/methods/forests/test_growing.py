@@ -64,7 +64,7 @@ def problems(draw):
     }
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems())
 def test_slow_twin(problem):
     """Every node of every tree is the best of all splits, by a search that tries them all."""
@@ -117,7 +117,7 @@ def is_near_the_least_cost(rows, labels, costs, **parameters):
     return not forest.errors()[~forest.is_split].any() and largest <= allowed
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     bits=st.sets(st.integers(0, 31), min_size=2, max_size=10).map(sorted),
     labels=st.lists(st.integers(0, 2), min_size=10, max_size=10),

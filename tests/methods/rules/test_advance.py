@@ -35,7 +35,7 @@ def assert_consistent(posterior, state, counts):
     assert counts.best_log_density >= counts.log_density - 1e-9 * (1 + abs(counts.log_density))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     problem=st.one_of(small_problems("density"), small_problems("labels", min_support=0.02)),
     seed=st.integers(0, 2**32),

@@ -20,7 +20,7 @@ def plain(antecedents):
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problem=small_problems("density"))
 def test_candidates_of_any_columns_are_those_of_brute_force(problem):
     """Nominal, ordinal and binned columns, with and without missing cells, of one level too."""

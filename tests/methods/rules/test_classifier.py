@@ -21,7 +21,7 @@ from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
 
 
-@parametrize_with_checks([RuleListClassifier(n_steps=100, n_chains=1)])
+@parametrize_with_checks([RuleListClassifier(n_steps=30, n_chains=1)])
 def test_scikit_learn_conventions(estimator, check):
     """Whatever scikit-learn's tools rely on, they may rely on."""
     check(estimator)

@@ -242,7 +242,7 @@ def overclaims(seeds, most):
 
 @pytest.mark.parametrize(
     ("seeds", "most"),
-    [(range(30), 4), pytest.param(range(30, 600), 5, marks=pytest.mark.slow)],
+    [(range(20), 4), pytest.param(range(20, 600), 5, marks=pytest.mark.slow)],
     ids=["few", "many"],
 )
 def test_random_problems_are_certified(seeds, most):

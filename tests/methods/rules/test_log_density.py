@@ -53,7 +53,7 @@ def drawn_list(data, found, max_rules=6):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problem=small_problems("density"), data=st.data())
 def test_density_lists_on_any_columns_have_the_density_of_the_formula(problem, data):
     """Volumes, missing levels, fractional weights, lists that leave a part without cells."""
@@ -64,7 +64,7 @@ def test_density_lists_on_any_columns_have_the_density_of_the_formula(problem, d
         assert found == exact or abs(found - exact) <= 1e-9 * (1 + abs(exact))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problem=small_problems("labels"), data=st.data())
 def test_label_lists_on_any_columns_have_the_density_of_the_formula(problem, data):
     """Two and three classes, rows of several words of bits, parts without rows."""

@@ -56,7 +56,7 @@ def assert_same(found, expected, tolerance=1e-9):
     assert np.abs(found[finite] - expected[finite]).max(initial=0.0) < tolerance
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_volumes_are_those_of_the_cells(data):
     """Densities are probabilities over volumes: a wrong one is a wrong density."""
@@ -66,7 +66,7 @@ def test_volumes_are_those_of_the_cells(data):
     assert_same(log_volumes(schema, rules), reference.first_volumes(rules, widths))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_volumes_within_evidence_are_those_of_the_cells_inside(data):
     """Any subset of codes may be given, not only runs."""
