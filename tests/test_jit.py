@@ -87,7 +87,12 @@ def test_kernels_release_the_interpreter():
     ("model", "most"),
     [
         pytest.param(LeafCascade(leaf="independent", **DECLARED), 3, id="independent"),
-        pytest.param(LeafCascade(3.0, 0.7, max_branches=None, **DECLARED), 2.9, id="multiway"),
+        pytest.param(
+            LeafCascade(3.0, 0.7, max_branches=None, **DECLARED),
+            3,
+            id="multiway",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             BranchCascade(partitions="levels", predictive="average", **DECLARED), 2.9, id="levels"
         ),

@@ -48,7 +48,12 @@ class Copied(Problem):
 LEVELS = Copied("by-levels", (4, 4), (True, True), 2, partitions="levels", weight=40.0)
 SUBSETS = Copied("by-subsets", (2, 2, 2), (True,) * 3, 2, weight=30.0)
 COPIES = [
-    pytest.param(problem, replace(model, parameters={**model.parameters, **prior}), id=name)
+    pytest.param(
+        problem,
+        replace(model, parameters={**model.parameters, **prior}),
+        id=name,
+        marks=() if name in ("copied", "huge", "near-subsets", "noise") else pytest.mark.slow,
+    )
     for name, problem, model, prior in (
         ("copied", LEVELS, LEAF, {"expected_leaves": 0.1}),
         ("near", replace(LEVELS, noise=3.0), LEAF, {"expected_leaves": 1.0}),
