@@ -64,6 +64,7 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
         row_weights,
         n_bins=task.model.n_bins,
         kinds=task.model,
+        owner="classify",
         labels_name=f'column "{target}"',
         source=source.label,
     )

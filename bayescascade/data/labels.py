@@ -288,17 +288,18 @@ class LabeledRows:
         *,
         n_bins: int,
         kinds: ColumnKinds,
+        owner: str,
         labels_name: str = "y",
         source: str = "",
     ) -> "LabeledRows":
-        """Return a DataFrame or array and its labels as a table; see `RuleListClassifier.fit`.
+        """Return a DataFrame or array and its labels, as scikit-learn takes them, as a table.
 
         Rows of weight zero are counted, but nothing is learned from them. Messages call the labels
-        `labels_name`; `source` is the name of the file that the rows are from.
+        `labels_name`, and `owner` who asks; `source` is the name of the file that rows are from.
         """
         Declarations(**declared(kinds))  # checks their types
         frame = rows_frame(X)
-        labels = check_labels(y, labels_name, owner="RuleListClassifier")
+        labels = check_labels(y, labels_name, owner)
         check_consistent_length(frame, labels)
         weights = None
         if sample_weight is not None:

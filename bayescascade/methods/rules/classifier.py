@@ -166,7 +166,8 @@ time_limit, checkpoint, resume, progress
             if sample_weight is not None:
                 raise ParameterError("sample_weight must be None with a Table, which has weights")
             return LabeledRows.of_table(X, y)
-        return LabeledRows.of(X, y, sample_weight, n_bins=self.n_bins, kinds=self)
+        owner = type(self).__name__
+        return LabeledRows.of(X, y, sample_weight, n_bins=self.n_bins, kinds=self, owner=owner)
 
     def _check_model(self) -> None:
         super()._check_model()

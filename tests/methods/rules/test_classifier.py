@@ -310,7 +310,7 @@ def test_tables():
 def test_labeled_rows():
     """Rows with their labels are what is learned from, whoever puts them together."""
     frame, labels = people(), fates(people())
-    how = {"n_bins": 4, "kinds": ColumnKinds()}
+    how = {"owner": "test", "n_bins": 4, "kinds": ColumnKinds()}
     rows = LabeledRows.of(frame, labels, None, **how, source="people.csv")
     model = RuleListClassifier(**QUICK).fit(rows)
     assert model.rules_.to_dict() == classifier().rules_.to_dict()
