@@ -83,22 +83,26 @@ def test_kernels_release_the_interpreter():
             assert not function.targetoptions.get("fastmath")
 
 
+MODELS = {
+    "independent": LeafCascade(leaf="independent", **DECLARED),
+    "multiway": LeafCascade(3.0, 0.7, max_branches=None, **DECLARED),
+    "levels": BranchCascade(partitions="levels", predictive="average", **DECLARED),
+    "inclusion": BranchCascade(feature_inclusion=0.3, max_branches=2, **DECLARED),
+}
+QUICK = {("independent", 3), ("levels", 2.9), ("inclusion", 3)}  # the others are slow
+
+
 @pytest.mark.parametrize(
     ("model", "most"),
     [
-        pytest.param(LeafCascade(leaf="independent", **DECLARED), 3, id="independent"),
         pytest.param(
-            LeafCascade(3.0, 0.7, max_branches=None, **DECLARED),
-            3,
-            id="multiway",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            BranchCascade(partitions="levels", predictive="average", **DECLARED), 2.9, id="levels"
-        ),
-        pytest.param(
-            BranchCascade(feature_inclusion=0.3, max_branches=2, **DECLARED), 3, id="inclusion"
-        ),
+            model,
+            most,
+            id=f"{words}-{name}",
+            marks=() if (name, most) in QUICK else pytest.mark.slow,
+        )
+        for most, words in ((3, "whole"), (2.9, "fractions"))
+        for name, model in MODELS.items()
     ],
 )
 def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypatch):

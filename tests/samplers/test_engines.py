@@ -22,13 +22,18 @@ def engine(request):
     return lambda target, **more: function(target, **{"seed": 11, **settings, **more})
 
 
-def test_result_does_not_depend_on_workers(engine):
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(FullRing(), marks=pytest.mark.slow), FastRing()],
+    ids=["moves", "advance"],
+)
+def test_result_does_not_depend_on_workers(engine, target):
     """Else nobody could repeat a run on another machine."""
-    alone = engine(FastRing())
-    assert engine(FastRing(), n_jobs=2) == alone
+    alone = engine(target)
+    assert engine(target, n_jobs=2) == alone
     with joblib.parallel_config("threading", n_jobs=3):
-        assert engine(FastRing(), n_jobs=None) == alone
-    assert engine(FastRing(), seed=12) != alone
+        assert engine(target, n_jobs=None) == alone
+    assert engine(target, seed=12) != alone
 
 
 def test_result_does_not_depend_on_rounds(engine, monkeypatch):

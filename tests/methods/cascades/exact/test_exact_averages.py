@@ -100,7 +100,10 @@ def precise_log_sum(problem, model, record):
     return highest + sum((value - highest).exp() for value in values).ln()
 
 
-@pytest.mark.parametrize("weight", [1_000, 1_000_000_000])
+@pytest.mark.parametrize(
+    "weight",
+    [1_000, 1_000_000_000, *(pytest.param(w, marks=pytest.mark.slow) for w in (1, 1_000_000))],
+)
 @cases((MULTIWAY, BRANCH), (ORDINAL, BOUNDED), (BINS, INDEPENDENT), (CONSTANT, INCLUSION))
 def test_averages_of_huge_weights_keep_their_digits(problem, model, weight, monkeypatch):
     """A billion a row: log densities of 1e12 nats must not leave a nat to rounding."""

@@ -48,7 +48,9 @@ def test_larger_columns_are_summed_too(problem, model):
 
 @pytest.mark.parametrize("model", [LEAF, INDEPENDENT], ids=lambda m: m.name)
 @pytest.mark.parametrize("problem", [BINARY, LEVELS, MULTIWAY], ids=lambda p: p.name)
-@pytest.mark.parametrize("max_leaves", [1, 3, 4])
+@pytest.mark.parametrize(
+    "max_leaves", [1, 3, 4, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 5))]
+)
 def test_few_leaves_need_few_boxes(problem, model, max_leaves):
     """Boxes that no tree of so few leaves can reach are left out: they must not be missed."""
     everything = BruteForce(problem, model, max_leaves)
