@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from bayescascade.methods.cascades.exact.kernels.layout import UNION, LatticeArrays, TermArrays
+from bayescascade.methods.cascades.exact.kernels.layout import (
+    UNION,
+    LatticeArrays,
+    Tables,
+    TermArrays,
+)
+from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.tree import pack_block
@@ -71,6 +77,23 @@ class Blocks:
     def sizes(self) -> Integers:
         """Number of levels of every block, (n_blocks,) int64."""
         return np.array([codes.size for codes in self.codes], np.int64)
+
+    def partitions(self, most: int, by_levels: bool) -> list[list[tuple[int, ...]]]:
+        """Return, for every block, its partitions into 2 to `most` blocks, fewest first."""
+        if by_levels:
+            whole = [tuple(self.single.tolist())] if self.n_blocks > 1 else []
+            return [[]] * (self.n_blocks - 1) + [whole]
+        found: list[list[tuple[int, ...]]] = []
+        for block in range(self.n_blocks):  # parts come before wholes
+            pairs = range(self.pair_start[block], self.pair_start[block + 1])
+            ways = [
+                (int(self.first[pair]), *behind)
+                for pair in pairs
+                for behind in [(int(self.rest[pair]),), *found[self.rest[pair]]]
+                if len(behind) < most
+            ]
+            found.append(sorted(ways, key=len))
+        return found
 
 
 def column_blocks(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
@@ -172,14 +195,11 @@ class Lattice:
         The columns' blocks, in the plan's order.
     widths : (p,) tuple of (n_levels,) float64
         Widths of the columns' levels.
-    closed : frozenset of int
-        Columns, in the plan's order, that are never split.
     """
 
     plan: Plan
     blocks: tuple[Blocks, ...]
     widths: tuple[NDArray[np.float64], ...]
-    closed: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, plan: Plan, posterior: "CascadePosterior") -> "Lattice":
@@ -197,11 +217,7 @@ class Lattice:
             block_shapes(q, nominal, self.plan.partitions)
             for q, nominal in zip(self.plan.n_levels, self.plan.is_nominal, strict=True)
         )
-        return Lattice(self.plan, blocks, self.widths, self.closed)
-
-    def without(self, column: int) -> "Lattice":
-        """Return the same boxes with one more column never split."""
-        return Lattice(self.plan, self.blocks, self.widths, self.closed | {column})
+        return Lattice(self.plan, blocks, self.widths)
 
     @property
     def whole(self) -> tuple[int, ...]:
@@ -221,7 +237,7 @@ class Lattice:
         return LatticeArrays(
             starts=_starts([b.n_blocks for b in blocks]),
             costs=np.array(self.plan.costs, np.int64),
-            splits=np.array([j not in self.closed for j in range(len(blocks))]),
+            splits=np.ones(len(blocks), np.bool_),
             by_levels=self.plan.partitions == "levels",
             sizes=np.concatenate([b.sizes for b in blocks]),
             log_width=np.array(log_widths),
@@ -260,6 +276,31 @@ def term_arrays(plan: Plan, model: "CascadeModel") -> TermArrays:
             log_gamma=gammaln(b[:, None] * alpha + n),
             leaf_log_gamma=gammaln(levels[:, None] * leaf_alpha + n),
         )
+
+
+def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
+    """Return what the short way looks up."""
+    plan = lattice.plan
+    by_levels = plan.partitions == "levels"
+    ways = [way for b in lattice.blocks for way in b.partitions(plan.most, by_levels)]
+    parts = [part for of_block in ways for way in of_block for part in way]
+    sizes = [len(way) for of_block in ways for way in of_block]
+    log_gamma = terms.log_gamma
+    factor, exponent = np.ones((plan.most + 1, 1)), np.zeros((plan.most + 1, 1), np.int16)
+    if terms.is_branch:
+        log_factor = log_gamma[1] - log_gamma[1, 0] - log_gamma + terms.log_split[:, None]
+        log_factor[0] = 0.0  # there is no split into no branch
+        exponent = np.rint(log_factor / UNIT).astype(np.int16)
+        factor = np.exp(log_factor - exponent * UNIT)
+    return Tables(
+        start=_starts([len(of_block) for of_block in ways]),
+        size=np.array(sizes, np.int64),
+        at=_starts(sizes)[:-1],
+        parts=np.array(parts, np.int64),
+        leaf=log_gamma[1] - log_gamma[1, 0],
+        factor=factor,
+        exponent=exponent,
+    )
 
 
 @cache

@@ -313,7 +313,7 @@ class ExactPosterior:
 
     @cached_property
     def split_probabilities(self) -> SplitProbabilities:
-        """Which columns are split, and which first; the first call solves anew without each."""
+        """Which columns are split, and which first; the first call sums anew without each."""
         names = [self.posterior.schema.names[j] for j in self._plan.columns]
         possible = self._entry_probabilities > 0
         worth = self._sums.first_splits(self._origin)[:, possible]
@@ -322,8 +322,12 @@ class ExactPosterior:
         first = dict.fromkeys(self.posterior.schema.names, 0.0)
         first.update(zip(names, splits, strict=True))
         used = dict.fromkeys(self.posterior.schema.names, 0.0)
-        for j, name in enumerate(names):
-            used[name] = self._used(j)
+        try:
+            for j, name in enumerate(names):
+                used[name] = self._used(j)
+        finally:
+            if self._plan.shift != UNION:
+                self._sums.run()
         first = {name: min(1.0, share) for name, share in first.items()}
         return SplitProbabilities(used, first, min(1.0, none))
 
@@ -334,12 +338,8 @@ class ExactPosterior:
         if self._plan.shift == UNION:
             entries = np.arange(self._entry_probabilities.size)
             return min(1.0, float(self._entry_probabilities[entries >> j & 1 == 1].sum()))
-        lattice = self._sums.lattice.without(j)
-        shapes = Recursion(lattice.shapes(), self._sums.terms, np.zeros(1), None)
-        shapes.run()
-        unused = Recursion(lattice, self._sums.terms, self._sums.counts, shapes)
-        unused.run()
-        log_sum = self._root.log_sum(unused.log_values(self._origin), self._total)
+        self._sums.run(closed=j)
+        log_sum = self._root.log_sum(self._sums.log_values(self._origin), self._total)
         return float(-np.expm1(min(0.0, log_sum - self._log_sum)))
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
