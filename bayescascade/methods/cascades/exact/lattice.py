@@ -78,21 +78,22 @@ class Blocks:
         """Number of levels of every block, (n_blocks,) int64."""
         return np.array([codes.size for codes in self.codes], np.int64)
 
-    def partitions(self, most: int, by_levels: bool) -> list[list[tuple[int, ...]]]:
-        """Return, for every block, its partitions into 2 to `most` blocks, fewest first."""
+    def partitions(self, most: int, by_levels: bool) -> list[list[tuple[tuple[int, ...], float]]]:
+        """Return, for every block, its partitions into 2 to `most` blocks, and their `times`."""
         if by_levels:
-            whole = [tuple(self.single.tolist())] if self.n_blocks > 1 else []
+            whole = [(tuple(self.single.tolist()), 1.0)] if self.n_blocks > 1 else []
             return [[]] * (self.n_blocks - 1) + [whole]
-        found: list[list[tuple[int, ...]]] = []
+        found: list[list[tuple[tuple[int, ...], float]]] = []
         for block in range(self.n_blocks):  # parts come before wholes
-            pairs = range(self.pair_start[block], self.pair_start[block + 1])
-            ways = [
-                (int(self.first[pair]), *behind)
-                for pair in pairs
-                for behind in [(int(self.rest[pair]),), *found[self.rest[pair]]]
-                if len(behind) < most
-            ]
-            found.append(sorted(ways, key=len))
+            ways = []
+            for pair in range(self.pair_start[block], self.pair_start[block + 1]):
+                first, rest, times = int(self.first[pair]), int(self.rest[pair]), self.times[pair]
+                ways += [
+                    ((first, *parts), float(times * more))
+                    for parts, more in [((rest,), 1.0), *found[rest]]
+                    if len(parts) < most
+                ]
+            found.append(ways)
         return found
 
 
@@ -281,22 +282,29 @@ def term_arrays(plan: Plan, model: "CascadeModel") -> TermArrays:
 def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
     """Return what the short way looks up."""
     plan = lattice.plan
-    by_levels = plan.partitions == "levels"
-    ways = [way for b in lattice.blocks for way in b.partitions(plan.most, by_levels)]
-    parts = [part for of_block in ways for way in of_block for part in way]
-    sizes = [len(way) for of_block in ways for way in of_block]
+    n_blocks = sum(blocks.n_blocks for blocks in lattice.blocks)
+    begin, end = np.zeros((2, plan.most + 1, n_blocks), np.int64)
+    children: list[int] = []
+    at = 0
+    for blocks, step in zip(lattice.blocks, plan.index().arrays.step[:, 0].tolist(), strict=True):
+        for block, ways in enumerate(blocks.partitions(plan.most, plan.partitions == "levels")):
+            for b in range(2, plan.most + 1):
+                begin[b, at] = len(children)
+                of_size = [parts for parts, _ in ways if len(parts) == b]
+                children += [(part - block) * step for parts in of_size for part in parts]
+                end[b, at] = len(children)
+            at += 1
     log_gamma = terms.log_gamma
-    factor, exponent = np.ones((plan.most + 1, 1)), np.zeros((plan.most + 1, 1), np.int16)
+    factor, exponent = np.ones((plan.most + 1, 1)), np.zeros((plan.most + 1, 1), np.int64)
     if terms.is_branch:
         log_factor = log_gamma[1] - log_gamma[1, 0] - log_gamma + terms.log_split[:, None]
         log_factor[0] = 0.0  # there is no split into no branch
-        exponent = np.rint(log_factor / UNIT).astype(np.int16)
+        exponent = np.rint(log_factor / UNIT).astype(np.int64)
         factor = np.exp(log_factor - exponent * UNIT)
     return Tables(
-        start=_starts([len(of_block) for of_block in ways]),
-        size=np.array(sizes, np.int64),
-        at=_starts(sizes)[:-1],
-        parts=np.array(parts, np.int64),
+        begin=begin,
+        end=end,
+        children=np.array(children, np.int64),
         leaf=log_gamma[1] - log_gamma[1, 0],
         factor=factor,
         exponent=exponent,

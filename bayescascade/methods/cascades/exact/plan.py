@@ -343,12 +343,17 @@ class Plan:
         """
         if self.shift != 0 or self.is_independent or not 0 < self.n_whole <= _FEW_ROWS:
             return False
-        return max(self.n_ways) <= _MOST_WAYS
+        return self.has_few_ways
 
     @property
     def is_compact(self) -> bool:
         """Whether the boxes are so many that counts are float32, and exponents int32."""
         return self.is_short and self.count_index().n_entries >= _MANY_BOXES
+
+    @property
+    def has_few_ways(self) -> bool:
+        """Whether the partitions of every column can be listed."""
+        return max(self.n_ways) <= _MOST_WAYS
 
     @cached_property
     def n_ways(self) -> tuple[int, ...]:

@@ -235,7 +235,7 @@ def _work_of(lattice: Lattice) -> Work:
     plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
     line = n_blocks[-1] if plan.keeps else 1
     side = max(n_blocks) if plan.keeps else 1
-    n_places = plan.most * sum(plan.n_ways) if plan.is_short else 0
+    n_places = 2 * plan.most * len(n_blocks) if plan.is_short else 0
     return new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side, n_places)
 
 

@@ -32,8 +32,9 @@ def values_of(exact):
     return found
 
 
+@pytest.mark.usefixtures("in_threads")
 @pytest.mark.parametrize("name", TABLES)
-def test_the_short_way_leads_where_the_long_one_does(name, monkeypatch, in_threads):
+def test_the_short_way_leads_where_the_long_one_does(name, monkeypatch):
     """A faster sum that is another sum would be wrong on every large table."""
     n_levels, parameters = TABLES[name]
     posterior = BranchPosterior(random_table(n_levels), **parameters)
@@ -53,7 +54,8 @@ def test_the_short_way_leads_where_the_long_one_does(name, monkeypatch, in_threa
     assert_allclose([*used.values()], [*long.split_probabilities.used.values()], atol=1e-9)
 
 
-def test_an_interrupt_in_a_thread_stops_them_all(monkeypatch, in_threads):
+@pytest.mark.usefixtures("in_threads")
+def test_an_interrupt_in_a_thread_stops_them_all(monkeypatch):
     """Ctrl-C must not leave threads at work for minutes."""
     posterior = BranchPosterior(random_table((3,) * 4))
     boxes = solve(posterior)._sums

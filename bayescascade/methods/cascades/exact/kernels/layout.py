@@ -98,17 +98,16 @@ class TermArrays(NamedTuple):
 class Tables(NamedTuple):
     """What the short way through a line looks up: see `lines`.
 
-    start (N + 1,) int64: where a block's partitions start, ascending by their numbers of blocks;
-    size (W,) int64: blocks of a partition; at (W,) int64: where they start in `parts`; leaf (G,)
-    float64: log of what n rows are worth as a leaf, but for its volume and `TermArrays.per_leaf`;
-    factor (B + 1, G), exponent (B + 1, G): what a split of n rows into b branches is worth, but for
-    them, G = 1 in the leaf model.
+    begin, end (B + 1, N) int64: where the partitions of a block into b blocks stand in `children`,
+    which says how far from a box's entry those of its children are, int64; leaf (G,) float64: log
+    of what n rows are worth as a leaf, but for its volume and `TermArrays.per_leaf`; factor,
+    exponent (B + 1, G): what a split of n rows into b branches is worth, but for them; G = 1 in the
+    leaf model.
     """
 
-    start: Array
-    size: Array
-    at: Array
-    parts: Array
+    begin: Array
+    end: Array
+    children: Array
     leaf: Array
     factor: Array
     exponent: Array
@@ -139,8 +138,9 @@ class Work(NamedTuple):
     sums: Array  # (R E,) float64, int64: sums over partitions, see `sums.row_of`
     sums_exponent: Array
     side: Array  # (1,) int64: first row of the sums that are not of the line
-    places: Array  # (P,) int64: children of a line's boxes, places less the box's own; see `lines`
-    ends: Array  # (B + 1,) int64: where those of partitions into b blocks end
+    places: Array  # (P,) int64: where a line's splits begin and end in `Tables.children`
+    begins: Array  # (B + 1,) int64: where those into b branches begin and end
+    ends: Array
 
 
 def new_work(
@@ -170,5 +170,6 @@ def new_work(
         sums_exponent=np.empty(n_sums, np.int64),
         side=np.array([n_line * row]),
         places=np.empty(n_places, np.int64),
+        begins=np.zeros(row, np.int64),
         ends=np.zeros(row, np.int64),
     )
