@@ -48,8 +48,9 @@ _MOST_MAXIMA = 60  # passes; the hull is found in about two for every halving of
 _PILOT, _TUNINGS = 100, 6  # trees drawn to find where leaf counts are probable, and how often
 # Tilts that shift leaf counts by so many standard deviations, either way, until the sum is precise:
 _STAGES = ((0.6, 1.2, 1.8, 3.2, 5.2, 8.0), (0.3, 0.9, 1.5, 2.4, 4.2, 6.6, 10.0))
-_RATIOS = -30.0, 15.0  # logs, between which the shares of a mixture are told apart
-_OF_MIXTURE = 7  # tilts nearest to the posterior's own numbers of leaves
+_MOST_OUTER, _MARGIN = 8, 5.0  # such tilts further out, and nats below what is negligible
+_RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are told apart
+_OF_MIXTURE = 5  # tilts nearest to the posterior's own numbers of leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,8 @@ class Tilts:
                     self._sums[s] = self._run(s, maximize=False)
                     tilts.append(s)
             log_sum, error = self._expand(tilts)
+            if self._cover(tilt, log_sum):
+                log_sum, error = self._expand(tilts)
             if error < precise:
                 break
         return Sum(log_sum, error, *self._mixture(np.array(tilts[:_OF_MIXTURE]), log_sum))
@@ -256,6 +259,29 @@ class Tilts:
             return float(logsumexp(self._log_w + log_most)) + origin, np.inf
         return origin + scale + float(np.log(share)), float(-np.log1p(-error / share))
 
+    def _cover(self, center: float, log_sum: float) -> bool:
+        """Try tilts further out until what lies there is negligible; return whether any was.
+
+        Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
+        """
+        for n_tried in range(_MOST_OUTER):
+            tilts = np.array(sorted(self._sums))
+            bounds = np.array([self._sums[s] - s * self._k for s in tilts])
+            log_mass = self._log_w + bounds.min(axis=0) - log_sum
+            nearest = bounds.argmin(axis=0)
+            for end in (0, tilts.size - 1):
+                outside = np.flatnonzero(nearest == end)
+                if outside.size == 0 or log_mass[outside].max() < np.log(NEGLIGIBLE) - _MARGIN:
+                    continue
+                slope = self._slope(int(self._k[outside[np.argmax(log_mass[outside])]]))
+                further = 2 * tilts[end] - center
+                s = min(slope, further) if end == 0 else max(slope, further)
+                self._sums[s] = self._run(s, maximize=False)
+                break
+            else:
+                return n_tried > 0
+        return True
+
     def _log_most(self) -> Floats:
         """Return bounds on the logs of ``S_K``."""
         bounds: Floats = np.min([g - s * self._k for s, g in self._sums.items()], axis=0)
@@ -291,7 +317,8 @@ class Tilts:
         kept = np.sort(order[np.cumsum(np.exp(log_mass[order])) > NEGLIGIBLE])
         log_of = tilts[:, None] * self._k[kept] - np.array([[self._sums[s]] for s in tilts])
         log_ratios = log_of - self._log_w[kept] + log_sum
-        ratios = np.exp(np.clip(log_ratios, *_RATIOS)).T
+        low, high = _RATIOS  # what is cut off would only add to the least
+        ratios = np.where(log_ratios < low, 0.0, np.exp(np.minimum(log_ratios, high))).T
         least = linprog(
             np.append(np.zeros(tilts.size), -1.0),
             A_ub=np.column_stack([-ratios, np.ones(kept.size)]),
@@ -299,7 +326,7 @@ class Tilts:
             A_eq=np.append(np.ones(tilts.size), 0.0)[None],
             b_eq=[1.0],
         )
-        shares = np.eye(tilts.size)[0] if least.x is None else np.maximum(least.x[:-1], 0.0)
+        shares = np.ones(tilts.size) if least.x is None else np.maximum(least.x[:-1], 0.0)
         shares /= shares.sum()
         log_mixed = logsumexp(log_ratios, b=shares[:, None], axis=0)
         log_accepted = np.full(self._k.size, -np.inf)
