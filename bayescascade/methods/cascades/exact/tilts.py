@@ -47,7 +47,11 @@ _ROUNDING = 1e-13  # of a log density, and of a sum of tilts: more than all that
 _MOST_MAXIMA = 60  # passes; the hull is found in about two for every halving of the leaf counts
 _PILOT, _TUNINGS = 100, 6  # trees drawn to find where leaf counts are probable, and how often
 # Tilts that shift leaf counts by so many standard deviations, either way, until the sum is precise:
-_STAGES = ((0.6, 1.2, 1.8, 3.2, 5.2, 8.0), (0.3, 0.9, 1.5, 2.4, 4.2, 6.6, 10.0))
+_STAGES = (
+    (0.8, 1.6, 2.8, 4.6, 8.0),
+    (0.4, 1.2, 2.2, 3.6, 6.0),
+    (0.2, 0.6, 1.0, 1.4, 1.9, 2.5, 5.2),
+)
 _MOST_OUTER, _MARGIN = 8, 5.0  # such tilts further out, and nats below what is negligible
 _RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are told apart
 _OF_MIXTURE = 5  # tilts nearest to the posterior's own numbers of leaves
