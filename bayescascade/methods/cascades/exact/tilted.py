@@ -25,6 +25,7 @@ PassProgress = Callable[[int, float, BestTree | None], None]
 
 _MANY_TERMS = 5e7  # of a pass: with more, the sum is as precise as a print
 _ENOUGH, _PRECISE = 5e-3, 1e-9  # nats
+_ROUNDING = 1e-14  # of a log density, as in `tail`
 
 
 def solve_by_tilts(
@@ -95,7 +96,7 @@ class TiltedPosterior:
     log_density : float
         Its log density, nats.
     gap : float >= 0
-        Nats by which any tree may have more; 0 if none has.
+        Nats by which any tree may have more; 0 if none has, up to 1e-13 of what leaves are worth.
     log_normalizer : float
         Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats; NaN if
         interrupted before.
@@ -128,9 +129,9 @@ class TiltedPosterior:
             guess = tilts.maximize(expected).tree.n_leaves
             precise = _ENOUGH if cost.n_terms > _MANY_TERMS else _PRECISE
             self._sum = tilts.add_up(guess, rng, precise)
-            self.error = self._sum.error
             root, plan = tilts.root, tilts.boxes.lattice.plan
             self.log_normalizer = self._sum.log_sum + root.log_common(tilts.total)
+            self.error = self._sum.error + _ROUNDING * abs(self.log_normalizer)
             if plan.has_few_ways and tilts.boxes.shapes is not None:
                 log_prior = log_prior_sum(tilts.boxes.shapes, posterior.model.rate, tilts.most)
                 self.log_evidence = self.log_normalizer - log_prior

@@ -67,7 +67,7 @@ class BestTree:
     log_density : float
         Less `Root.log_common`, nats.
     gap : float >= 0
-        Nats by which any tree may have more.
+        Nats by which any tree may have more; 0 if none has, up to 1e-13 of what leaves are worth.
     """
 
     tree: Tree
@@ -349,7 +349,8 @@ class Tilts:
                 if number > 0:
                     self._run(tilt, maximize=False)
                     trees += choose_trees(self.boxes, [0] * number, rng)
-            log_accepted = found.log_accepted[[tree.n_leaves - 1 for tree in trees]]
+            sizes = np.minimum([tree.n_leaves for tree in trees], self._k.size)
+            log_accepted = found.log_accepted[sizes - 1]
             accepted = np.flatnonzero(np.log(rng.random(len(trees))) < log_accepted)
             drawn += [trees[i] for i in rng.permutation(accepted)]
             rate = max(accepted.size / len(trees), 0.02)

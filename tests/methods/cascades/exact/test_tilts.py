@@ -67,7 +67,9 @@ def test_bounds_hold_under_extreme_priors_and_weights(problem, model):
     assert_is_of_all_trees(solve_by_tilts(model.on(problem), rng=0), everything)
 
 
-@pytest.mark.parametrize("expected", [0.3, 8.0, 40.0])
+@pytest.mark.parametrize(
+    "expected", [0.3, *(pytest.param(e, marks=pytest.mark.slow) for e in (8.0, 40.0))]
+)
 def test_what_sums_by_leaves_say_tilts_say(expected):
     """The same table, once small enough to be kept by numbers of leaves."""
     posterior = LeafPosterior(random_table((3, 3, 2, 4)), expected, 2.0)
