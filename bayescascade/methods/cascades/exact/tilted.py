@@ -101,7 +101,8 @@ class TiltedPosterior:
         Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats; NaN if
         interrupted before.
     error : float >= 0
-        Bound on its error, nats.
+        Bound on its error, nats; infinity if none was proved, and `log_normalizer` is then what all
+        trees come to at most.
     log_evidence : float
         Log probability of the data under the normalized prior, nats, with the same error; NaN if
         interrupted before, or if columns have too many partitions (see `prior`).
@@ -163,6 +164,8 @@ class TiltedPosterior:
         ------
         ParameterError
             If the search was interrupted before the sum over all trees was known.
+        TooLargeError
+            If none of a thousand trees drawn from tilts is one of the posterior's.
         """
         check_integer("n", n, minimum=0)
         if self._sum is None:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import logsumexp, softmax
 
+from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, choose_trees
 from bayescascade.methods.cascades.tree import Tree
@@ -54,6 +55,7 @@ _STAGES = (
 )
 _MOST_OUTER, _MARGIN = 8, 5.0  # such tilts further out, and nats below what is negligible
 _RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are told apart
+_RARE, _HOPELESS = 0.05, 1_000  # draws accepted, and trees of which none was
 _OF_MIXTURE = 5  # tilts nearest to the posterior's own numbers of leaves
 
 
@@ -217,11 +219,20 @@ class Tilts:
                     self._sums[s] = self._run(s, maximize=False)
                     tilts.append(s)
             log_sum, error = self._expand(tilts)
-            if self._cover(tilt, log_sum):
+            if self._cover(tilt, self._at_least(log_sum, error)):
                 log_sum, error = self._expand(tilts)
             if error < precise:
                 break
-        return Sum(log_sum, error, *self._mixture(np.array(tilts[:_OF_MIXTURE]), log_sum))
+        log_least = self._at_least(log_sum, error)
+        few, rate = self._mixture(np.array(tilts[:_OF_MIXTURE]), log_least)
+        if rate < _RARE:
+            few, rate = self._mixture(np.array(list(self._sums)), log_least)
+        return Sum(log_sum, error, *few)
+
+    def _at_least(self, log_sum: float, error: float) -> float:
+        """Return the log of what all trees come to at least."""
+        best = self.best
+        return max(log_sum - error, -np.inf if best is None else best.log_density)
 
     def _center(self, guess: int, rng: np.random.Generator) -> tuple[float, float]:
         """Return the tilt whose trees have as many leaves as the posterior's, and their spread."""
@@ -263,7 +274,7 @@ class Tilts:
             return float(logsumexp(self._log_w + log_most)) + origin, np.inf
         return origin + scale + float(np.log(share)), float(-np.log1p(-error / share))
 
-    def _cover(self, center: float, log_sum: float) -> bool:
+    def _cover(self, center: float, log_least: float) -> bool:
         """Try tilts further out until what lies there is negligible; return whether any was.
 
         Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
@@ -271,7 +282,7 @@ class Tilts:
         for n_tried in range(_MOST_OUTER):
             tilts = np.array(sorted(self._sums))
             bounds = np.array([self._sums[s] - s * self._k for s in tilts])
-            log_mass = self._log_w + bounds.min(axis=0) - log_sum
+            log_mass = self._log_w + bounds.min(axis=0) - log_least
             nearest = bounds.argmin(axis=0)
             for end in (0, tilts.size - 1):
                 outside = np.flatnonzero(nearest == end)
@@ -309,18 +320,20 @@ class Tilts:
             error += abs(factor) * min(1.0, share)
         return float(error)
 
-    def _mixture(self, tilts: Floats, log_sum: float) -> tuple[Floats, Floats, Floats]:
-        """Return tilts, their shares, and with what log probability their draws are accepted.
+    def _mixture(
+        self, tilts: Floats, log_least: float
+    ) -> tuple[tuple[Floats, Floats, Floats], float]:
+        """Return tilts, shares and log probabilities to accept, as of `Sum`, and how many are.
 
         Of a tree of K leaves the mixture's probability over the posterior's is ``sum_i a_i r_Ki``;
         a draw is accepted where the least of these over K is 1, and less where they are more. A
         linear program finds the shares that make the least the largest.
         """
-        log_mass = self._log_w + self._log_most() - log_sum  # of the posterior, at most
+        log_mass = self._log_w + self._log_most() - log_least  # of the posterior, at most
         order = np.argsort(log_mass)
         kept = np.sort(order[np.cumsum(np.exp(log_mass[order])) > NEGLIGIBLE])
         log_of = tilts[:, None] * self._k[kept] - np.array([[self._sums[s]] for s in tilts])
-        log_ratios = log_of - self._log_w[kept] + log_sum
+        log_ratios = log_of - self._log_w[kept] + log_least
         low, high = _RATIOS  # what is cut off would only add to the least
         ratios = np.where(log_ratios < low, 0.0, np.exp(np.minimum(log_ratios, high))).T
         least = linprog(
@@ -335,10 +348,14 @@ class Tilts:
         log_mixed = logsumexp(log_ratios, b=shares[:, None], axis=0)
         log_accepted = np.full(self._k.size, -np.inf)
         log_accepted[kept] = log_mixed.min() - log_mixed
-        return tilts[shares > 0], shares[shares > 0], log_accepted
+        used = shares > 0
+        return (tilts[used], shares[used], log_accepted), float(np.exp(log_mixed.min()))
 
     def draw(self, found: Sum, n: int, rng: np.random.Generator) -> list[Tree]:
-        """Return independent draws from the posterior, by passes for each tilt of the mixture."""
+        """Return independent draws from the posterior, by passes for each tilt of the mixture.
+
+        Raises TooLargeError if none of a thousand trees is accepted.
+        """
         drawn: list[Tree] = []
         rate = 0.5
         while len(drawn) < n:
@@ -352,6 +369,11 @@ class Tilts:
             sizes = np.minimum([tree.n_leaves for tree in trees], self._k.size)
             log_accepted = found.log_accepted[sizes - 1]
             accepted = np.flatnonzero(np.log(rng.random(len(trees))) < log_accepted)
+            if accepted.size == 0 and len(trees) > _HOPELESS:
+                few = f"more than {len(trees):,} trees for each draw"
+                raise TooLargeError(
+                    f"draws from the posterior must be had from tilts, got {few}", few
+                )
             drawn += [trees[i] for i in rng.permutation(accepted)]
             rate = max(accepted.size / len(trees), 0.02)
         return drawn[:n]
