@@ -6,6 +6,7 @@ where the annealing chains ended, for how sure one can be.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields
 from math import nan
 from time import perf_counter
@@ -234,14 +235,15 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.
 
-        With ``predictive="average"`` that is the average over all trees if `exact_` has it, else
-        over the draws, of which a saved model keeps up to 1,000.
+        With ``predictive="average"`` that is the average over all trees if `exact_` has it and it
+        fits `memory_limit`, else over the draws, of which a saved model keeps up to 1,000.
         """
         is_average = self.predictive == "average" and self.density == "posterior_mean"
         averages = getattr(self.__dict__.get("exact_"), "log_predictive", None)
         if is_average and averages is not None:
-            averaged: NDArray[np.float64] = averages(codes)
-            return averaged
+            with suppress(TooLargeError):
+                averaged: NDArray[np.float64] = averages(codes)
+                return averaged
         return super().score_codes(codes)
 
     def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
@@ -329,8 +331,8 @@ class LeafCascade(Cascade):
         an empty leaf.
     predictive : {"map", "average"}
         Score and draw from the most probable tree, or from the average over the posterior: where
-        `exact_` is an `ExactPosterior`, rows are scored by the average over all trees, else over
-        the draws.
+        `exact_` is an `ExactPosterior`, and 16 bytes more for every box fit `memory_limit`, rows
+        are scored by the average over all trees, else over the draws.
     search : {"auto", "exact", "anneal+metropolis", "anneal", "metropolis", "tempering"}
         "exact" goes through all trees at once, by dynamic programming over the boxes that splits
         can make: the tree is then provably the most probable, or it is said by how much another may

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade import LeafCascade
+from bayescascade import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import ExactCost, TiltedPosterior
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.tilts import Tilts
@@ -168,6 +168,18 @@ def test_where_sums_by_leaves_do_not_fit_tilts_do(tmp_path):
     model.save(tmp_path / "model.json")
     loaded = bayescascade.load(tmp_path / "model.json")
     np.testing.assert_allclose(loaded.score_samples(people()), averages, rtol=1e-9)
+
+
+def test_averages_that_do_not_fit_are_those_of_the_draws():
+    """A table that was fitted must be scored, too."""
+    parameters = {**DECLARED, "predictive": "average", "random_state": 0}
+    exact = BranchCascade(**parameters).fit(people())
+    least = (ExactCost.of(exact.posterior_).memory_bytes + 1) / 1e9
+    model = BranchCascade(**parameters, memory_limit=least).fit(people())
+    found = model.score_samples(people())
+    assert not np.array_equal(found, exact.score_samples(people()))
+    del model.exact_
+    np.testing.assert_array_equal(found, model.score_samples(people()))
 
 
 def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch):

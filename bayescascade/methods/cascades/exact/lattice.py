@@ -226,6 +226,19 @@ class Lattice:
         return tuple(blocks.n_blocks - 1 for blocks in self.blocks)
 
     @cached_property
+    def is_alike(self) -> NDArray[np.bool_]:
+        """Whether a block's levels could change places but for data, (N,) bool, by columns."""
+        is_symmetric = (
+            nominal or self.plan.partitions == "levels" for nominal in self.plan.is_nominal
+        )
+        flags = [
+            (symmetric or codes.size <= 2) and np.ptp(widths[codes]) == 0.0
+            for b, widths, symmetric in zip(self.blocks, self.widths, is_symmetric, strict=True)
+            for codes in b.codes
+        ]
+        return np.array(flags, np.bool_)
+
+    @cached_property
     def arrays(self) -> LatticeArrays:
         """The lattice for kernels."""
         blocks = self.blocks

@@ -80,20 +80,15 @@ class Index:
                 cost = self._raised(cost, j)
         return at, self.sizes[cost]
 
-    def entries(self, is_open: Sequence[NDArray[np.bool_]]) -> Integers:
-        """Return the positions of all entries of the boxes whose blocks are open."""
-        at, cost = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        arrays = self.arrays
-        for j, flags in enumerate(is_open):
-            digits = np.flatnonzero(flags)
-            at = (at[:, None] + digits * arrays.step[j, cost][:, None]).ravel()
-            raised = np.minimum(cost + self.costs[j], len(self.sizes) - 1)
-            cost = np.where(digits < self.n_blocks[j] - 1, raised[:, None], cost[:, None]).ravel()
-            kept = cost < len(self.sizes) - 1
-            at, cost = at[kept], cost[kept]
-        sizes = arrays.size[cost]
-        starts = np.repeat(at - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-        return starts + np.arange(starts.size)
+    @property
+    def starts(self) -> Integers:
+        """Where the boxes' entries start, of an index in which every box has some."""
+        costs = np.zeros(1, np.int64)
+        for n, cost in zip(self.n_blocks, self.costs, strict=True):
+            costs = np.add.outer(costs, np.where(np.arange(n) < n - 1, cost, 0)).ravel()
+        sizes = np.array(self.sizes)[costs]
+        starts: Integers = np.cumsum(sizes) - sizes
+        return starts
 
     @cached_property
     def arrays(self) -> IndexArrays:

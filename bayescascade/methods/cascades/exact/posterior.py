@@ -1,12 +1,7 @@
-"""The exact posterior: what the sum over all trees has to say.
+"""The exact posterior: what the sum over all trees has to say."""
 
-The density of a row, averaged over all trees, is the sum with the row over the sum without.
-"""
-
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +10,7 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.cascades.exact.averages import RowAverages
 from bayescascade.methods.cascades.exact.cost import (
     ExactCost,
     check_fits,
@@ -37,96 +33,13 @@ from bayescascade.methods.cascades.tree import Tree
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["ExactPosterior", "RowAverages", "SplitProbabilities", "solve"]
+__all__ = ["ExactPosterior", "SplitProbabilities", "solve"]
 
 Floats = NDArray[np.float64]
-Row = tuple[int, ...]
 
 _TAIL_PASSES = 8  # at most, for every number of leaves that is tried
 _MOST_ROWS = 2.0**53  # beyond, a float cannot tell one row more
 _LIKELY = 1e-3  # probability of leaves so many that those of more are not worth a bound
-
-
-class RowAverages:
-    """Averaged log densities of rows; each distinct complete row is evaluated once.
-
-    Parameters
-    ----------
-    recursion : Recursion
-        Sums over all trees. While a row is evaluated, the boxes that contain it have other values.
-    root : Root
-    total : float
-        Weight of all rows.
-    origin : int
-        Of logs of all trees' entries, see `Recursion.log_values`.
-    """
-
-    def __init__(self, recursion: Recursion, root: Root, total: float, origin: int) -> None:
-        self._recursion = recursion
-        self._root = root
-        self._total = total
-        self._origin = origin
-        self._known: dict[Row, float] = {}
-
-    def log_densities(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of (p, n) coded rows, (n,) float64 nats; -1 is a missing cell."""
-        ordered = codes[list(self._recursion.lattice.plan.columns)].T
-        rows, inverse = np.unique(ordered, axis=0, return_inverse=True)
-        found = np.array([self._log_density(tuple(row.tolist())) for row in rows])
-        return found[inverse.reshape(-1)]
-
-    def _log_density(self, row: Row) -> float:
-        if all(code < 0 for code in row):
-            return 0.0
-        complete = np.array([self._complete(cells) + w for cells, w in self._completions(row)])
-        return float(logsumexp(complete))
-
-    def _completions(self, row: Row) -> Iterator[tuple[Row, float]]:
-        """Yield all complete rows behind a row, and the log widths of the cells filled in."""
-        widths = self._recursion.lattice.widths
-        cells = [
-            range(w.size) if code < 0 else (code,) for code, w in zip(row, widths, strict=True)
-        ]
-        for complete in product(*cells):
-            filled = [w[c] for code, c, w in zip(row, complete, widths, strict=True) if code < 0]
-            yield complete, float(np.log(filled).sum())
-
-    def _complete(self, row: Row) -> float:
-        if row not in self._known:
-            before = self._root.log_sum(self._recursion.log_values(self._origin), self._total)
-            common = np.log(self._total + self._root.model.concentration)  # of lnG: the difference
-            self._known[row] = float(self._log_sum_with(row) - before - common)
-        return self._known[row]
-
-    def _log_sum_with(self, row: Row) -> float:
-        """Return the log of the sum over all trees with one row more, less what is common."""
-        recursion = self._recursion
-        is_open = self._containing(row)
-        entries = recursion.index.entries(is_open)
-        boxes = entries
-        if recursion.count_index != recursion.index:
-            boxes = recursion.count_index.entries(is_open)
-        arrays = (*recursion.values, recursion.counts)
-        places = (entries, entries, boxes)
-        saved = [array[at] for array, at in zip(arrays, places, strict=True)]
-        try:
-            recursion.counts[boxes] += 1.0
-            recursion.run(is_open=is_open)
-            return self._root.log_sum(recursion.log_values(self._origin), self._total + 1.0)
-        finally:
-            for array, at, old in zip(arrays, places, saved, strict=True):
-                array[at] = old
-
-    def _containing(self, row: Row) -> Sequence[NDArray[np.bool_]]:
-        """Return, for every column, whether each block contains the row's level."""
-        arrays = self._recursion.lattice.arrays
-        flags = []
-        for j, code in enumerate(row):
-            start, stop = arrays.starts[j], arrays.starts[j + 1]
-            bounds = arrays.code_start[start : stop + 1]
-            holds = np.concatenate([[0], np.cumsum(arrays.codes[bounds[0] : bounds[-1]] == code)])
-            flags.append(np.diff(holds[bounds - bounds[0]]) > 0)
-        return flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +108,7 @@ def solve(
     cost = check_fits(posterior, plan, memory_limit, work_limit)
     most = number_of_cells(posterior)
     if max_leaves is not None or cost.max_leaves in (None, posterior.model.max_leaves, most):
-        return ExactPosterior(posterior, plan, cost, progress, n_jobs=n_jobs)
+        return ExactPosterior(posterior, plan, cost, progress, None, n_jobs, memory_limit)
     free = Plan.of(posterior, None)
     free_cost = check_fits(posterior, free, memory_limit, work_limit, cost.memory_bytes)
     lattice, terms = Lattice.of(free, posterior), term_arrays(free, posterior.model)
@@ -204,7 +117,7 @@ def solve(
     tail = Tail(lattice, terms, count_all(lattice, posterior.table), root, total, most)
     n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
     while True:
-        exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs)
+        exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs, memory_limit)
         cap, enough = plan.max_leaves, most
         if exact.leaf_count_probabilities[-max(1, *plan.costs) :].sum() < _LIKELY:
             negligible = exact.log_normalizer + np.log(LEFT_OUT)
@@ -251,6 +164,7 @@ class ExactPosterior:
         progress: Progress | None = None,
         log_prior: float | None = None,
         n_jobs: int | None = 1,
+        memory_limit: float = np.inf,
     ) -> None:
         self.posterior = posterior
         self.cost = cost
@@ -263,7 +177,7 @@ class ExactPosterior:
         self._shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
         counts = count_all(lattice, posterior.table, n_jobs)
         self._sums = Recursion(lattice, terms, counts, self._shapes)
-        self._n_jobs = n_jobs
+        self._n_jobs, self._memory_limit = n_jobs, memory_limit
         self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5), n_jobs=n_jobs)
         self._origin = self._sums.origin
         best = self._log_densities
@@ -281,7 +195,6 @@ class ExactPosterior:
             log_prior = self._root.log_sum(self._shapes.log_values(), 0.0)
             log_prior += self._root.log_common(0.0)
         self.log_evidence = self.log_normalizer - log_prior
-        self._averages = RowAverages(self._sums, self._root, self._total, self._origin)
 
     @property
     def _log_densities(self) -> Floats:
@@ -366,17 +279,37 @@ class ExactPosterior:
     def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of rows, averaged over all trees and their leaf probabilities.
 
+        The first call takes about as long as a pass over the boxes, and a row then microseconds; of
+        independent leaves, or if some boxes have too many leaves outside, as long as to go through
+        the boxes that hold it.
+
         Parameters
         ----------
         codes : (p, n) int32
             As of `Schema.encode`; -1 is a missing cell and integrated out: the density is then that
-            of the others. Its time is that of all ways to fill it in.
+            of the others.
 
         Returns
         -------
         (n,) float64, nats
+
+        Raises
+        ------
+        TooLargeError
+            If it takes more than `memory_limit`: beside the rest, 8 bytes for every entry of the
+            boxes, and for every box.
         """
         return self._averages.log_densities(codes)
+
+    @cached_property
+    def _averages(self) -> RowAverages:
+        n_bytes = self.cost.memory_bytes + RowAverages.memory_bytes(self._plan)
+        if n_bytes > self._memory_limit:
+            needed = f"{n_bytes / 1e9:.3g} GB for averages over all trees"
+            raise TooLargeError(f"memory_limit must be at least {needed}", needed)
+        shares, alpha = self._entry_probabilities, self.posterior.model.concentration
+        n_together = 1 if self.max_leaves is None else np.arange(1, shares.size + 1)
+        return RowAverages(self._sums, shares / (self._total + n_together * alpha))
 
 
 def _part_of(progress: Progress | None, low: float, high: float) -> Progress | None:

@@ -1,20 +1,17 @@
 """Running the recursion: allocates what the plan announced, in pieces that can be interrupted.
 
 From the values of boxes, `choose_trees` makes trees, the most probable one or independent draws,
-from the root down, all of them together: a box's choices are made for every tree that comes through
-it, before those of any smaller box, so that what they need is computed once.
+from the root down, all of them together, generation by generation.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from itertools import chain, islice, product
+from itertools import chain, islice, pairwise, product
 from threading import Event
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -27,8 +24,9 @@ from bayescascade.methods.cascades.exact.kernels.boxes import (
     evaluate_boxes,
 )
 from bayescascade.methods.cascades.exact.kernels.choices import choose_splits, sum_columns
+from bayescascade.methods.cascades.exact.kernels.flows import share_out
 from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays, Work, new_work
-from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
+from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines, share_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables
 from bayescascade.methods.cascades.tree import LEAF, Tree
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "Progress", "Recursion", "choose_trees", "count_all"]
 
 Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 Progress = Callable[[float], None]
 Digits = tuple[int, ...]
 Counts = NDArray[np.floating[Any]]
@@ -93,7 +92,6 @@ class Recursion:
     def run(
         self,
         maximize: bool = False,
-        is_open: Sequence[Flags] | None = None,
         closed: int | None = None,
         tilt: float = 0.0,
         progress: Progress | None = None,
@@ -104,8 +102,6 @@ class Recursion:
         Parameters
         ----------
         maximize : bool
-        is_open : (p,) sequence of (n_blocks,) bool, optional
-            The blocks of every column whose boxes are evaluated.
         closed : int, optional
             A column, in the lattice's order, that is never split; boxes that narrow it are left as
             they are.
@@ -130,7 +126,7 @@ class Recursion:
             if self.shapes.how != how:
                 self.shapes.run(maximize, closed=closed, tilt=tilt)
         self.how = how
-        flags = _open_blocks(lattice, is_open, closed)
+        flags = _open_blocks(lattice, closed)
 
         def piece(work: Work, n_fixed: int, is_first: bool, n_lines: int) -> bool:
             if self.tables is not None:
@@ -162,14 +158,14 @@ class Recursion:
         """Return a context for so many terms; without tables of lnG, Python's own differs."""
         return sparing(terms if self.terms.log_gamma.size else np.inf)
 
-    def _terms_of(self, digits: Sequence[int], entries: Sequence[int]) -> float:
-        """Return about how many terms it takes to split a box for entries, halves of the pairs."""
+    def _terms_of(self, digits: Integers, entries: Integers) -> float:
+        """Return about how many terms it takes to split boxes for entries, halves of the pairs."""
         lattice = self.lattice
         if lattice.plan.n_terms > _FEW_TERMS:  # more than two branches may redo many
             return np.inf
         blocks = lattice.arrays.starts[:-1] + digits
         pairs = lattice.arrays.pair_start[blocks + 1] - lattice.arrays.pair_start[blocks]
-        return float(pairs.sum()) * (sum(entries) + len(entries)) / 2
+        return float((pairs.sum(axis=-1) * (entries + 1)).sum()) / 2
 
     @property
     def _whole(self) -> slice:
@@ -177,35 +173,67 @@ class Recursion:
         return slice(at, at + n)
 
     def choose(
-        self, rng: np.random.Generator, digits: Sequence[int], entries: Sequence[int]
-    ) -> list[tuple[int, list[int], list[int]]]:
-        """Choose how to go on in a box, for each of the entries that its subtrees must come to.
+        self, rng: np.random.Generator, digits: Integers, entries: Integers
+    ) -> tuple[Integers, Integers, Integers]:
+        """Choose how to go on in boxes, (n, p), for the entries, (n,), that subtrees must come to.
 
         By sums: in proportion to what the trees behind a choice are worth; by maxima: the best.
 
         Returns
         -------
-        list of (column, blocks, entries)
-            The column split, -1 for a leaf, with its branches' blocks by lowest level, and entries.
+        columns : (n,) int64
+            The column split, -1 for a leaf.
+        n_branches : (n,) int64
+        parts : (n, 2, most) int64
+            Blocks and entries of the branches, by lowest level.
         """
         n, most = len(entries), self.lattice.plan.most
         maximize, _, tilt = self.how
         terms = self.terms._replace(per_leaf=self.terms.per_leaf + tilt)
         columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
         parts = np.empty((n, 2, most), np.int64)
-        self.work.digits[:] = digits
+        radix = np.cumprod([1, *(blocks.n_blocks for blocks in self.lattice.blocks[:-1])])
+        order = np.argsort(digits @ radix, kind="stable")  # equal boxes one after the other
         with self._sparing(self._terms_of(digits, entries)):
             choose_splits(
                 rng, self.lattice.arrays, self.index.arrays, terms, self.count_index.arrays,
-                self.counts, self.values, self.work, maximize, np.array(entries, np.int64),
+                self.counts, self.values, self.work, maximize, digits[order], entries[order],
                 columns, n_branches, parts,
             )  # fmt: skip
-        return [
-            (j, blocks[:b], below[:b])
-            for j, b, (blocks, below) in zip(
-                columns.tolist(), n_branches.tolist(), parts.tolist(), strict=True
-            )
-        ]
+        back = np.argsort(order)
+        return columns[back], n_branches[back], parts[back]
+
+    def share_out(self, root: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how much of a new row's probability stays in each box as a leaf; see `flows`.
+
+        Parameters
+        ----------
+        root : (n,) float64
+            What comes to each of the whole table's entries, over its weight and the concentration.
+
+        Returns
+        -------
+        (n_entries,) float64
+            In the first entry of every box.
+        """
+        lattice, index = self.lattice, self.index.arrays
+        flows, row_flows = np.zeros(self.index.n_entries), np.zeros_like(self.work.sums)
+        flows[self._whole] = root
+
+        def piece(work: Work, _: int, is_first: bool, n_lines: int) -> bool:
+            if self.tables is not None:
+                return share_lines(
+                    lattice.arrays, index, self.terms, self.tables, self.count_index.arrays,
+                    self.counts, self.values, work, lattice.is_alike, flows, is_first, n_lines,
+                )  # fmt: skip
+            return share_out(
+                lattice.arrays, index, self.terms, self.count_index.arrays, self.counts,
+                self.values, work, lattice.is_alike, flows, row_flows, is_first, n_lines,
+            )  # fmt: skip
+
+        with self._sparing(lattice.plan.n_terms):
+            _Pieces(piece, 1.0, 1.0, None).run(self.work, ())
+        return flows
 
     def first_splits(self, origin: int) -> NDArray[np.float64]:
         """Return logs, as `log_values`, of what not splitting or splitting each column first gives.
@@ -216,7 +244,7 @@ class Recursion:
         _, n = self.index.locate(whole)
         sums = _no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
-        with self._sparing(self._terms_of(whole, range(n))):
+        with self._sparing(self._terms_of(np.array(whole), np.arange(n))):
             sum_columns(
                 self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, sums,
@@ -251,7 +279,7 @@ def count_all(lattice: Lattice, table: "Table", n_jobs: int | None = 1) -> Count
             count_rows(
                 lattice.arrays, index.arrays, row_codes, table.weights, np.array(subset), counts
             )
-    flags = _open_blocks(lattice, None, None)
+    flags = _open_blocks(lattice, None)
 
     def piece(work: Work, n_fixed: int, is_first: bool, n_lines: int) -> bool:
         return count_boxes(
@@ -285,9 +313,7 @@ def _narrowest(
             stack.append(((*chosen, True), cost + costs[j]))
 
 
-def _open_blocks(lattice: Lattice, is_open: Sequence[Flags] | None, closed: int | None) -> Flags:
-    if is_open is not None:
-        return np.concatenate(is_open)
+def _open_blocks(lattice: Lattice, closed: int | None) -> Flags:
     whole = [blocks.n_blocks - 1 for blocks in lattice.blocks]
     flags = (np.arange(w + 1) >= (w if j == closed else 0) for j, w in enumerate(whole))
     return np.fromiter(chain.from_iterable(flags), np.bool_)
@@ -368,56 +394,57 @@ def _no_values(n: int, exponents: type = np.int64) -> Scaled:
     return Scaled(np.zeros(n), np.zeros(n, exponents))
 
 
-@dataclass(slots=True)
-class _Node:
-    """A node of a tree being made: the block that leads to it, its column and its branches."""
-
-    word: int
-    column: int = LEAF
-    branches: "list[_Node]" = field(default_factory=list)
-
-
 def choose_trees(
     recursion: Recursion, entries: Sequence[int], rng: np.random.Generator
 ) -> list[Tree]:
     """Return a tree for each of the root's `entries`: drawn by sums, or the best by maxima."""
     lattice = recursion.lattice
-    words = [blocks.words.tolist() for blocks in lattice.blocks]
-    roots = [_Node(0) for _ in entries]
-    waiting = {lattice.whole: list(zip(roots, entries, strict=True))}
-    order = [_later(lattice.whole)]
-    while order:
-        digits = _later(heappop(order))  # the largest box: no other can lead to it
-        nodes = waiting.pop(digits)
-        chosen = recursion.choose(rng, digits, [entry for _, entry in nodes])
-        for (node, _), (j, blocks, below) in zip(nodes, chosen, strict=True):
-            if j < 0:
-                continue
-            node.column = lattice.plan.columns[j]
-            for block, entry in zip(blocks, below, strict=True):
-                node.branches.append(_Node(words[j][block]))
-                box = (*digits[:j], block, *digits[j + 1 :])
-                if box not in waiting:
-                    waiting[box] = []
-                    heappush(order, _later(box))
-                waiting[box].append((node.branches[-1], entry))
-    return [_tree(root) for root in roots]
+    words = np.concatenate([blocks.words for blocks in lattice.blocks])
+    starts, columns_of = lattice.arrays.starts, np.array([*lattice.plan.columns, LEAF], np.int32)
+    n, below = len(entries), np.array(entries, np.int64)
+    digits, word, above = np.tile(lattice.whole, (n, 1)), np.zeros(n, np.uint64), np.zeros(n, int)
+    generations = []
+    while above.size > 0:
+        columns, n_branches, parts = recursion.choose(rng, digits, below)
+        generations.append(_Generation(columns_of[columns], word, above))
+        above = np.repeat(np.arange(columns.size), n_branches)
+        branch = np.arange(above.size) - np.repeat(np.cumsum(n_branches) - n_branches, n_branches)
+        blocks, below = parts[above, 0, branch], parts[above, 1, branch]
+        digits, word = digits[above], words[starts[columns[above]] + blocks]
+        digits[np.arange(above.size), columns[above]] = blocks
+    return _trees(generations)
 
 
-def _later(digits: Digits) -> Digits:
-    """Return digits that sort the other way round; its own inverse."""
-    return tuple(-digit for digit in digits)
+class _Generation(NamedTuple):
+    """The nodes of many trees that are equally far from the root, branches by lowest level."""
+
+    feature: NDArray[np.int32]
+    word: NDArray[np.uint64]
+    above: Integers  # which of the generation before, ascending
 
 
-def _tree(root: _Node) -> Tree:
-    feature: list[int] = []
-    parent: list[int] = []
-    block: list[int] = []
-    stack = [(root, -1)]
-    while stack:
-        node, above = stack.pop()
-        stack.extend((branch, len(feature)) for branch in reversed(node.branches))
-        feature.append(node.column)
-        parent.append(above)
-        block.append(node.word)
-    return Tree.from_nodes(feature, parent, block)
+def _trees(generations: list[_Generation]) -> list[Tree]:
+    """Put the nodes of generations into preorder, tree by tree."""
+    sizes = [np.ones(g.above.size, np.int64) for g in generations]  # of subtrees
+    for i in range(len(sizes) - 1, 0, -1):
+        np.add.at(sizes[i - 1], generations[i].above, sizes[i])
+    n_nodes = int(sizes[0].sum()) if sizes else 0
+    feature, parent = np.empty((2, n_nodes), np.int32)
+    block = np.empty(n_nodes, np.uint64)
+    at = tree = np.cumsum(sizes[0]) - sizes[0] if sizes else np.empty(0, np.int64)
+    roots = tree.tolist()
+    for i, (g, size) in enumerate(zip(generations, sizes, strict=True)):
+        if i == 0:
+            parent[at] = -1
+        else:
+            before = np.cumsum(size) - size
+            first = np.searchsorted(g.above, g.above)  # of its siblings
+            tree, above = tree[g.above], at[g.above]
+            at = above + 1 + before - before[first]
+            parent[at] = above - tree
+        feature[at], block[at] = g.feature, g.word
+    bounds = [*roots, n_nodes]
+    return [
+        Tree(feature[low:high].copy(), parent[low:high].copy(), block[low:high].copy())
+        for low, high in pairwise(bounds)
+    ]

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayescascade.methods.cascades.exact import recursion
-from bayescascade.methods.cascades.exact.posterior import solve
+from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact import ExactCost, averages, recursion, solve
+from bayescascade.methods.cascades.posterior import LeafPosterior
 from tests import reference
 from tests.methods.cascades.exact.brute_force import (
     LEVELS,
@@ -21,6 +22,7 @@ from tests.methods.cascades.exact.brute_force import (
     BruteForce,
     cases,
 )
+from tests.methods.cascades.exact.test_exact_cost import random_table
 from tests.methods.cascades.problems import (
     BINARY,
     BINS,
@@ -142,19 +144,73 @@ def test_missing_cells_are_integrated_out(problem, model):
     assert_allclose(exact.log_predictive(nothing), 0.0, atol=1e-9)
 
 
+@cases((MULTIWAY, LEAF), (MULTIWAY, INCLUSION), (BINS, BRANCH), (LEVELS, LEAF))
+def test_cells_found_together_have_the_densities_of_rows_one_by_one(problem, model, monkeypatch):
+    """Which way is taken depends on the table's size, and must not be seen."""
+    rows = [*all_rows(problem), (-1,) + (0,) * (len(problem.n_levels) - 1)]
+    together = solve(model.on(problem))
+    found = together.log_predictive(coded(rows))
+    assert together._averages._cells is not None
+    monkeypatch.setattr(averages, "_has_cells", lambda _: False)
+    one_by_one = solve(model.on(problem))
+    assert_allclose(one_by_one.log_predictive(coded(rows)), found, rtol=0, atol=1e-12)
+    assert one_by_one._averages._cells is None
+
+
+@pytest.mark.parametrize("leaf", ["uniform", "independent"])
+def test_few_leaves_of_many_columns_are_averaged_by_rows(leaf):
+    """Against the ratio of two evidences; there is no box then for every cell."""
+    table, parameters = random_table((2, 3, 2, 2, 3)), {"expected_leaves": 5.0, "leaf": leaf}
+    exact = solve(LeafPosterior(table, **parameters), max_leaves=3)
+    rows = np.array([[0] * 5, [q - 1 for q in table.schema.n_levels]], np.int32).T
+    found = exact.log_predictive(rows)
+    assert exact._averages._cells is None
+    for row, log_density in zip(rows.T, found, strict=True):
+        codes = np.column_stack([table.codes, row])
+        more = replace(table, codes=codes, weights=np.append(table.weights, 1.0))
+        with_row = solve(LeafPosterior(more, **parameters), max_leaves=3)
+        assert log_density == pytest.approx(
+            with_row.log_normalizer - exact.log_normalizer, abs=1e-9
+        )
+
+
+@cases((MULTIWAY, BRANCH), (ORDINAL, BOUNDED), (LEVELS, INDEPENDENT_BRANCH))
+def test_averages_of_broken_values_are_found_out(problem, model):
+    """The broken twin: every fifth value is twice what it should be."""
+    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    exact._sums.values.mantissa[::5] *= 2
+    rows = all_rows(problem)
+    found = exact.log_predictive(coded(rows))
+    expected = [everything.log_normalizer_with(row) - everything.log_normalizer for row in rows[:4]]
+    assert np.abs(found[:4] - expected).max() > 1e-3
+
+
+def test_empty_boxes_are_even_only_if_their_levels_are_alike():
+    """The broken twin takes bins of different widths for alike."""
+    empty = replace(WIDE_BINS, name="empty-bins", n_rows=0)
+    everything, exact = BruteForce(empty, BRANCH), solve(BRANCH.on(empty))
+    rows = all_rows(empty)
+    expected = [everything.log_normalizer_with(row) - everything.log_normalizer for row in rows]
+    assert_allclose(exact.log_predictive(coded(rows)), expected, rtol=0, atol=1e-9)
+    broken = solve(BRANCH.on(empty))
+    lattice = broken._sums.lattice
+    lattice.__dict__["is_alike"] = np.ones_like(lattice.is_alike)
+    assert np.abs(broken.log_predictive(coded(rows)) - expected).max() > 1e-6
+
+
 @cases((MULTIWAY, BRANCH), (LEVELS, INDEPENDENT))
 def test_predictions_leave_no_trace(problem, model, rng, monkeypatch):
     """Even if interrupted: draws, evidence and later predictions must be the same."""
     exact, fresh = solve(model.on(problem)), solve(model.on(problem))
     rows = all_rows(problem)
-    evaluate = recursion._all_lines
+    run = recursion._Pieces.run
 
     def interrupted(*arguments):
-        evaluate(*arguments)
+        run(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(recursion, "_all_lines", interrupted)
+        patch.setattr(recursion._Pieces, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             exact.log_predictive(coded(rows))
     exact.log_predictive(coded(rows[:2]))
@@ -167,20 +223,29 @@ def test_predictions_leave_no_trace(problem, model, rng, monkeypatch):
     assert draws == fresh.sample(30, np.random.default_rng(seed))
 
 
-def test_equal_rows_are_evaluated_once(monkeypatch):
-    """A test file of many equal rows must not cost as many recursions."""
+def test_one_pass_is_enough_for_all_rows(monkeypatch):
+    """A test file of many rows must not cost as many passes."""
     exact = solve(BRANCH.on(BINARY))
     n_runs = 0
-    evaluate = recursion.evaluate_lines
+    share_out = recursion.Recursion.share_out
 
     def counted(*arguments):
         nonlocal n_runs
         n_runs += 1
-        return evaluate(*arguments)
+        return share_out(*arguments)
 
-    monkeypatch.setattr(recursion, "evaluate_lines", counted)
-    once = exact.log_predictive(coded([(0, 1, 0)]))
-    runs_of_one = n_runs
-    found = exact.log_predictive(coded([(0, 1, 0)] * 50))
-    assert n_runs == runs_of_one
-    assert (found == once[0]).all()
+    monkeypatch.setattr(recursion.Recursion, "share_out", counted)
+    exact.log_predictive(coded([(0, 1, 0)]))
+    exact.log_predictive(coded(all_rows(BINARY)))
+    assert n_runs == 1
+
+
+def test_averages_that_do_not_fit_are_refused():
+    """A fit may take all the memory that it was given; more must not be taken unasked."""
+    posterior = BRANCH.on(BINARY)
+    cost = ExactCost.of(posterior)
+    exact = solve(posterior, memory_limit=cost.memory_bytes)
+    with pytest.raises(TooLargeError, match="memory_limit must be at least"):
+        exact.log_predictive(coded([(0, 1, 0)]))
+    n_bytes = cost.memory_bytes + 16 * cost.n_boxes
+    solve(posterior, memory_limit=n_bytes).log_predictive(coded([(0, 1, 0)]))

@@ -43,23 +43,29 @@ def choose_splits(
     values: Scaled,
     work: Work,
     maximize: bool,
+    digits: Array,
     entries: Array,
     columns: Array,
     n_branches: Array,
     parts: Array,
 ) -> None:
-    """Choose how to go on in the box of ``work.digits``, once for each of `entries`.
+    """Choose how to go on in some boxes.
 
-    entries (n,) int64: what the subtrees must come to, see `TermArrays.shift`. Written: columns
-    (n,) int64: the column split, -1 for a leaf; n_branches (n,) int64; parts (n, 2, most) int64:
-    block and entry of every branch, by lowest level.
+    digits (n, p) int64: the boxes, equal ones one after the other; entries (n,) int64: what the
+    subtrees must come to, see `TermArrays.shift`. Written: columns (n,) int64: the column split, -1
+    for a leaf; n_branches (n,) int64; parts (n, 2, most) int64: block and entry of every branch, by
+    lowest level.
     """
-    _prepare(lattice, index, terms, counts_index, counts, work)
     last = work.digits.shape[0] - 1
-    own = work.base[last] + work.digits[last] * work.stride[last]
-    limit = _n_entries(lattice, index, work)
-    has_line = False
+    own, limit, has_line = 0, 0, False
     for node in range(entries.shape[0]):
+        if node == 0 or not _is_in(work, digits, node):
+            for j in range(last + 1):
+                work.digits[j] = digits[node, j]
+            _prepare(lattice, index, terms, counts_index, counts, work)
+            own = work.base[last] + work.digits[last] * work.stride[last]
+            limit = _n_entries(lattice, index, work)
+            has_line = False
         entry = entries[node]
         mantissa, exponent = values.mantissa[own + entry], values.exponent[own + entry]
         target = _AS_GOOD if maximize else rng.random()
@@ -103,6 +109,15 @@ def choose_splits(
             _choose_parts(
                 rng, lattice, terms, values, work, column, n_parts, left, maximize, node, parts
             )
+
+
+@inner_kernel
+def _is_in(work, digits, node):
+    """Whether a node's box is that of `work.digits`."""
+    is_in = True
+    for j in range(work.digits.shape[0]):
+        is_in = is_in and work.digits[j] == digits[node, j]
+    return is_in
 
 
 @inner_kernel

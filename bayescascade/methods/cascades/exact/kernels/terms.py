@@ -23,6 +23,7 @@ __all__ = [
     "normalized",
     "share",
     "times",
+    "unscaled",
     "write_factors",
     "write_leaf",
 ]
@@ -153,6 +154,14 @@ def share(mantissa, exponent, whole, whole_exponent):
     if exponent > whole_exponent:
         return mantissa / (whole * _lowered(exponent - whole_exponent))
     return mantissa / whole
+
+
+@inner_kernel
+def unscaled(mantissa, exponent):
+    """Return a number as a float, of an exponent of at most 1."""
+    if exponent == 0:
+        return mantissa
+    return mantissa * (_UP if exponent > 0 else _lowered(-exponent))
 
 
 @inner_kernel

@@ -1,0 +1,109 @@
+"""Densities of rows, averaged over all trees and their leaf probabilities.
+
+A pass from the top down finds, for every box, how much of a new row's probability stays in it as a
+leaf: all trees together, see `kernels.flows`. Under the branch model that is the probability of the
+way to the leaf times its branches' ``(n_c + alpha) / (n + b alpha)``; under the leaf model of every
+leaf ``(n_l + alpha) / (n + K alpha)``, summed over the numbers of leaves K. The density of a row is
+the sum of that over the volumes of the boxes that hold it.
+
+Where all boxes are there and leaves are uniform, the sums for all cells are found together, column
+by column: of blocks, those of their levels.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.methods.cascades.exact.kernels.flows import sum_leaves
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import Recursion
+
+__all__ = ["RowAverages"]
+
+Floats = NDArray[np.float64]
+
+
+class RowAverages:
+    """Averaged densities of rows.
+
+    Parameters
+    ----------
+    recursion : Recursion
+        Sums over all trees.
+    root : (n,) float64
+        As of `Recursion.share_out`.
+    """
+
+    def __init__(self, recursion: Recursion, root: Floats) -> None:
+        lattice = recursion.lattice
+        self._recursion = recursion
+        self._shares = [widths / widths.sum() for widths in lattice.widths]
+        self._log_widths = np.array([np.log(widths.sum()) for widths in lattice.widths])
+        # whether blocks hold levels; the last line, of index -1, is of missing cells
+        self._holds = [np.ones((b.single.size + 1, b.n_blocks), np.bool_) for b in lattice.blocks]
+        for holds, blocks in zip(self._holds, lattice.blocks, strict=True):
+            holds[:-1] = False
+            for block, codes in enumerate(blocks.codes):
+                holds[codes, block] = True
+        self._per_width = [
+            1.0 / (shares @ holds[:-1])
+            for shares, holds in zip(self._shares, self._holds, strict=True)
+        ]
+        self._flows = recursion.share_out(root)
+        self._cells: Floats | None = None
+        if _has_cells(lattice.plan):
+            self._cells, self._flows = self._all_cells(), np.empty(0)
+
+    @staticmethod
+    def memory_bytes(plan: Plan) -> int:
+        """Return what it takes for a plan's boxes."""
+        return 8 * (plan.index().n_entries + plan.count_index().n_entries)
+
+    def log_densities(self, codes: NDArray[np.int32]) -> Floats:
+        """Return the log density of (p, n) coded rows, (n,) float64 nats; -1 is a missing cell."""
+        ordered = codes[list(self._recursion.lattice.plan.columns)].T
+        rows, inverse = np.unique(ordered, axis=0, return_inverse=True)
+        relative = self._of_boxes(rows) if self._cells is None else self._of_cells(rows)
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(relative) - (rows >= 0) @ self._log_widths
+        return logs[inverse.reshape(-1)]
+
+    def _all_cells(self) -> Floats:
+        """Return the densities of all cells, over that of the whole table as a leaf."""
+        index = self._recursion.index
+        cells = self._flows if max(index.sizes) == 1 else self._flows[index.starts]
+        n_done = 1
+        for holds, per_width in zip(self._holds, self._per_width, strict=True):
+            cells = np.matmul(holds[:-1] * per_width, cells.reshape(n_done, per_width.size, -1))
+            n_done *= holds.shape[0] - 1
+        return cells.reshape([shares.size for shares in self._shares])
+
+    def _of_cells(self, rows: NDArray[np.int32]) -> Floats:
+        assert self._cells is not None
+        found = np.empty(len(rows))
+        patterns, inverse = np.unique(rows < 0, axis=0, return_inverse=True)
+        for i, is_missing in enumerate(patterns):
+            cells, these = self._cells, inverse.reshape(-1) == i
+            for j in np.flatnonzero(is_missing)[::-1]:
+                cells = np.tensordot(cells, self._shares[j], axes=(j, 0))
+            found[these] = cells[tuple(rows[these][:, ~is_missing].T)]
+        return found
+
+    def _of_boxes(self, rows: NDArray[np.int32]) -> Floats:
+        boxes, per_width = self._recursion, np.concatenate(self._per_width)
+        return np.array([
+            sum_leaves(
+                boxes.lattice.arrays, boxes.index.arrays,
+                np.concatenate([h[c] for h, c in zip(self._holds, row, strict=True)]),
+                boxes.terms, boxes.count_index.arrays, boxes.counts, self._flows, boxes.work,
+                per_width, row.astype(np.int64),
+            )
+            for row in rows
+        ])  # fmt: skip
+
+
+def _has_cells(plan: Plan) -> bool:
+    """Whether all cells are among the boxes, and leaves uniform."""
+    index = plan.count_index()
+    return not plan.is_independent and index.n_entries == np.prod(
+        [float(n) for n in index.n_blocks]
+    )
