@@ -25,8 +25,14 @@ from bayescascade.methods.cascades.exact.kernels.boxes import (
 )
 from bayescascade.methods.cascades.exact.kernels.choices import choose_splits, sum_columns
 from bayescascade.methods.cascades.exact.kernels.flows import share_out
-from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays, Work, new_work
-from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines, share_lines
+from bayescascade.methods.cascades.exact.kernels.layout import (
+    NO_TABLES,
+    Scaled,
+    TermArrays,
+    Work,
+    new_work,
+)
+from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables
 from bayescascade.methods.cascades.tree import LEAF, Tree
@@ -219,15 +225,11 @@ class Recursion:
         lattice, index = self.lattice, self.index.arrays
         flows, row_flows = np.zeros(self.index.n_entries), np.zeros_like(self.work.sums)
         flows[self._whole] = root
+        tables = NO_TABLES if self.tables is None else self.tables
 
         def piece(work: Work, _: int, is_first: bool, n_lines: int) -> bool:
-            if self.tables is not None:
-                return share_lines(
-                    lattice.arrays, index, self.terms, self.tables, self.count_index.arrays,
-                    self.counts, self.values, work, lattice.is_alike, flows, is_first, n_lines,
-                )  # fmt: skip
             return share_out(
-                lattice.arrays, index, self.terms, self.count_index.arrays, self.counts,
+                lattice.arrays, index, self.terms, tables, self.count_index.arrays, self.counts,
                 self.values, work, lattice.is_alike, flows, row_flows, is_first, n_lines,
             )  # fmt: skip
 

@@ -26,7 +26,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write_factors, write_leaf
 
-__all__ = ["choose_splits", "sum_columns"]
+__all__ = ["choose_splits", "fill", "place", "sum_columns"]
 
 _AS_GOOD = 1.0 - 1e-12  # of the largest, is the largest: products may be rounded differently
 _BLOCK, _ENTRY = 0, 1  # rows of `parts`
@@ -94,7 +94,7 @@ def choose_splits(
                         first, rest = lattice.first[pair], lattice.rest[pair]
                 if size > 2 and terms.most > 2 and done <= target:
                     if again == 0:
-                        has_line = _fill(lattice, terms, values, work, j, limit, maximize, has_line)
+                        has_line = fill(lattice, terms, values, work, j, limit, maximize, has_line)
                     done, b = _scan_sums(
                         lattice, terms, work, j, below, mantissa, exponent, target, done, maximize
                     )
@@ -105,7 +105,7 @@ def choose_splits(
             parts[node, _BLOCK, 0], parts[node, _ENTRY, 0] = first, i
             parts[node, _BLOCK, 1], parts[node, _ENTRY, 1] = rest, k
         elif n_parts > 2:
-            has_line = _fill(lattice, terms, values, work, column, limit, maximize, has_line)
+            has_line = fill(lattice, terms, values, work, column, limit, maximize, has_line)
             _choose_parts(
                 rng, lattice, terms, values, work, column, n_parts, left, maximize, node, parts
             )
@@ -148,7 +148,7 @@ def _scan_sums(lattice, terms, work, j, below, mantissa, exponent, target, done,
     """Go through the numbers of branches above two; return the sum of shares and the last, or 0."""
     chosen = 0
     size = lattice.sizes[lattice.starts[j] + work.digits[j]]
-    block, region = _place(lattice, terms, work, j)
+    block, region = place(lattice, terms, work, j)
     for b in range(size if lattice.by_levels else 3, min(terms.most, size) + 1):
         if done > target:
             break
@@ -185,7 +185,7 @@ def _n_entries(lattice, index, work):
 
 
 @inner_kernel
-def _place(lattice, terms, work, j):
+def place(lattice, terms, work, j):
     """Return block and region of the sums over the splits of a column."""
     if lattice.by_levels:
         return 0, work.side[0]
@@ -194,14 +194,14 @@ def _place(lattice, terms, work, j):
 
 
 @inner_kernel
-def _fill(lattice, terms, values, work, j, limit, maximize, has_line):
+def fill(lattice, terms, values, work, j, limit, maximize, has_line):
     """Write the sums over the splits of a column; return whether the last column's are there."""
     last = work.digits.shape[0] - 1
     base = work.base[j] + work.digits[last] * work.step[j]
     if lattice.by_levels:
         level_products(lattice, terms, values, work, j, base, work.stride[j], limit, maximize)
         return has_line
-    block, region = _place(lattice, terms, work, j)
+    block, region = place(lattice, terms, work, j)
     is_line = region == 0
     if not (is_line and has_line):
         all_sums(
@@ -215,7 +215,7 @@ def _choose_parts(rng, lattice, terms, values, work, j, n_parts, entry, maximize
     """Choose blocks and entries of the branches, one by one."""
     last = work.digits.shape[0] - 1
     base, stride = work.base[j] + work.digits[last] * work.step[j], work.stride[j]
-    block, region = _place(lattice, terms, work, j)
+    block, region = place(lattice, terms, work, j)
     stop = lattice.level_start[j + 1]
     for b in range(n_parts, 1, -1):
         at = row_of(terms, work, region, block, b) + entry
@@ -314,7 +314,7 @@ def sum_columns(
             if j >= 0 or entry > 0:
                 work.total[entry], work.total_exponent[entry] = 0.0, ZERO
         if j >= 0 and lattice.splits[j] and can_split(lattice, terms, j, work.digits[j], limit):
-            _fill(lattice, terms, values, work, j, limit, False, False)
+            fill(lattice, terms, values, work, j, limit, False, False)
             base = work.base[j] + work.digits[last] * work.step[j]
             add_column(lattice, terms, values, work, j, base, limit, False)
         for entry in range(limit):

@@ -5,6 +5,8 @@ the branch's share, under the branch model), whatever row it is: only boxes that
 and of each split one does. The steps are those of `sums` and `boxes.evaluate_boxes`, backwards.
 """
 
+import numpy as np
+
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.exact.kernels.boxes import (
     can_split,
@@ -15,21 +17,19 @@ from bayescascade.methods.cascades.exact.kernels.boxes import (
     is_grouped,
     next_line,
 )
+from bayescascade.methods.cascades.exact.kernels.choices import fill, place
 from bayescascade.methods.cascades.exact.kernels.layout import (
     UNION,
     Array,
     IndexArrays,
     LatticeArrays,
     Scaled,
+    Tables,
     TermArrays,
     Work,
 )
-from bayescascade.methods.cascades.exact.kernels.sums import (
-    all_sums,
-    block_sums,
-    level_products,
-    row_of,
-)
+from bayescascade.methods.cascades.exact.kernels.lines import leaf_of, list_splits
+from bayescascade.methods.cascades.exact.kernels.sums import block_sums, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import (
     normalized,
     share,
@@ -38,7 +38,7 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     write_leaf,
 )
 
-__all__ = ["last_line", "previous_line", "share_out", "sum_leaves"]
+__all__ = ["share_out", "sum_leaves"]
 
 
 @kernel
@@ -46,6 +46,7 @@ def share_out(
     lattice: LatticeArrays,
     index: IndexArrays,
     terms: TermArrays,
+    tables: Tables,
     counts_index: IndexArrays,
     counts: Array,
     values: Scaled,
@@ -58,15 +59,18 @@ def share_out(
 ) -> bool:
     """Share out what comes to the boxes of some lines, the largest first; whether lines are left.
 
-    values: sums; is_alike (N,) bool: whether a column's levels in a block count alike where there
-    are no rows; flows float64, of all entries: what came to the root is shared out, and what stays
-    in a box as a leaf is left as the first of its entries; row_flows: zeros, as many as work.sums.
+    tables: empty if the short way does not lead; values: sums; is_alike (N,) bool: whether a
+    block's levels count alike where there are no rows; flows float64, of all entries: what comes
+    to the root's is shared out, and what stays in a box as a leaf becomes the first of its entries;
+    row_flows: zeros, as many as work.sums.
     """
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]
     if is_first:
-        last_line(lattice, work)
-    grouped = is_grouped(lattice, terms, last)
+        for j in range(last):
+            work.digits[j] = lattice.starts[j + 1] - lattice.starts[j] - 1
+    is_short = tables.leaf.shape[0] > 0
+    grouped = is_grouped(lattice, terms, last) and not is_short
     for _ in range(n_lines):
         enter_box(lattice, index, work)
         find_children(lattice, index, work, work.base, work.stride, work.step)
@@ -76,36 +80,47 @@ def share_out(
             )
         else:
             find_line(counts_index, work, work.count_base, work.count_stride)
-        alike = True
+        log_volume, alike = 0.0, True
         for j in range(last):
+            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j], 0]
             alike = alike and is_alike[lattice.starts[j] + work.digits[j]]
         lowest = 0 if work.stride[last] > 0 else stop - start - 1
+        if is_short:
+            list_splits(lattice, terms, tables, work)
         if grouped:
             for block in range(lowest, stop - start):
-                limit = _limit(lattice, index, work, block)
                 block_sums(
                     lattice, terms, values, work, last, block, work.base[last],
-                    work.stride[last], limit, False, 0,
+                    work.stride[last], _limit(lattice, index, work, block), False, 0,
                 )  # fmt: skip
-                _clear_rows(terms, work, row_flows, block, 0, limit)
         for back in range(stop - start - lowest):
             block = stop - start - 1 - back
             work.digits[last] = block
             limit = _limit(lattice, index, work, block)
             own = work.base[last] + block * work.stride[last]
-            count = counts[work.count_base[last] + block * work.count_stride[last]]
+            count = np.float64(counts[work.count_base[last] + block * work.count_stride[last]])
             if count == 0.0 and alike and is_alike[start + block]:
-                _keep(terms, flows, own, limit)
+                came = 0.0
+                for k in range(limit):  # a leaf more, of no rows, is as probable as the others
+                    came += flows[own + k] * (k + 1 if terms.shift == 1 else 1)
+                flows[own] = came * terms.alpha
+            elif is_short:
+                log_width = log_volume + lattice.log_width[start + block, 0]
+                leaf, exponent = leaf_of(terms, tables, count, log_width)
+                _share_short(lattice, terms, tables, values, work, count, own, flows)
+                flows[own] *= (count + terms.alpha) * share(
+                    leaf, exponent, values.mantissa[own], np.int64(values.exponent[own])
+                )
             else:
                 _share_box(
                     lattice, terms, counts, values, work, count, own, limit, flows, row_flows
                 )
             if grouped:
-                _share_block(
+                _share_rows(
                     lattice, terms, values, work, last, block, work.base[last],
                     work.stride[last], limit, 0, flows, row_flows,
                 )  # fmt: skip
-        if not previous_line(lattice, index, work):
+        if not _previous_line(lattice, index, work):
             return False
     return True
 
@@ -121,14 +136,7 @@ def _limit(lattice, index, work, block):
 
 
 @inner_kernel
-def last_line(lattice, work):
-    """Go to the last line, of the whole table."""
-    for j in range(work.digits.shape[0] - 1):
-        work.digits[j] = lattice.starts[j + 1] - lattice.starts[j] - 1
-
-
-@inner_kernel
-def previous_line(lattice, index, work):
+def _previous_line(lattice, index, work):
     """Go to the line before, False before the first."""
     last = work.digits.shape[0] - 1
     for back in range(last):
@@ -142,114 +150,79 @@ def previous_line(lattice, index, work):
 
 
 @inner_kernel
-def _keep(terms, flows, own, limit):
-    """Leave all that comes to a box in it, where the trees below spread it evenly."""
-    total = 0.0
-    for k in range(limit):  # a leaf more, of no rows, is as probable as the others
-        total += flows[own + k] * (k + 1 if terms.shift == 1 else 1)
-    flows[own] = total * terms.alpha
+def _share_short(lattice, terms, tables, values, work, count, own, flows):
+    """Share out what comes to a box with one entry to its splits, listed in `tables`."""
+    last = work.digits.shape[0] - 1
+    block = lattice.starts[last] + work.digits[last]
+    children, places = tables.children, work.places
+    for i in range(terms.branches.shape[0]):
+        b = terms.branches[i]
+        ratio, exponent = normalized(
+            tables.factor[b, np.int64(count)] / values.mantissa[own],
+            tables.exponent[b, np.int64(count)] - np.int64(values.exponent[own]),
+        )
+        ratio *= flows[own] * (count + terms.alpha) / (count + b * terms.alpha)
+        own_splits = work.ends[b]
+        places[own_splits] = tables.begin[b, block]
+        places[own_splits + 1] = tables.end[b, block]
+        for split in range(work.begins[b], own_splits + 2, 2):
+            for at in range(places[split], places[split + 1], b):
+                product, power = 1.0, exponent
+                for k in range(at, at + b):
+                    child = np.uint64(own + children[k])
+                    product *= values.mantissa[child]
+                    power += np.int64(values.exponent[child])
+                    if b > 2:
+                        product, power = normalized(product, power)
+                worth = unscaled(product, power) * ratio
+                for k in range(at, at + b):
+                    flows[np.uint64(own + children[k])] += worth
 
 
 @inner_kernel
 def _share_box(lattice, terms, counts, values, work, count, own, limit, flows, row_flows):
     """Share out what comes to the box of `work.digits` to its splits, and leave the leaf's part."""
     last = work.digits.shape[0] - 1
-    block = work.digits[last]
     write_leaf(lattice, terms, counts, work, count)
     stays = flows[own] * (count + terms.alpha) * share(
         work.total[0], work.total_exponent[0], values.mantissa[own], values.exponent[own]
     )  # fmt: skip
     if terms.is_branch:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
-        for k in range(limit):
-            flows[own + k] *= count + terms.alpha
     for j in range(last + 1):
         kept = work.digits[j]
         if not can_split(lattice, terms, j, kept, limit):
             continue
-        base, stride = work.base[j] + block * work.step[j], work.stride[j]
+        fill(lattice, terms, values, work, j, limit, False, True)
+        block, region = place(lattice, terms, work, j)
         size = lattice.sizes[lattice.starts[j] + kept]
         bit = 1 << j if terms.shift == UNION else 0
-        is_line = j == last and is_grouped(lattice, terms, j)
-        if (size == 2 or terms.most == 2) and not is_line:
-            _write_ratios(terms, values, work, count, own, limit, bit, flows)
-            _share_pairs(
-                lattice, terms, values, work, lattice.starts[j] + kept, base, stride, limit, flows
-            )
+        for b in range(size if lattice.by_levels else 2, min(terms.most, size) + 1):
+            at = row_of(terms, work, region, block, b)
+            _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows)
+        if region == 0:  # the line's own sums, of which larger blocks may have made use
             continue
-        if lattice.by_levels:
-            level_products(lattice, terms, values, work, j, base, stride, limit, False)
-            at = row_of(terms, work, work.side[0], 0, size)
-            _clear(row_flows, at, limit)
-            _feed(terms, values, work, count, own, limit, bit, size, at, flows, row_flows)
-            _share_levels(lattice, terms, values, work, j, base, stride, limit, flows, row_flows)
+        base, stride = work.base[j] + work.digits[last] * work.step[j], work.stride[j]
+        _share_rows(
+            lattice, terms, values, work, j, block, base, stride, limit, region, flows, row_flows
+        )
+        if lattice.by_levels or terms.most == 2:
             continue
-        if is_line:  # the line's own sums, of which larger blocks may have made use
-            for b in range(2, min(terms.most, size) + 1):
-                at = row_of(terms, work, 0, kept, b)
-                _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows)
-            continue
-        region = work.side[0]
-        all_sums(lattice, terms, values, work, j, kept, base, stride, limit, False, region)
         inner = limit if terms.shift == UNION else limit - terms.shift
         low = lattice.pair_start[lattice.starts[j] + kept]
-        high = lattice.pair_start[lattice.starts[j] + kept + 1]
-        for pair in range(low, high):
-            _clear_rows(terms, work, row_flows, lattice.rest[pair], region, inner)
-        _clear_rows(terms, work, row_flows, kept, region, limit)
-        for b in range(2, min(terms.most, size) + 1):
-            at = row_of(terms, work, region, kept, b)
-            _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows)
-        _share_block(
-            lattice, terms, values, work, j, kept, base, stride, limit, region, flows, row_flows
-        )
-        for back in range(high - low):
-            _share_block(
-                lattice, terms, values, work, j, lattice.rest[high - 1 - back], base, stride,
-                inner, region, flows, row_flows,
+        for back in range(lattice.pair_start[lattice.starts[j] + kept + 1] - low):
+            pair = lattice.pair_start[lattice.starts[j] + kept + 1] - 1 - back
+            _share_rows(
+                lattice, terms, values, work, j, lattice.rest[pair], base, stride, inner, region,
+                flows, row_flows,
             )  # fmt: skip
     flows[own] = stays
 
 
 @inner_kernel
-def _clear_rows(terms, work, row_flows, block, region, limit):
-    for b in range(2, terms.most + 1):
-        at = row_of(terms, work, region, block, b)
-        _clear(row_flows, at, limit)
-
-
-@inner_kernel
-def _clear(row_flows, at, n):
-    for k in range(at, at + n):
-        row_flows[k] = 0.0
-
-
-@inner_kernel
-def _part(terms, count, b):
-    """Return what a box's flow is divided by for b branches, each to be given its own weight."""
-    return 1.0 / (count + b * terms.alpha) if terms.is_branch else 1.0
-
-
-@inner_kernel
-def _write_ratios(terms, values, work, count, own, limit, bit, flows):
-    """Write to the total what comes to a box for each of its entries, over what these are."""
-    part = _part(terms, count, 2)
-    for k in range(limit):
-        work.total[k], work.total_exponent[k] = 0.0, 0
-        mantissa = values.mantissa[own + (k | bit)]
-        if mantissa > 0.0:
-            ratio, exponent = normalized(
-                work.factor[2] / mantissa,
-                work.factor_exponent[2] - values.exponent[own + (k | bit)],
-            )
-            work.total[k] = ratio * flows[own + (k | bit)] * part
-            work.total_exponent[k] = exponent
-
-
-@inner_kernel
 def _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows):
     """Add to the flow of sums over partitions into b blocks what comes to them from a box."""
-    part = _part(terms, count, b)
+    part = (count + terms.alpha) / (count + b * terms.alpha) if terms.is_branch else 1.0
     for k in range(limit):
         target = own + (k | bit)
         if work.sums[at + k] > 0.0 and flows[target] > 0.0:
@@ -262,92 +235,63 @@ def _feed(terms, values, work, count, own, limit, bit, b, at, flows, row_flows):
 
 
 @inner_kernel
-def _write_row_ratios(work, at, limit, row_flows):
-    """Write to the total the flow of sums, over the sums."""
-    for k in range(limit):
-        sums = work.sums[at + k]
-        work.total[k] = row_flows[at + k] / sums if sums > 0.0 else 0.0
-        work.total_exponent[k] = -work.sums_exponent[at + k] if sums > 0.0 else 0
-
-
-@inner_kernel
-def _share_pairs(lattice, terms, values, work, block, base, stride, limit, flows):
-    """Share out what comes to two-way splits of a block to the parts."""
-    n = limit if terms.shift == UNION else limit - terms.shift
-    for pair in range(lattice.pair_start[block], lattice.pair_start[block + 1]):
-        left, right = base + lattice.first[pair] * stride, base + lattice.rest[pair] * stride
-        _part_flows(
-            terms, work, values.mantissa, values.exponent, left, n, flows, values.mantissa,
-            values.exponent, right, n, flows, limit,
-        )  # fmt: skip
-
-
-@inner_kernel
-def _share_block(
+def _share_rows(
     lattice, terms, values, work, column, block, base, stride, limit, region, flows, row_flows
 ):  # fmt: skip
-    """Share out what comes to the sums over partitions of a block, of all numbers of parts."""
-    start = lattice.starts[column]
-    n = limit if terms.shift == UNION else limit - terms.shift
-    for b in range(2, min(terms.most, lattice.sizes[start + block]) + 1):
-        _write_row_ratios(work, row_of(terms, work, region, block, b), limit, row_flows)
-        if b == 2:
-            _share_pairs(lattice, terms, values, work, start + block, base, stride, limit, flows)
-            continue
-        for pair in range(lattice.pair_start[start + block], lattice.pair_start[start + block + 1]):
-            rest = lattice.rest[pair]
-            if lattice.sizes[start + rest] >= b - 1:
-                _part_flows(
-                    terms, work, values.mantissa, values.exponent,
-                    base + lattice.first[pair] * stride, n, flows, work.sums, work.sums_exponent,
-                    row_of(terms, work, region, rest, b - 1), n, row_flows, limit,
-                )  # fmt: skip
-
-
-@inner_kernel
-def _share_levels(lattice, terms, values, work, column, base, stride, limit, flows, row_flows):
-    """Share out what comes to the product of all levels of a column."""
-    stop = lattice.level_start[column + 1]
-    q = stop - lattice.level_start[column]
-    for back in range(q - 1):
-        b = q - back
-        inner = limit if terms.shift == UNION else limit - terms.shift * back
+    """Share out what comes to the sums over partitions of a block, and clear it."""
+    start, stop = lattice.starts[column], lattice.level_start[column + 1]
+    n_levels = stop - lattice.level_start[column]
+    most = n_levels if lattice.by_levels else min(terms.most, lattice.sizes[start + block])
+    sums = Scaled(work.sums, work.sums_exponent)
+    for back in range(most - 1):
+        b = most - back
+        inner = limit - back if lattice.by_levels and terms.shift == 1 else limit
         n = inner if terms.shift == UNION else inner - terms.shift
-        n_left = n if terms.shift == UNION else n - terms.shift * (b - 2)
-        _write_row_ratios(work, row_of(terms, work, work.side[0], 0, b), inner, row_flows)
-        left = base + lattice.single[stop - b] * stride
-        if b == 2:
-            _part_flows(
-                terms, work, values.mantissa, values.exponent, left, n_left, flows,
-                values.mantissa, values.exponent, base + lattice.single[stop - 1] * stride, n,
-                flows, inner,
-            )  # fmt: skip
-        else:
-            at = row_of(terms, work, work.side[0], 0, b - 1)
-            _clear(row_flows, at, n)
-            _part_flows(
-                terms, work, values.mantissa, values.exponent, left, n_left, flows,
-                work.sums, work.sums_exponent, at, n, row_flows, inner,
-            )  # fmt: skip
+        n_left = n - (b - 2) if lattice.by_levels and terms.shift == 1 else n
+        at = row_of(terms, work, region, block, b)
+        for k in range(inner):  # the flow of sums, over the sums
+            work.total[k], work.total_exponent[k] = 0.0, 0
+            if row_flows[at + k] > 0.0:
+                work.total[k] = row_flows[at + k] / work.sums[at + k]
+                work.total_exponent[k] = -work.sums_exponent[at + k]
+                row_flows[at + k] = 0.0
+        low, high = 0, 1
+        if not lattice.by_levels:
+            low, high = lattice.pair_start[start + block], lattice.pair_start[start + block + 1]
+        for pair in range(low, high):
+            if lattice.by_levels:
+                first, rest, alone = lattice.single[stop - b], 0, lattice.single[stop - 1]
+            else:
+                first, rest, alone = lattice.first[pair], lattice.rest[pair], lattice.rest[pair]
+            left = base + first * stride
+            if b == 2:
+                right = base + alone * stride
+                _share_pair(
+                    terms, work, values, left, n_left, flows, values, right, n, flows, inner
+                )
+            elif lattice.by_levels or lattice.sizes[start + rest] >= b - 1:
+                right = row_of(terms, work, region, rest, b - 1)
+                _share_pair(
+                    terms, work, values, left, n_left, flows, sums, right, n, row_flows, inner
+                )
 
 
 @inner_kernel
-def _part_flows(
-    terms, work, left, left_exponent, i0, n_left, left_flows,
-    right, right_exponent, k0, n_right, right_flows, limit,
+def _share_pair(
+    terms, work, lefts, i0, n_left, left_flows, rights, k0, n_right, right_flows, limit
 ):  # fmt: skip
     """Add to the flows of two parts what comes to the products of their entries, by the total."""
     for i in range(n_left):
-        mantissa, exponent = left[i0 + i], left_exponent[i0 + i]
+        mantissa, exponent = lefts.mantissa[i0 + i], lefts.exponent[i0 + i]
         if mantissa == 0.0:
             continue
         n = n_right if terms.shift == UNION else min(n_right, limit - terms.shift - i)
         for k in range(n):
             target = i | k if terms.shift == UNION else i + k + terms.shift
-            product = mantissa * right[k0 + k]
+            product = mantissa * rights.mantissa[k0 + k]
             if product == 0.0 or work.total[target] == 0.0:
                 continue
-            power = exponent + right_exponent[k0 + k] + work.total_exponent[target]
+            power = exponent + rights.exponent[k0 + k] + work.total_exponent[target]
             worth = unscaled(product, power) * work.total[target]
             left_flows[i0 + i] += worth
             right_flows[k0 + k] += worth
@@ -381,12 +325,11 @@ def sum_leaves(
             find_children(
                 lattice, counts_index, work, work.count_base, work.count_stride, work.count_step
             )
-        lowest = 0 if work.stride[last] > 0 else stop - start - 1
         n_outer = 0 if terms.independent else last
         outer = 1.0
         for j in range(n_outer):
             outer *= _density(lattice, terms, counts, work, per_width, j, row[j])
-        for block in range(lowest, stop - start):
+        for block in range(0 if work.stride[last] > 0 else stop - start - 1, stop - start):
             if not is_open[start + block]:
                 continue
             work.digits[last] = block
@@ -401,9 +344,9 @@ def sum_leaves(
 @inner_kernel
 def _density(lattice, terms, counts, work, per_width, j, level):
     """Return the density of one column's level inside the box of `work.digits` as a leaf."""
+    block = lattice.starts[j] + work.digits[j]
     if level < 0:
         return 1.0
-    block = lattice.starts[j] + work.digits[j]
     if not terms.independent or lattice.sizes[block] == 1:
         return per_width[block]
     last = work.digits.shape[0] - 1

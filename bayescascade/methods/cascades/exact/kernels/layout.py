@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "NO_TABLES",
     "UNION",
     "Array",
     "IndexArrays",
@@ -111,6 +112,13 @@ class Tables(NamedTuple):
     leaf: Array
     factor: Array
     exponent: Array
+
+
+NO_TABLES = Tables(
+    *np.zeros((2, 0, 0), np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0)),
+    np.zeros((0, 0), np.int64),
+)  # fmt: skip
+"""Those of boxes to which the short way does not lead."""
 
 
 class Scaled(NamedTuple):

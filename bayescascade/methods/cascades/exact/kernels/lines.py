@@ -10,13 +10,11 @@ import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.exact.kernels.boxes import (
-    enter_box,
     find_line,
     find_shape,
     first_line,
     next_line,
 )
-from bayescascade.methods.cascades.exact.kernels.flows import last_line, previous_line
 from bayescascade.methods.cascades.exact.kernels.layout import (
     Array,
     IndexArrays,
@@ -26,15 +24,9 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     TermArrays,
     Work,
 )
-from bayescascade.methods.cascades.exact.kernels.terms import (
-    UNIT,
-    ZERO,
-    added,
-    normalized,
-    unscaled,
-)
+from bayescascade.methods.cascades.exact.kernels.terms import UNIT, ZERO, added, normalized
 
-__all__ = ["evaluate_lines", "share_lines"]
+__all__ = ["evaluate_lines", "leaf_of", "list_splits"]
 
 _PER_UNIT = 1.0 / UNIT
 
@@ -71,7 +63,7 @@ def evaluate_lines(
         log_volume = 0.0
         for j in range(last):
             log_volume += lattice.log_width[lattice.starts[j] + work.digits[j], 0]
-        _list_splits(lattice, terms, tables, work)
+        list_splits(lattice, terms, tables, work)
         for block in range(stop - start):
             if not is_open[start + block]:
                 continue
@@ -83,10 +75,8 @@ def evaluate_lines(
                 exponents[own] = shapes.exponent[source]
                 continue
             n_rows = np.int64(count)
-            value = tables.leaf[n_rows] + terms.per_leaf
-            value -= count * (log_volume + lattice.log_width[start + block, 0])
-            power = floor(value * _PER_UNIT + 0.5)
-            mantissa, exponent = exp(value - power * UNIT), np.int64(power)
+            log_width = log_volume + lattice.log_width[start + block, 0]
+            mantissa, exponent = leaf_of(terms, tables, count, log_width)
             for i in range(terms.branches.shape[0]):
                 b = terms.branches[i]
                 more, more_exponent = 0.0, ZERO
@@ -125,85 +115,16 @@ def evaluate_lines(
     return True
 
 
-@kernel
-def share_lines(
-    lattice: LatticeArrays,
-    index: IndexArrays,
-    terms: TermArrays,
-    tables: Tables,
-    counts_index: IndexArrays,
-    counts: Array,
-    values: Scaled,
-    work: Work,
-    is_alike: Array,
-    flows: Array,
-    is_first: bool,
-    n_lines: int,
-) -> bool:
-    """Do what `flows.share_out` does, of boxes with one entry, for the branch model."""
-    if is_first:
-        last_line(lattice, work)
-    last = work.digits.shape[0] - 1
-    start, stop = lattice.starts[last], lattice.starts[last + 1]
-    mantissas, exponents = values.mantissa, values.exponent
-    children, places = tables.children, work.places
-    for _ in range(n_lines):
-        enter_box(lattice, index, work)
-        find_line(index, work, work.base, work.stride)
-        find_line(counts_index, work, work.count_base, work.count_stride)
-        log_volume, alike = 0.0, True
-        for j in range(last):
-            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j], 0]
-            alike = alike and is_alike[lattice.starts[j] + work.digits[j]]
-        _list_splits(lattice, terms, tables, work)
-        for back in range(stop - start):
-            block = stop - 1 - back
-            own = work.base[last] + (block - start) * work.stride[last]
-            count = np.float64(
-                counts[work.count_base[last] + (block - start) * work.count_stride[last]]
-            )
-            came = flows[own] * (count + terms.alpha)
-            if came == 0.0 or (count == 0.0 and alike and is_alike[block]):
-                flows[own] = came
-                continue
-            n_rows, inverse = np.int64(count), 1.0 / mantissas[own]
-            value = tables.leaf[n_rows] + terms.per_leaf
-            value -= count * (log_volume + lattice.log_width[block, 0])
-            power = floor(value * _PER_UNIT + 0.5)
-            exponent = np.int64(exponents[own])
-            leaf = unscaled(exp(value - power * UNIT), np.int64(power) - exponent) * inverse
-            flows[own] = came * leaf
-            for i in range(terms.branches.shape[0]):
-                b = terms.branches[i]
-                ratio, ratio_exponent = normalized(
-                    tables.factor[b, n_rows] * inverse,
-                    np.int64(tables.exponent[b, n_rows]) - exponent,
-                )
-                ratio *= came / (count + b * terms.alpha)
-                own_splits = work.ends[b]
-                places[own_splits] = tables.begin[b, block]
-                places[own_splits + 1] = tables.end[b, block]
-                for split in range(work.begins[b], own_splits + 2, 2):
-                    for at in range(places[split], places[split + 1], b):
-                        child = np.uint64(own + children[at])
-                        product = mantissas[child]
-                        exponent_of = np.int64(exponents[child])
-                        for k in range(at + 1, at + b):
-                            child = np.uint64(own + children[k])
-                            product *= mantissas[child]
-                            exponent_of += np.int64(exponents[child])
-                            if b > 2:
-                                product, exponent_of = normalized(product, exponent_of)
-                        worth = unscaled(product, exponent_of + ratio_exponent) * ratio
-                        for k in range(at, at + b):
-                            flows[np.uint64(own + children[k])] += worth
-        if not previous_line(lattice, index, work):
-            return False
-    return True
+@inner_kernel
+def leaf_of(terms, tables, count, log_volume):
+    """Return what a box is worth as a leaf."""
+    value = tables.leaf[np.int64(count)] + terms.per_leaf - count * log_volume
+    power = floor(value * _PER_UNIT + 0.5)
+    return exp(value - power * UNIT), np.int64(power)
 
 
 @inner_kernel
-def _list_splits(lattice, terms, tables, work):
+def list_splits(lattice, terms, tables, work):
     """List where the partitions of a line's blocks begin and end, by their sizes.
 
     The last column's stand behind the others', to be filled in for every box.
