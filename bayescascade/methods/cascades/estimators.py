@@ -36,11 +36,11 @@ from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePost
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
 from bayescascade.model.search import Search, most_blocks
-from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.solution import Solution
 from bayescascade.model.trace import COLUMNS_USED
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.exact import ExactPosterior, TiltedPosterior
+    from bayescascade.methods.cascades.exact import ExactPosterior
     from bayescascade.methods.cascades.exact.tilts import BestTree
 
 __all__ = ["STARTS", "BranchCascade", "Cascade", "LeafCascade"]
@@ -50,7 +50,6 @@ STARTS = ("random", "greedy")
 _AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
 _MOST_TERMS = 1e12  # hours
 _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
-_TOLD = 5e-3  # nats of error, up to which an evidence is told: printed, it is right
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -126,7 +125,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             )
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
-        from bayescascade.methods.cascades.exact import solve, solve_by_tilts
+        from bayescascade.methods.cascades.exact import (
+            ExactPosterior,
+            certificate_of,
+            solve_or_tilt,
+        )
 
         def report(phase: str, share: float, described: Mapping[str, float]) -> None:
             if search.progress is not None:
@@ -136,42 +139,28 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         def report_pass(n_passes: int, share: float, best: "BestTree | None") -> None:
             report(f"pass {n_passes + 1}", share, {} if best is None else {"gap": best.gap})
 
-        started, rng = perf_counter(), search.rng()
-        memory_limit = self.memory_limit * 1e9
-        work_limit = _AUTO_TERMS if search.search == "auto" else _MOST_TERMS
-        exact: ExactPosterior | TiltedPosterior
-        try:
-            exact = solve(
-                posterior, memory_limit=memory_limit, work_limit=work_limit, n_jobs=search.n_jobs,
-                progress=lambda share: report("all trees", share, {}),
-            )  # fmt: skip
-            gap, error, is_interrupted, shares = 0.0, 0.0, False, _shares(exact)
-        except TooLargeError:
-            model = posterior.model
-            if not isinstance(model, LeafModel) or model.max_leaves is not None:
-                raise
-            exact = solve_by_tilts(
-                posterior, memory_limit=memory_limit, work_limit=work_limit, n_jobs=search.n_jobs,
-                rng=rng, progress=report_pass,
-            )  # fmt: skip
-            gap, error, is_interrupted, shares = exact.gap, exact.error, exact.is_interrupted, {}
+        started = perf_counter()
         n_chains = int(search.n_chains)
         n_draws = max(1, most_blocks(posterior.table.n_distinct) // n_chains)
-        drawn = [] if is_interrupted else exact.sample(n_chains * n_draws, rng)
-        is_told = error < _TOLD and not np.isnan(exact.log_evidence)
+        exact, drawn = solve_or_tilt(
+            posterior,
+            memory_limit=self.memory_limit * 1e9,
+            work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
+            rng=search.rng(),
+            progress=lambda share: report("all trees", share, {}),
+            pass_progress=report_pass,
+            n_jobs=search.n_jobs,
+            n_draws=n_chains * n_draws,
+        )
         return Solution(
             result=exact,
             state=exact.tree,
             log_density=exact.log_density,
-            certificate=Certificate(
-                gap=gap,
-                extent=f"{exact.cost.n_boxes:,} boxes",
-                log_evidence=exact.log_evidence if is_told else None,
-            ),
+            certificate=certificate_of(exact),
             seconds=perf_counter() - started,
             draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
-            shares=shares,
-            interrupted=is_interrupted,
+            shares=_shares(exact) if isinstance(exact, ExactPosterior) else {},
+            interrupted=exact.is_interrupted,
         )
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:

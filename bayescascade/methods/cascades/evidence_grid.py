@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_real
-from bayescascade.methods.cascades.exact import solve
+from bayescascade.methods.cascades.exact import certificate_of, solve_or_tilt
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
@@ -157,12 +157,17 @@ def evidence_grid(
     for (model, _), posterior in zip(combinations, posteriors, strict=True):
         parameters = posterior.parameters()
         try:
-            exact = solve(posterior, memory_limit=memory_limit * 1e9)
+            exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit * 1e9, rng=0)
         except TooLargeError as error:
             point = EvidencePoint(model, parameters, None, None, None, error.needed)
         else:
+            if exact.is_interrupted:
+                raise KeyboardInterrupt
+            evidence, needed = certificate_of(exact).log_evidence, ""
+            if evidence is None:
+                needed = f"the prior's sum, or an error of less than {exact.error:.3g} nats"
             best, n_leaves = exact.log_density, exact.tree.n_leaves
-            point = EvidencePoint(model, parameters, exact.log_evidence, best, n_leaves)
+            point = EvidencePoint(model, parameters, evidence, best, n_leaves, needed)
         points.append(point)
         if done is not None:
             done(point)

@@ -5,7 +5,8 @@ import pytest
 from bayescascade import BranchPosterior, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.evidence_grid import evidence_grid
-from bayescascade.methods.cascades.exact import solve
+from bayescascade.methods.cascades.exact import ExactCost, solve
+from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.report.page import render
 from tests.methods.cascades.fits import people
 
@@ -37,6 +38,21 @@ def test_too_large_ones_are_told_not_computed():
     lines = render(points.page(), width=60).split("\n")
     assert any("too large" in line for line in lines)
     assert max(map(len, lines)) <= 60
+
+
+def test_tilts_tell_the_evidence_where_sums_by_leaves_do_not_fit():
+    """A table too large for one way must not be left out if there is another."""
+    whole = evidence_grid(table(), ["leaf"], {"expected_leaves": [2.0, 8.0]})
+    posterior = LeafPosterior(table(), 8.0)
+    cost = Plan.of(posterior, None).memory_bytes / 1e9
+    assert cost < ExactCost.of(posterior).memory_bytes / 1e9
+    points = evidence_grid(
+        table(), ["leaf"], {"expected_leaves": [2.0, 8.0]}, memory_limit=cost * 1.001
+    )
+    for point, expected in zip(points, whole, strict=True):
+        assert point.parameters == expected.parameters
+        assert point.log_evidence == pytest.approx(expected.log_evidence, abs=1e-6)
+        assert point.n_leaves == expected.n_leaves
 
 
 def test_the_table_says_what_differs():

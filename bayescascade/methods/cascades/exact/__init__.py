@@ -8,13 +8,20 @@ is the evidence; its maximum the most probable tree; walking down in proportion 
 
 from bayescascade.methods.cascades.exact.cost import ExactCost
 from bayescascade.methods.cascades.exact.posterior import ExactPosterior, SplitProbabilities, solve
-from bayescascade.methods.cascades.exact.tilted import TiltedPosterior, solve_by_tilts
+from bayescascade.methods.cascades.exact.tilted import (
+    TiltedPosterior,
+    certificate_of,
+    solve_by_tilts,
+    solve_or_tilt,
+)
 
 __all__ = [
     "ExactCost",
     "ExactPosterior",
     "SplitProbabilities",
     "TiltedPosterior",
+    "certificate_of",
     "solve",
     "solve_by_tilts",
+    "solve_or_tilt",
 ]

@@ -154,7 +154,12 @@ class ExactPosterior:
         Whether this is the posterior of all trees: none of positive density has more than
         `max_leaves` leaves, or those that have are proved not to matter. Else, where `max_leaves`
         was chosen, prior and posterior are those of the trees that have no more.
+    gap, error, is_interrupted
+        0, 0 and False; compare `TiltedPosterior`.
     """
+
+    gap = error = 0.0
+    is_interrupted = False
 
     def __init__(
         self,

@@ -5,27 +5,69 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.cost import ExactCost, check_fits, number_of_cells
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.posterior import ExactPosterior, solve
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
-from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
+from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, count_all
 from bayescascade.methods.cascades.exact.tilts import BestTree, Tilts
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.solution import Certificate
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["TiltedPosterior", "solve_by_tilts"]
+__all__ = ["TiltedPosterior", "certificate_of", "solve_by_tilts", "solve_or_tilt"]
 
 PassProgress = Callable[[int, float, BestTree | None], None]
 
 _MANY_TERMS = 5e7  # of a pass: with more, the sum is as precise as a print
-_ENOUGH, _PRECISE = 5e-3, 1e-9  # nats
+_ENOUGH, _PRECISE = 5e-3, 1e-9  # nats; with an error below the first, a printed evidence is right
+_MOST_KEPT = 2_500  # trees of a tilt, kept for draws
 _ROUNDING = 1e-14  # of a log density, as in `tail`
+
+
+def solve_or_tilt(
+    posterior: "CascadePosterior",
+    *,
+    memory_limit: float = 2e9,
+    work_limit: float = 1e12,
+    rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
+    pass_progress: PassProgress | None = None,
+    n_jobs: int | None = 1,
+    n_draws: int = 0,
+) -> "tuple[ExactPosterior | TiltedPosterior, list[Tree]]":
+    """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
+
+    Parameters and errors are those of both; Ctrl-C ends tilts early.
+    """
+    rng = np.random.default_rng(rng)
+    limits = {"memory_limit": memory_limit, "work_limit": work_limit}
+    try:
+        exact = solve(posterior, **limits, progress=progress, n_jobs=n_jobs)
+    except TooLargeError:
+        if not isinstance(posterior.model, LeafModel) or posterior.model.max_leaves is not None:
+            raise
+        tilted = solve_by_tilts(
+            posterior, **limits, rng=rng, progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws
+        )
+        return tilted, tilted.draws
+    return exact, exact.sample(n_draws, rng)
+
+
+def certificate_of(exact: "ExactPosterior | TiltedPosterior") -> Certificate:
+    """Return what is proved; its evidence is told if printed it is right."""
+    is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
+    return Certificate(
+        gap=exact.gap,
+        extent=f"{exact.cost.n_boxes:,} boxes",
+        log_evidence=exact.log_evidence if is_told else None,
+    )
 
 
 def solve_by_tilts(
@@ -36,6 +78,7 @@ def solve_by_tilts(
     rng: np.random.Generator | int | None = None,
     progress: PassProgress | None = None,
     n_jobs: int | None = 1,
+    n_draws: int = 0,
 ) -> "TiltedPosterior":
     """Find the most probable tree of a leaf model, and sum over all trees, by a few dozen passes.
 
@@ -55,6 +98,8 @@ def solve_by_tilts(
         Takes the number of passes made, the share of the next, and the best tree so far.
     n_jobs : int or None
         Threads, as joblib counts workers; the result does not depend on it.
+    n_draws : int >= 0
+        Independent draws to be made on the way, mostly without passes of their own.
 
     Raises
     ------
@@ -71,6 +116,7 @@ def solve_by_tilts(
         )
     check_real("memory_limit", memory_limit, above=0.0)
     check_real("work_limit", work_limit, above=0.0)
+    check_integer("n_draws", n_draws, minimum=0)
     plan = Plan.of(posterior, None)
     cost = check_fits(posterior, plan, memory_limit, work_limit)
     lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, model)
@@ -78,9 +124,10 @@ def solve_by_tilts(
     boxes = Recursion(lattice, terms, count_all(lattice, posterior.table, n_jobs), shapes)
     total = float(posterior.table.weights.sum())
     tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs)
+    tilts.n_kept = min(n_draws + n_draws // 4, _MOST_KEPT)
     if progress is not None:
         tilts.progress = lambda share: progress(tilts.n_passes, share, tilts.best)
-    return TiltedPosterior(posterior, cost, tilts, np.random.default_rng(rng))
+    return TiltedPosterior(posterior, cost, tilts, np.random.default_rng(rng), n_draws)
 
 
 class TiltedPosterior:
@@ -106,6 +153,8 @@ class TiltedPosterior:
     log_evidence : float
         Log probability of the data under the normalized prior, nats, with the same error; NaN if
         interrupted before, or if columns have too many partitions (see `prior`).
+    draws : list of Tree
+        The independent draws asked for; none if interrupted.
     n_passes : int
         Passes over the boxes.
     is_interrupted : bool
@@ -118,6 +167,7 @@ class TiltedPosterior:
         cost: ExactCost,
         tilts: Tilts,
         rng: np.random.Generator,
+        n_draws: int = 0,
     ) -> None:
         self.posterior = posterior
         self.cost = cost
@@ -125,6 +175,7 @@ class TiltedPosterior:
         self.log_normalizer = self.log_evidence = np.nan
         self.error = np.inf
         self.is_interrupted = False
+        self.draws: list[Tree] = []
         expected = int(min(posterior.model.rate, tilts.most))
         try:
             guess = tilts.maximize(expected).tree.n_leaves
@@ -136,6 +187,7 @@ class TiltedPosterior:
             if plan.has_few_ways and tilts.boxes.shapes is not None:
                 log_prior = log_prior_sum(tilts.boxes.shapes, posterior.model.rate, tilts.most)
                 self.log_evidence = self.log_normalizer - log_prior
+            self.draws = tilts.draw(self._sum, n_draws, rng)
         except KeyboardInterrupt:
             if tilts.best is None:
                 raise
@@ -165,7 +217,7 @@ class TiltedPosterior:
         ParameterError
             If the search was interrupted before the sum over all trees was known.
         TooLargeError
-            If none of a thousand trees drawn from tilts is one of the posterior's.
+            If more than a thousand trees are drawn from tilts for each of the posterior's.
         """
         check_integer("n", n, minimum=0)
         if self._sum is None:

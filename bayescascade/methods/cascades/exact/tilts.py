@@ -55,7 +55,7 @@ _STAGES = (
 )
 _MOST_OUTER, _MARGIN = 8, 5.0  # such tilts further out, and nats below what is negligible
 _RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are told apart
-_RARE, _HOPELESS = 0.05, 1_000  # draws accepted, and trees of which none was
+_RARE, _GUESSED, _HOPELESS = 0.05, 0.5, 1_000  # draws accepted, and trees for one that is
 _OF_MIXTURE = 5  # tilts nearest to the posterior's own numbers of leaves
 
 
@@ -93,6 +93,8 @@ class Sum:
         Of each in the mixture; they sum to one.
     log_accepted : (K,) float64 <= 0
         Log probability to accept a draw of so many leaves from the mixture; -inf where negligible.
+    rate : float in [0, 1]
+        How many are accepted, at least.
     """
 
     log_sum: float
@@ -100,6 +102,7 @@ class Sum:
     tilts: Floats
     shares: Floats
     log_accepted: Floats
+    rate: float
 
 
 @dataclass
@@ -118,6 +121,9 @@ class Tilts:
     n_jobs : int or None
     progress : callable, optional
         Is told the share done of each pass.
+    n_kept : int >= 0
+        Trees to be drawn from each tilt near to the posterior as soon as it has been summed over:
+        `draw` makes use of them, each once.
 
     Attributes
     ----------
@@ -131,7 +137,9 @@ class Tilts:
     most: int
     n_jobs: int | None = 1
     progress: Progress | None = None
+    n_kept: int = 0
     n_passes: int = 0
+    _kept: dict[float, list[Tree]] = field(default_factory=dict)
     _found: dict[int, tuple[float, Tree]] = field(default_factory=dict)
     _sums: dict[float, float] = field(default_factory=dict)
 
@@ -212,11 +220,14 @@ class Tilts:
         Tilts are added until the error is below `precise`, nats, or there are as many as help.
         """
         tilt, spread = self._center(guess, rng)
+        self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, rng)
         tilts = [tilt]
         for stage in _STAGES:
             for offset in stage:
                 for s in (tilt - offset / spread, tilt + offset / spread):
                     self._sums[s] = self._run(s, maximize=False)
+                    if len(tilts) < _OF_MIXTURE:
+                        self._kept[s] = choose_trees(self.boxes, [0] * self.n_kept, rng)
                     tilts.append(s)
             log_sum, error = self._expand(tilts)
             if self._cover(tilt, self._at_least(log_sum, error)):
@@ -227,7 +238,7 @@ class Tilts:
         few, rate = self._mixture(np.array(tilts[:_OF_MIXTURE]), log_least)
         if rate < _RARE:
             few, rate = self._mixture(np.array(list(self._sums)), log_least)
-        return Sum(log_sum, error, *few)
+        return Sum(log_sum, error, *few, rate)
 
     def _at_least(self, log_sum: float, error: float) -> float:
         """Return the log of what all trees come to at least."""
@@ -352,28 +363,34 @@ class Tilts:
         return (tilts[used], shares[used], log_accepted), float(np.exp(log_mixed.min()))
 
     def draw(self, found: Sum, n: int, rng: np.random.Generator) -> list[Tree]:
-        """Return independent draws from the posterior, by passes for each tilt of the mixture.
+        """Return independent draws from the posterior: of trees kept, then by a pass for each tilt.
 
-        Raises TooLargeError if none of a thousand trees is accepted.
+        Raises TooLargeError if more than a thousand trees are drawn for each that is accepted.
         """
         drawn: list[Tree] = []
-        rate = 0.5
+        rate, n_tried = max(found.rate, _GUESSED), 0
         while len(drawn) < n:
             wanted = int((n - len(drawn)) / rate * 1.1) + 10
             numbers = rng.multinomial(wanted, found.shares)
             trees: list[Tree] = []
-            for tilt, number in zip(found.tilts, numbers.tolist(), strict=True):
-                if number > 0:
+            for tilt, number in zip(found.tilts.tolist(), numbers.tolist(), strict=True):
+                kept = self._kept.get(tilt, [])
+                trees += kept[:number]
+                n_more = max(0, number - len(kept))
+                del kept[:number]
+                if n_more > 0:
                     self._run(tilt, maximize=False)
-                    trees += choose_trees(self.boxes, [0] * number, rng)
+                    trees += choose_trees(self.boxes, [0] * n_more, rng)
             sizes = np.minimum([tree.n_leaves for tree in trees], self._k.size)
             log_accepted = found.log_accepted[sizes - 1]
             accepted = np.flatnonzero(np.log(rng.random(len(trees))) < log_accepted)
-            if accepted.size == 0 and len(trees) > _HOPELESS:
-                few = f"more than {len(trees):,} trees for each draw"
+            drawn += [trees[i] for i in rng.permutation(accepted)]
+            n_tried += len(trees)
+            if n_tried > _HOPELESS * (1 + len(drawn)):
+                few = f"more than {_HOPELESS:,} trees for each draw"
                 raise TooLargeError(
                     f"draws from the posterior must be had from tilts, got {few}", few
                 )
-            drawn += [trees[i] for i in rng.permutation(accepted)]
             rate = max(accepted.size / len(trees), 0.02)
+        self._kept.clear()  # later draws depend on their own seed alone
         return drawn[:n]

@@ -97,6 +97,53 @@ def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch
     assert not fits(drawn_indices(tilted, everything, rng), everything.probabilities)
 
 
+@cases((MULTIWAY, LEAF))
+def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
+    """They save passes of their own; the broken twin takes those of one tilt for those of all."""
+    everything = BruteForce(problem, replace(model))
+    index = {tree: i for i, tree in enumerate(everything.trees)}
+
+    def drawn():
+        tilted = solve_by_tilts(model.on(problem), rng=0, n_draws=2_000)
+        assert len(tilted.draws) == 2_000
+        return [index[tree] for tree in tilted.draws], tilted.n_passes
+
+    observed, n_passes = drawn()
+    assert fits(observed, everything.probabilities)
+    assert n_passes == solve_by_tilts(model.on(problem), rng=0).n_passes
+    draw = Tilts.draw
+
+    def of_one(tilts, *arguments):
+        tilts._kept = dict.fromkeys(tilts._kept, tilts._kept[min(tilts._kept)])
+        return draw(tilts, *arguments)
+
+    monkeypatch.setattr(Tilts, "draw", of_one)
+    assert not fits(drawn()[0], everything.probabilities)
+
+
+@cases((BINARY, LEAF))
+def test_draws_are_right_where_no_error_is_proved(problem, model, rng, monkeypatch):
+    """What all trees come to at most says nothing of what is negligible; the twin takes it so."""
+    everything, expand = BruteForce(problem, replace(model)), Tilts._expand
+    monkeypatch.setattr(Tilts, "_expand", lambda *args: (expand(*args)[0] + 20.0, np.inf))
+    tilted = solve_by_tilts(model.on(problem), rng=0)
+    assert tilted.error == np.inf
+    assert fits(drawn_indices(tilted, everything, rng), everything.probabilities)
+    monkeypatch.setattr(Tilts, "_at_least", lambda _, log_sum, __: log_sum)
+    broken = solve_by_tilts(model.on(problem), rng=0)
+    assert not fits(drawn_indices(broken, everything, rng), everything.probabilities)
+
+
+@cases((BINARY, LEAF))
+def test_a_hopeless_mixture_is_given_up(problem, model, monkeypatch):
+    """Even a single draw must not take for ever."""
+    tilted = solve_by_tilts(model.on(problem), rng=0)
+    found = tilted._sum
+    monkeypatch.setattr(tilted, "_sum", replace(found, log_accepted=found.log_accepted - 30.0))
+    with pytest.raises(TooLargeError, match="more than 1,000 trees for each draw"):
+        tilted.sample(1, 0)
+
+
 def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
     """A search of minutes must not be lost."""
     posterior = LeafPosterior(random_table((3, 3, 2, 4)), 8.0, 2.0)
