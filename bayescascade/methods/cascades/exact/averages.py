@@ -56,7 +56,8 @@ class RowAverages:
     @staticmethod
     def memory_bytes(plan: Plan) -> int:
         """Return what it takes for a plan's boxes."""
-        return 8 * (plan.index().n_entries + plan.count_index().n_entries)
+        of_box = 8 if plan.shift == 0 else 40  # where each has several entries, these are found
+        return 8 * plan.index().n_entries + of_box * plan.count_index().n_entries
 
     def log_densities(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of (p, n) coded rows, (n,) float64 nats; -1 is a missing cell."""

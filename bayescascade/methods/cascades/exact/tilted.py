@@ -47,15 +47,18 @@ def solve_or_tilt(
     Parameters and errors are those of both; Ctrl-C ends tilts early.
     """
     rng = np.random.default_rng(rng)
-    limits = {"memory_limit": memory_limit, "work_limit": work_limit}
     try:
-        exact = solve(posterior, **limits, progress=progress, n_jobs=n_jobs)
+        exact = solve(
+            posterior, memory_limit=memory_limit, work_limit=work_limit, progress=progress,
+            n_jobs=n_jobs,
+        )  # fmt: skip
     except TooLargeError:
         if not isinstance(posterior.model, LeafModel) or posterior.model.max_leaves is not None:
             raise
         tilted = solve_by_tilts(
-            posterior, **limits, rng=rng, progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws
-        )
+            posterior, memory_limit=memory_limit, work_limit=work_limit, rng=rng,
+            progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws,
+        )  # fmt: skip
         return tilted, tilted.draws
     return exact, exact.sample(n_draws, rng)
 

@@ -26,7 +26,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write_factors, write_leaf
 
-__all__ = ["choose_splits", "fill", "place", "sum_columns"]
+__all__ = ["choose_splits", "fill", "n_entries", "place", "sum_columns"]
 
 _AS_GOOD = 1.0 - 1e-12  # of the largest, is the largest: products may be rounded differently
 _BLOCK, _ENTRY = 0, 1  # rows of `parts`
@@ -64,7 +64,7 @@ def choose_splits(
                 work.digits[j] = digits[node, j]
             _prepare(lattice, index, terms, counts_index, counts, work)
             own = work.base[last] + work.digits[last] * work.stride[last]
-            limit = _n_entries(lattice, index, work)
+            limit = n_entries(lattice, index, work)
             has_line = False
         entry = entries[node]
         mantissa, exponent = values.mantissa[own + entry], values.exponent[own + entry]
@@ -176,7 +176,8 @@ def _prepare(lattice, index, terms, counts_index, counts, work):
 
 
 @inner_kernel
-def _n_entries(lattice, index, work):
+def n_entries(lattice, index, work):
+    """Return the number of entries of the box of `work.digits`."""
     last = work.digits.shape[0] - 1
     cost = work.cost[last]
     if work.digits[last] < lattice.starts[last + 1] - lattice.starts[last] - 1:
@@ -308,7 +309,7 @@ def sum_columns(
     """
     _prepare(lattice, index, terms, counts_index, counts, work)
     last = work.digits.shape[0] - 1
-    limit = _n_entries(lattice, index, work)
+    limit = n_entries(lattice, index, work)
     for j in range(-1, last + 1):
         for entry in range(limit):
             if j >= 0 or entry > 0:

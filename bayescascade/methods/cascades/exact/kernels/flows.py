@@ -17,7 +17,7 @@ from bayescascade.methods.cascades.exact.kernels.boxes import (
     is_grouped,
     next_line,
 )
-from bayescascade.methods.cascades.exact.kernels.choices import fill, place
+from bayescascade.methods.cascades.exact.kernels.choices import fill, n_entries, place
 from bayescascade.methods.cascades.exact.kernels.layout import (
     UNION,
     Array,
@@ -89,14 +89,16 @@ def share_out(
             list_splits(lattice, terms, tables, work)
         if grouped:
             for block in range(lowest, stop - start):
+                work.digits[last] = block
+                limit = n_entries(lattice, index, work)
                 block_sums(
                     lattice, terms, values, work, last, block, work.base[last],
-                    work.stride[last], _limit(lattice, index, work, block), False, 0,
+                    work.stride[last], limit, False, 0,
                 )  # fmt: skip
         for back in range(stop - start - lowest):
             block = stop - start - 1 - back
             work.digits[last] = block
-            limit = _limit(lattice, index, work, block)
+            limit = n_entries(lattice, index, work)
             own = work.base[last] + block * work.stride[last]
             count = np.float64(counts[work.count_base[last] + block * work.count_stride[last]])
             if count == 0.0 and alike and is_alike[start + block]:
@@ -123,16 +125,6 @@ def share_out(
         if not _previous_line(lattice, index, work):
             return False
     return True
-
-
-@inner_kernel
-def _limit(lattice, index, work, block):
-    """Return the entries of a box of the line."""
-    last = work.digits.shape[0] - 1
-    cost = work.cost[last]
-    if block < lattice.starts[last + 1] - lattice.starts[last] - 1:
-        cost += lattice.costs[last]
-    return index.size[min(cost, index.size.shape[0] - 1)]
 
 
 @inner_kernel

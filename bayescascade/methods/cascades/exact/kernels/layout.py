@@ -115,9 +115,13 @@ class Tables(NamedTuple):
 
 
 NO_TABLES = Tables(
-    *np.zeros((2, 0, 0), np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0)),
-    np.zeros((0, 0), np.int64),
-)  # fmt: skip
+    begin=np.zeros((0, 0), np.int64),
+    end=np.zeros((0, 0), np.int64),
+    children=np.zeros(0, np.int64),
+    leaf=np.zeros(0),
+    factor=np.zeros((0, 0)),
+    exponent=np.zeros((0, 0), np.int64),
+)
 """Those of boxes to which the short way does not lead."""
 
 
