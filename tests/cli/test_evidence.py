@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bayescascade import LeafPosterior, Table
-from bayescascade.methods.cascades.exact import solve
+from bayescascade.methods.cascades.exact import solve, solve_or_tilt
 from tests.cli.conftest import TITANIC, assert_error, run
 
 
@@ -54,10 +54,10 @@ def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*args: object, **options: object) -> object:
         if solved:
             raise KeyboardInterrupt
-        solved.append(solve(*args, **options))
+        solved.append(solve_or_tilt(*args, **options))
         return solved[0]
 
-    monkeypatch.setattr("bayescascade.methods.cascades.evidence_grid.solve", interrupted)
+    monkeypatch.setattr("bayescascade.methods.cascades.evidence_grid.solve_or_tilt", interrupted)
     found = run("evidence", TITANIC, "--drop", "survived")
     assert found.exit_code == 130
     assert found.stdout.splitlines()[-1].startswith("leaf ")
