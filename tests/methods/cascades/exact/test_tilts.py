@@ -106,11 +106,12 @@ def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
     def drawn():
         tilted = solve_by_tilts(model.on(problem), rng=0, n_draws=2_000)
         assert len(tilted.draws) == 2_000
-        return [index[tree] for tree in tilted.draws], tilted.n_passes
+        return [index[tree] for tree in tilted.draws]
 
-    observed, n_passes = drawn()
-    assert fits(observed, everything.probabilities)
-    assert n_passes == solve_by_tilts(model.on(problem), rng=0).n_passes
+    assert fits(drawn(), everything.probabilities)
+    alone, more = (solve_by_tilts(model.on(problem), rng=0, n_draws=n) for n in (0, 2_000))
+    assert alone.n_passes == more.n_passes
+    assert alone.sample(5, 1) == more.sample(5, 1)  # no tree that was kept
     draw = Tilts.draw
 
     def of_one(tilts, *arguments):
@@ -118,7 +119,7 @@ def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
         return draw(tilts, *arguments)
 
     monkeypatch.setattr(Tilts, "draw", of_one)
-    assert not fits(drawn()[0], everything.probabilities)
+    assert not fits(drawn(), everything.probabilities)
 
 
 @cases((BINARY, LEAF))
