@@ -1,0 +1,299 @@
+"""Leaves averaged over all trees of dependences: evidence, density, edges, compiled code."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bayescascade.data.schema import Column, Schema
+from bayescascade.methods.cascades.dependence import (
+    DependentLeaf,
+    edge_probabilities,
+    log_tree_sum,
+)
+from bayescascade.methods.cascades.kernels.dependence import (
+    add_densities,
+    new_dependence_work,
+    weigh_boxes,
+)
+from bayescascade.methods.cascades.kernels.layout import TableArrays
+from bayescascade.methods.cascades.tree import level_starts, levels_left, pack_block, root_box
+from tests.methods.cascades.problems import Problem
+from tests.methods.cascades.slow_dependence import (
+    exact_tree_sum,
+    log_evidence,
+    log_evidences,
+    spanning_trees,
+)
+from tests.methods.rules.lists import cells_of
+
+FIVE = Problem("five", (2, 3, 2, 2, 3), (True, True, False, True, False), 2, n_rows=30)
+BINS = Problem(
+    "bins", (3, 2, 4), (False, True, True), 2, edges={0: (-1.0, -0.5, 1.5, 2.0)}, fractional=True
+)
+PAIR = Problem("pair", (3, 4), (True, False), 2)
+NO_ROWS = Problem("none", (2, 3, 2), (True, False, True), 2, n_rows=0)
+
+BOXES = [
+    (FIVE, {}, 1.0),
+    (FIVE, {1: (0, 2), 4: (1, 2)}, 0.3),
+    (FIVE, {0: (1,), 1: (0, 2)}, 7.0),
+    (BINS, {}, 1.0),
+    (BINS, {0: (0, 1), 2: (0, 2, 3)}, 2.5),
+    (PAIR, {}, 1.0),
+    (PAIR, {0: (1,)}, 4.0),
+    (PAIR, {0: (1,), 1: (2,)}, 1.0),
+    (NO_ROWS, {1: (0, 1)}, 1.0),
+]
+boxes = pytest.mark.parametrize(("problem", "kept", "a"), BOXES)
+
+
+def box_of(problem, kept):
+    """Return the codes left of every column."""
+    return tuple(kept.get(j, tuple(range(q))) for j, q in enumerate(problem.n_levels))
+
+
+def leaf_of(problem, kept, a, row=None):
+    """Return the leaf of a problem's rows in a box, with one row more."""
+    box = box_of(problem, kept)
+    rows = [*zip(problem.record["rows"], problem.record["weights"], strict=True)]
+    rows += [] if row is None else [(tuple(row), 1.0)]
+    inside = [(r, w) for r, w in rows if all(c in b for c, b in zip(r, box, strict=True))]
+    words = [pack_block(nominal, b) for nominal, b in zip(problem.nominal, box, strict=True)]
+    codes = np.array([r for r, _ in inside], np.int32).reshape(-1, len(box)).T
+    weights = np.array([w for _, w in inside])
+    return DependentLeaf(problem.table.schema, np.array(words, np.uint64), codes, weights, a)
+
+
+def cells_in(problem, kept):
+    """Return the cells of a box and their volumes."""
+    cells, volumes = cells_of(problem.table.schema)
+    box = box_of(problem, kept)
+    inside = [all(c in b for c, b in zip(cell, box, strict=True)) for cell in cells.T]
+    return cells[:, inside], volumes[inside]
+
+
+@boxes
+def test_evidence_is_the_mean_over_all_trees(problem, kept, a):
+    """Each of the k^(k-2) trees, its likelihood a product of Dirichlet-multinomials."""
+    leaf = leaf_of(problem, kept, a)
+    expected = log_evidence(box_of(problem, kept), problem.record, a)
+    assert leaf.log_evidence == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [{"levels": "all"}, {"cells": "levels"}])
+def test_other_imagined_rows_are_noticed(wrong):
+    """Pseudocounts on levels not left, or not summing to those of columns, are other models."""
+    kept, a = {1: (0, 2), 4: (1, 2)}, 0.3
+    wrongly = log_evidence(box_of(FIVE, kept), FIVE.record, a, **wrong)
+    assert abs(leaf_of(FIVE, kept, a).log_evidence - wrongly) > 0.1
+
+
+@boxes
+def test_a_rows_density_is_a_ratio_of_evidences(problem, kept, a):
+    """Chain rule: seeing one more row multiplies the evidence by its predictive density."""
+    leaf = leaf_of(problem, kept, a)
+    cells, _ = cells_in(problem, kept)
+    ratios = [leaf_of(problem, kept, a, cell).log_evidence for cell in cells.T]
+    np.testing.assert_allclose(
+        leaf.score_codes(cells), np.array(ratios) - leaf.log_evidence, rtol=1e-10, atol=1e-10
+    )
+
+
+def test_the_best_tree_alone_is_not_the_average():
+    """The ratio of the best tree's evidences is noticed where trees are in doubt."""
+    cells, _ = cells_in(FIVE, {})
+    before = log_evidences(box_of(FIVE, {}), FIVE.record, 1.0)
+    best = max(before, key=before.get)
+    after = log_evidences(box_of(FIVE, {}), FIVE.record, 1.0, tuple(cells[:, 5]))
+    found = leaf_of(FIVE, {}, 1.0).score_codes(cells)[5]
+    assert abs(after[best] - before[best] - found) > 1e-3
+
+
+@boxes
+def test_densities_integrate_to_one_over_the_box(problem, kept, a):
+    """Also where levels are not left, and where they are of different widths."""
+    cells, volumes = cells_in(problem, kept)
+    densities = np.exp(leaf_of(problem, kept, a).score_codes(cells))
+    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-12)
+    if problem is BINS:
+        assert abs(densities.sum() - 1) > 0.01
+
+
+def test_no_rows_leave_all_cells_alike():
+    """An empty leaf has no evidence for anything: its levels, a missing one too, are even."""
+    schema = Schema(
+        (
+            Column("rain", "continuous", (), (0.0, 1.0, 5.0), has_missing_level=True),
+            Column("sky", "nominal", ("blue", "grey")),
+        )
+    )
+    leaf = DependentLeaf(schema, root_box(schema), np.empty((2, 0), np.int32), np.empty(0), 2.0)
+    assert leaf.log_evidence == 0.0
+    cells, volumes = cells_of(schema)
+    np.testing.assert_allclose(np.exp(leaf.score_codes(cells)) * volumes, 1 / 6, rtol=1e-12)
+
+
+def random_exponents(rng, k, largest):
+    exponents = rng.integers(-largest, largest, (k, k))
+    return np.triu(exponents, 1) + np.triu(exponents, 1).T
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 6, 9])
+@pytest.mark.parametrize("largest", [1, 20, 4000])
+def test_sums_of_trees_are_exact_where_weights_differ_by_thousands_of_digits(rng, k, largest):
+    """Rational arithmetic says the same, to 13 digits of the log."""
+    exponents = random_exponents(rng, k, largest)
+    weights = [[Fraction(2) ** int(e) for e in row] for row in exponents]
+    value = exact_tree_sum(weights)
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    expected = math.log(value / Fraction(2) ** shift) + shift * math.log(2)
+    found = float(log_tree_sum(exponents * math.log(2)))
+    assert found == pytest.approx(expected, rel=1e-13, abs=1e-12)
+
+
+def test_a_determinant_would_lose_the_small_weights():
+    """Why columns are eliminated without subtraction: here are two groups, hardly connected."""
+    logs = np.full((4, 4), -60.0)
+    logs[0, 1] = logs[1, 0] = logs[2, 3] = logs[3, 2] = 30.0
+    weights = np.exp(logs) * (1 - np.eye(4))
+    laplacian = np.diag(weights.sum(axis=0)) - weights
+    by_determinant = np.linalg.slogdet(laplacian[1:, 1:])[1]
+    assert float(log_tree_sum(logs)) == pytest.approx(math.log(4), rel=1e-12)
+    assert not np.isclose(by_determinant, math.log(4), rtol=1e-3)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("largest", [1, 3, 2000])
+def test_edge_probabilities_are_sums_over_trees(rng, k, largest):
+    """The share of the trees' weight that has an edge; k - 1 edges in all."""
+    logs = random_exponents(rng, k, largest) * 0.7
+    trees = list(spanning_trees(k))
+    values = np.array([sum(logs[s, t] for s, t in edges) for edges in trees])
+    shares = np.exp(values - values.max())
+    expected = np.zeros((k, k))
+    for edges, share in zip(trees, shares / shares.sum(), strict=True):
+        for s, t in edges:
+            expected[s, t] += share
+            expected[t, s] += share
+    found = edge_probabilities(logs)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert found.sum() == pytest.approx(2 * (k - 1), abs=1e-10)
+
+
+def test_edges_by_the_inverse_would_drown():
+    """Weight times resistance, from an inverse grounded elsewhere: large numbers' difference."""
+    logs = np.full((4, 4), -60.0)
+    logs[0, 1] = logs[1, 0] = logs[2, 3] = logs[3, 2] = 30.0
+    assert edge_probabilities(logs)[0, 1] == pytest.approx(1.0, abs=1e-12)
+    weights = np.exp(logs) * (1 - np.eye(4))
+    inverse = np.linalg.inv((np.diag(weights.sum(axis=0)) - weights)[:3, :3])
+    by_inverse = weights[0, 1] * (inverse[0, 0] + inverse[1, 1] - 2 * inverse[0, 1])
+    assert abs(by_inverse - 1) > 1e-3
+
+
+def arrays_of(problem_schema, codes, weights):
+    """Return rows as kernels read them."""
+    widths = np.concatenate([column.widths for column in problem_schema.columns])
+    return TableArrays(
+        codes=codes,
+        row_codes=codes.T.copy(order="C"),
+        weights=weights,
+        nominal=np.array([column.kind == "nominal" for column in problem_schema.columns]),
+        n_levels=np.asarray(problem_schema.n_levels, np.int64),
+        offsets=level_starts(problem_schema),
+        widths=widths,
+    )
+
+
+def compiled(schema, box, codes, weights, a, cells):
+    """Return evidence and densities of one box by the kernels, widths put in."""
+    table = arrays_of(schema, codes, weights)
+    work = new_dependence_work(table, a)
+    n, m = codes.shape[1], cells.shape[1]
+    left = levels_left(schema, box[np.newaxis])[0].astype(np.int64)
+    n_left = np.add.reduceat(left, table.offsets[:-1])
+    one, log_widths = np.empty(1), np.log(table.widths)
+    rows, edges = np.arange(n), np.array([0, n])
+    weigh_boxes(table, work, rows, edges, n_left, one)
+    densities = np.full(m, -np.inf)
+    scored = cells.T.astype(codes.dtype, order="C")
+    add_densities(
+        table, work, rows, edges, n_left, np.zeros(1), scored, np.arange(m), np.array([0, m]),
+        -50.0, densities,
+    )  # fmt: skip
+    volumes = log_widths[codes + table.offsets[:-1, np.newaxis]].sum(axis=0)
+    cell_volumes = log_widths[cells + table.offsets[:-1, np.newaxis]].sum(axis=0)
+    return one[0] - np.dot(weights, volumes), densities - cell_volumes
+
+
+def copies(rng, n_levels, n_rows, weight):
+    """Return random rows whose columns are noisy copies of each other, and their schema."""
+    columns = [Column(f"c{j}", "ordinal", tuple(range(q))) for j, q in enumerate(n_levels)]
+    first = rng.integers(0, 64, n_rows)
+    noise = rng.integers(0, 64, (len(n_levels), n_rows)) * (
+        rng.random((len(n_levels), n_rows)) < 0.1
+    )
+    codes = (first + noise) % np.array(n_levels)[:, np.newaxis]
+    return Schema(tuple(columns)), codes.astype(np.uint8), np.full(n_rows, weight)
+
+
+@boxes
+def test_kernels_say_the_same(problem, kept, a):
+    """Of evidence and density, for a box of any problem."""
+    leaf = leaf_of(problem, kept, a)
+    cells, _ = cells_in(problem, kept)
+    box = box_of(problem, kept)
+    rows = [*zip(problem.record["rows"], problem.record["weights"], strict=True)]
+    inside = [(r, w) for r, w in rows if all(c in b for c, b in zip(r, box, strict=True))]
+    codes = np.array([r for r, _ in inside], np.uint8).reshape(-1, len(box)).T.copy(order="C")
+    words = np.array(
+        [pack_block(nominal, b) for nominal, b in zip(problem.nominal, box, strict=True)], np.uint64
+    )
+    weights = np.array([w for _, w in inside])
+    schema = problem.table.schema
+    evidence, densities = compiled(schema, words, codes, weights, a, cells)
+    assert evidence == pytest.approx(leaf.log_evidence, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(densities, leaf.score_codes(cells), rtol=1e-9, atol=1e-9)
+    if inside and cells.shape[1] > 1:
+        other, _ = compiled(schema, words, codes, weights, 2 * a, cells)
+        assert abs(other - evidence) > 1e-3
+
+
+@pytest.mark.parametrize("weight", [0.37, 1.0, 12.0, 18.0, 25.0, 40.0, 1e9])
+def test_many_columns_of_huge_weights_do_not_overflow(rng, weight):
+    """Twenty columns; log weights of pairs up to billions, floats hold 700."""
+    schema, codes, weights = copies(rng, [2, 3, 2, 4] * 5, 60, weight)
+    leaf = DependentLeaf(schema, root_box(schema), codes, weights, 1.0)
+    scores = leaf.score_codes(codes)
+    assert np.isfinite(leaf.log_evidence)
+    assert np.isfinite(scores).all()
+    log_range = np.ptp(leaf.log_weights)  # floats hold ratios of up to 700
+    assert (weight < 2) == (log_range < 500)
+    assert (weight > 30) == (log_range > 1400)
+    evidence, densities = compiled(schema, root_box(schema), codes, weights, 1.0, codes)
+    assert evidence == pytest.approx(leaf.log_evidence, rel=1e-9)
+    tolerance = 1e-9 * max(1.0, 1e-3 * weight)  # a difference of numbers of that size
+    np.testing.assert_allclose(densities, scores, rtol=0, atol=max(tolerance, 1e-9))
+
+
+def test_strongest_pairs_are_the_columns_that_go_together(rng):
+    """A copy is told before what has nothing to do with it, with the levels that meet."""
+    first, other = rng.integers(0, 3, 200), rng.integers(0, 2, 200)
+    codes = np.array([other, first, np.zeros(200, np.int64), first])
+    columns = [
+        Column(name, "nominal", tuple("abc"[:q]))
+        for name, q in zip("pqrs", (2, 3, 1, 3), strict=True)
+    ]
+    schema = Schema(tuple(columns))
+    leaf = DependentLeaf(schema, root_box(schema), codes, np.ones(200), 1.0)
+    (one, two, probability), *others = leaf.strongest_pairs(3)
+    assert (one, two) == (1, 3)
+    assert probability > 0.999
+    assert len(others) == 2
+    assert all(0 in pair[:2] for pair in others)
+    joint = leaf.joint(1, 3)
+    assert joint.sum() == pytest.approx(1.0)
+    assert joint.diagonal().sum() > 0.98
+    assert leaf.joint(0, 1).sum() == pytest.approx(1.0)

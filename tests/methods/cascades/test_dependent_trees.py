@@ -1,0 +1,184 @@
+"""All trees of few fixed columns over dependent leaves, against lists of every tree."""
+
+import itertools
+import math
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from bayescascade.methods.cascades.dependent_trees import DependentTrees
+from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.tree import Tree
+from tests.methods.cascades.problems import Problem
+from tests.methods.cascades.slow_dependence import (
+    TemperedTrees,
+    depth,
+    log_sum,
+    tree_log_density,
+)
+from tests.methods.rules.lists import cells_of
+from tests.statistical.chi_square import fits
+
+RATE, ALPHA, A = 1.8, 0.7, 1.3
+MODEL = BranchModel(expected_branches=RATE, concentration=ALPHA, leaf_concentration=A)
+
+
+class Parity(Problem):
+    """Three columns of which any two say nothing about the third, and both nearly everything."""
+
+    @cached_property
+    def record(self):
+        rows = list(itertools.product(range(2), repeat=3))
+        weights = [float(8 - 7 * (sum(row) % 2)) for row in rows]
+        widths = [column.widths.tolist() for column in self.columns]
+        told = {"n_levels": self.n_levels, "nominal": self.nominal, "widths": widths}
+        return {**told, "rows": rows, "weights": weights}
+
+
+BINARY = Parity("parity", (2, 2, 2), (True, True, True), 2, partitions="levels")
+MIXED = Problem("mixed", (3, 2, 2, 1), (True, False, True, True), 3, partitions="levels", n_rows=9)
+BINS = Problem(
+    "bins", (3, 2, 2), (False, True, True), 3, edges={0: (-1.0, -0.5, 1.5, 2.0)}, fractional=True,
+    partitions="levels",
+)  # fmt: skip
+FEW = Problem("few", (2, 3, 2), (True, True, False), 3, partitions="levels", n_rows=2)
+NO_ROWS = Problem("none", (2, 3), (True, False), 2, partitions="levels", n_rows=0)
+
+CASES = [(BINARY, 3), (BINARY, 1), (MIXED, 2), (BINS, 2), (FEW, 2), (BINARY, 0), (NO_ROWS, 2)]
+cases = pytest.mark.parametrize(
+    ("problem", "max_depth"), CASES, ids=[f"{p.name}-{d}" for p, d in CASES]
+)
+
+
+def listed(problem, max_depth, row=None):
+    """Return every tree of that depth, nested, and its log density, with a row more or without."""
+    trees = [tree for tree in problem.nested if depth(tree) <= max_depth]
+    return trees, np.array(
+        [tree_log_density(tree, problem.record, RATE, ALPHA, A, row) for tree in trees]
+    )
+
+
+@cases
+def test_the_evidence_sums_over_all_trees(problem, max_depth):
+    """Prior times likelihood of each tree that fixes no more columns on a path."""
+    found = DependentTrees(problem.table, MODEL, max_depth)
+    trees, values = listed(problem, max_depth)
+    assert found.log_evidence == pytest.approx(log_sum(values), rel=1e-12)
+    if len(trees) > 1:
+        all_but_the_second = np.sort(values)[np.arange(len(values)) != len(values) - 2]
+        assert abs(log_sum(all_but_the_second) - log_sum(values)) > 1e-4
+
+
+@cases
+def test_densities_are_averages_over_all_trees(problem, max_depth):
+    """A row's density is the ratio of the evidences with and without it, also in empty boxes."""
+    found = DependentTrees(problem.table, MODEL, max_depth)
+    cells, volumes = cells_of(problem.table.schema)
+    densities = np.exp(found.score_codes(cells))
+    before = log_sum(listed(problem, max_depth)[1])
+    expected = [
+        math.exp(log_sum(listed(problem, max_depth, tuple(cell))[1]) - before) for cell in cells.T
+    ]
+    np.testing.assert_allclose(densities, expected, rtol=1e-9)
+    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_the_average_is_not_that_of_the_best_tree():
+    """Nor that of all trees alike: what would be found if their weights were left out."""
+    cells, _ = cells_of(BINARY.table.schema)
+    densities = np.exp(DependentTrees(BINARY.table, MODEL, 3).score_codes(cells))
+    before = listed(BINARY, 3)[1]
+    after = np.array([listed(BINARY, 3, tuple(cell))[1] for cell in cells.T])
+    best = np.exp(after - before)[:, before.argmax()]
+    assert abs(best - densities).max() > 1e-4
+    even = np.exp(after - before).mean(axis=1)
+    assert abs(even - densities).max() > 1e-3
+
+
+@cases
+def test_the_most_probable_tree_is_the_largest_of_the_list(problem, max_depth):
+    """Empty boxes are split, too, where the prior has it so."""
+    found = DependentTrees(problem.table, MODEL, max_depth).most_probable()
+    trees, values = listed(problem, max_depth)
+    by_tree = dict(zip(trees, values, strict=True))
+    assert by_tree[nested(found, problem)] == pytest.approx(values.max(), rel=1e-12)
+    assert max_depth == 0 or values.min() < values.max() - 1e-6
+
+
+def nested(tree: Tree, problem):
+    """Return a tree as `reference` has it."""
+
+    def hashable(node):
+        if node is None:
+            return None
+        return node[0], tuple((tuple(codes), hashable(child)) for codes, child in node[1])
+
+    return hashable(tree.to_nested(problem.nominal))
+
+
+@pytest.mark.parametrize(("problem", "max_depth"), [(BINARY, 2), (FEW, 2)])
+def test_draws_follow_the_posterior(problem, max_depth, rng):
+    """Each tree as often as its share of the evidence; not as its share of the prior."""
+    posterior = DependentTrees(problem.table, MODEL, max_depth)
+    trees, values = listed(problem, max_depth)
+    index = {tree: i for i, tree in enumerate(trees)}
+    drawn = [index[nested(posterior.draw(rng), problem)] for _ in range(3000)]
+    assert fits(drawn, np.exp(values - values.max()))
+    if problem is BINARY:  # two rows say too little
+        nothing = {**problem.record, "rows": [], "weights": []}
+        priors = [tree_log_density(tree, nothing, RATE, ALPHA, A) for tree in trees]
+        assert not fits(drawn, np.exp(np.array(priors)))
+
+
+TEMPERED = [(BINARY, 3, 5.0), (MIXED, 2, 2.5), (BINS, 2, 8.0), (FEW, 2, 0.5)]
+
+
+@pytest.mark.parametrize(("problem", "max_depth", "temper"), TEMPERED)
+def test_tempered_boxes_decide_as_if_they_held_fewer_rows(problem, max_depth, temper):
+    """The recursion's definition, box by box; what it gives is still a density."""
+    found = DependentTrees(problem.table, MODEL, max_depth, temper)
+    twin = TemperedTrees(problem.record, RATE, ALPHA, A, max_depth, temper)
+    cells, volumes = cells_of(problem.table.schema)
+    densities = np.exp(found.score_codes(cells))
+    np.testing.assert_allclose(densities, [twin.density(tuple(c)) for c in cells.T], rtol=1e-9)
+    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
+    prior = log_sum(twin.log_priors(twin.root).values())
+    assert found.log_evidence == pytest.approx(twin.choices(twin.root)[0] + prior, rel=1e-12)
+    plain = np.exp(DependentTrees(problem.table, MODEL, max_depth).score_codes(cells))
+    assert abs(plain - densities).max() > 1e-5
+
+
+def test_tempering_above_the_number_of_rows_is_none():
+    """Then every box decides by all that it holds."""
+    cells, _ = cells_of(BINARY.table.schema)
+    plain = DependentTrees(BINARY.table, MODEL, 3)
+    capped = DependentTrees(BINARY.table, MODEL, 3, temper=BINARY.table.total_weight)
+    assert capped.log_evidence == pytest.approx(plain.log_evidence, rel=1e-14)
+    np.testing.assert_allclose(capped.score_codes(cells), plain.score_codes(cells), rtol=1e-12)
+
+
+def test_rows_are_scored_one_by_one(rng):
+    """In any order, the same row twice, or none."""
+    posterior = DependentTrees(MIXED.table, MODEL, 2)
+    cells, _ = cells_of(MIXED.table.schema)
+    all_scores = posterior.score_codes(cells)
+    chosen = rng.integers(0, cells.shape[1], 30)
+    np.testing.assert_allclose(
+        posterior.score_codes(cells[:, chosen]), all_scores[chosen], rtol=1e-12
+    )
+    assert posterior.score_codes(cells[:, :0]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
+        ({"temper": 0.0}, "temper must be .* > 0, got 0.0"),
+        ({"model": BranchModel(feature_inclusion=0.5)}, "feature_inclusion must be None .*got 0.5"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    chosen = {"model": MODEL, "max_depth": 2, "temper": None, **settings}
+    with pytest.raises(ValueError, match=message):
+        DependentTrees(BINARY.table, **chosen)
