@@ -22,7 +22,7 @@ MODELS = ("leaf", "branch", "rules")
 OF_MODELS = (
     "expected_leaves", "expected_branches", "max_branches", "max_leaves", "partitions", "leaf",
     "leaf_concentration", "feature_inclusion", "expected_rules", "expected_size", "max_size",
-    "start", "time_limit",
+    "start", "time_limit", "max_depth", "temper",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -62,8 +62,9 @@ OF_MODELS = (
 )
 @click.option(
     "--leaf",
-    type=click.Choice(["uniform", "independent"]),
-    help="Rows inside a leaf: all alike, or each column by itself (trees; uniform).",
+    type=click.Choice(["uniform", "independent", "dependent"]),
+    help="Rows inside a leaf: all alike, each column by itself (trees; uniform), or any two "
+    "columns together (branch model).",
 )
 @click.option(
     "--leaf-concentration",
@@ -74,6 +75,16 @@ OF_MODELS = (
     "--feature-inclusion",
     type=Real(above=0.0, below=1.0),
     help="Probability that a column is used at all (branch model; no such prior).",
+)
+@click.option(
+    "--max-depth",
+    type=Integer(0),
+    help="Most columns that lead to a dependent leaf (branch model; as many as take seconds).",
+)
+@click.option(
+    "--temper",
+    type=POSITIVE,
+    help="Over dependent leaves, decide as if by at most so many rows (branch model; by all).",
 )
 @click.option(
     "--start",

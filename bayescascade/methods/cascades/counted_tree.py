@@ -51,11 +51,14 @@ class CountedTree:
     level_counts : (n_leaves, L) float64 or None
         Of independent leaves, left to right: the weight of every level of every column, the levels
         of one column after those of the one before. None for uniform leaves, which need none.
+    pair_counts : (n_leaves, L, L) float64 or None
+        Of dependent leaves: the weight of every pair of levels, of levels alone on the diagonal.
     """
 
     tree: Tree
     counts: NDArray[np.float64]
     level_counts: NDArray[np.float64] | None = None
+    pair_counts: NDArray[np.float64] | None = None
 
     @property
     def total(self) -> float:
@@ -67,11 +70,18 @@ class CountedTree:
         record = {**self.tree.to_flat(), "leaf_counts": self.counts[self.tree.leaves].tolist()}
         if self.level_counts is not None:
             record["level_counts"] = self.level_counts.tolist()
+        if self.pair_counts is not None:
+            record["pair_counts"] = [_triples(counts) for counts in self.pair_counts]
         return record
 
     @classmethod
     def from_record(
-        cls, record: Mapping[str, Any], schema: Schema, *, has_level_counts: bool = False
+        cls,
+        record: Mapping[str, Any],
+        schema: Schema,
+        *,
+        has_level_counts: bool = False,
+        has_pair_counts: bool = False,
     ) -> "CountedTree":
         """Rebuild from what `to_record` returned.
 
@@ -81,6 +91,8 @@ class CountedTree:
         schema : Schema
         has_level_counts : bool
             Whether there must be counts of levels in the leaves, or must be none.
+        has_pair_counts : bool
+            The same of counts of pairs of levels.
 
         Raises
         ------
@@ -109,7 +121,13 @@ class CountedTree:
             )
         told = record.get("level_counts")
         levels = _read_level_counts(told, tree, counts, schema) if has_level_counts else None
-        return cls(tree, counts, levels)
+        if ("pair_counts" in record) != has_pair_counts:
+            raise ModelFileError(
+                "a saved tree must have counts of pairs exactly if its leaves are dependent"
+            )
+        told = record.get("pair_counts")
+        pairs = _read_pair_counts(told, tree, counts, schema) if has_pair_counts else None
+        return cls(tree, counts, levels, pairs)
 
 
 def _read_level_counts(
@@ -133,6 +151,46 @@ def _read_level_counts(
     if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
         raise ModelFileError("a saved tree's counts of levels must sum up to those of its leaves")
     return level_counts
+
+
+def _triples(counts: Floats) -> list[list[float]]:
+    """Return what is not 0 of a symmetric matrix, ``[row, column, entry]``, column <= row."""
+    rows, columns = np.nonzero(np.tril(counts))
+    entries = zip(rows.tolist(), columns.tolist(), counts[rows, columns].tolist(), strict=True)
+    return [list(entry) for entry in entries]
+
+
+def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
+    """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be anything."""
+    starts = level_starts(schema)
+    n_levels = int(starts[-1])
+    if len(told) != tree.n_leaves:
+        raise ModelFileError(
+            f"a saved tree with {tree.n_leaves} leaves must have as many lists of pairs, "
+            f"got {len(told)}"
+        )
+    pairs = np.zeros((tree.n_leaves, n_levels, n_levels))
+    for own, triples in zip(pairs, told, strict=True):
+        for row, column, weight in triples:
+            if not (type(row) is type(column) is int and 0 <= column <= row < n_levels):
+                raise ModelFileError(
+                    f"a saved tree's pairs must be of levels below {n_levels}, the larger first, "
+                    f"got {row!r}, {column!r}"
+                )
+            own[row, column] = own[column, row] = float(weight)
+    levels = np.diagonal(pairs, axis1=1, axis2=2)
+    _read_level_counts(levels, tree, counts, schema)
+    if not (np.isfinite(pairs) & (pairs >= 0)).all():
+        raise ModelFileError("a saved tree's counts of pairs must be finite and >= 0")
+    sums = np.add.reduceat(pairs, starts[:-1], axis=2)
+    expected = levels[:, :, np.newaxis]
+    if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
+        raise ModelFileError("a saved tree's counts of pairs must sum up to those of its levels")
+    within = np.repeat(np.arange(schema.n_columns), schema.n_levels)
+    same = (within[:, np.newaxis] == within) & ~np.eye(n_levels, dtype=np.bool_)
+    if pairs[:, same].any():
+        raise ModelFileError("a saved tree's counts of pairs must be 0 for levels of one column")
+    return pairs
 
 
 def density_intervals(

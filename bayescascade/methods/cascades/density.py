@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DensityTree"]
 
-_MOSTLY, _MOST_LINES = "mostly ", 2  # what stands out inside a leaf, below it
+_MOSTLY = "mostly "  # what stands out inside a leaf, below it
 _MOST_TOLD = 3  # levels that stand out, in an explanation
 
 
@@ -39,6 +39,8 @@ class DensityTree(TreeParts):
 
     Its parameters are those of `TreeParts`.
     """
+
+    most_lines: ClassVar[int] = 2  # of what stands out inside a leaf
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -74,16 +76,20 @@ class DensityTree(TreeParts):
         nodes = range(self.tree.n_nodes)
         inside = [
             Pieces(
-                [one.words(self.schema) for one in self.standouts(node)] if is_leaf else [],
+                self._inside_words(node) if is_leaf else [],
                 indent=len(_MOSTLY),
                 first=_MOSTLY,
-                most_lines=_MOST_LINES,
+                most_lines=self.most_lines,
             )
             for node, is_leaf in zip(nodes, self.tree.feature < 0, strict=True)
         ]
         labels = [self.branch_words(node) for node in nodes]
         parents = self.tree.parent.tolist()
         return (Guided(labels, parents, columns, self.rule_words, inside),)
+
+    def _inside_words(self, leaf: int) -> list[str]:
+        """Return what there is to say of the inside of a leaf, the most telling first."""
+        return [one.words(self.schema) for one in self.standouts(leaf)]
 
     def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
         is_uniform = self.level_probabilities is None

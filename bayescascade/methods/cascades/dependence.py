@@ -27,23 +27,64 @@ mesh ``w_ui w_uj / sum_i w_ui`` between its neighbors, gives the same product of
 positive numbers alone, and in logs, as weights differ by factors of ``exp(n)``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, rel_entr
 
+from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_real
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import level_starts, levels_left
+from bayescascade.report.numbers import probability_text
 
-__all__ = ["DependentLeaf", "edge_probabilities", "log_tree_sum"]
+__all__ = [
+    "DependentLeaf",
+    "JoinedPair",
+    "dependent_leaves",
+    "edge_probabilities",
+    "integrate_missing",
+    "log_tree_sum",
+    "pair_counts",
+]
 
 Floats = NDArray[np.float64]
 
 _CELLS_AT_ONCE = 1 << 22  # entries of matrices that rows are scored by, at a time
+_LEAST_TOTAL = 3.0  # nats of mutual information over a leaf's rows, of a pair that is told
+_MOST_WAYS = 1 << 16  # to fill in a row's missing cells
+
+
+class JoinedPair(NamedTuple):
+    """Two columns that are probably joined inside a leaf, and the levels that go together most.
+
+    Parameters
+    ----------
+    columns, codes : (int, int)
+    probability : float in [0, 1]
+        That the columns are joined.
+    together, apart : float in [0, 1]
+        Probability of the two levels inside the leaf, and if the columns were independent.
+    """
+
+    columns: tuple[int, int]
+    probability: float
+    codes: tuple[int, int]
+    together: float
+    apart: float
+
+    def words(self, schema: Schema) -> str:
+        """Return it in words, such as "sky is grey with wind is gale 0.40, apart 0.12"."""
+        one, other = (
+            schema.columns[j].condition_words((code,))
+            for j, code in zip(self.columns, self.codes, strict=True)
+        )
+        together, apart = probability_text(self.together), probability_text(self.apart)
+        return f"{one} with {other} {together}, apart {apart}"
 
 
 class DependentLeaf:
@@ -54,10 +95,8 @@ class DependentLeaf:
     schema : Schema
     box : (p,) uint64
         Blocks, as `Tree.boxes` has them.
-    codes : (p, n) integers
-        The rows in the box, column by column; there may be none.
-    weights : (n,) float64 >= 0
-        Their weights.
+    counts : (L, L) float64 >= 0
+        `pair_counts` of the rows in the box.
     leaf_concentration : float > 0
         How many rows the prior is worth.
 
@@ -76,8 +115,7 @@ class DependentLeaf:
         self,
         schema: Schema,
         box: NDArray[np.uint64],
-        codes: NDArray[np.integer],
-        weights: Floats,
+        counts: Floats,
         leaf_concentration: float = 1.0,
     ) -> None:
         check_real("leaf_concentration", leaf_concentration, above=0.0)
@@ -86,22 +124,20 @@ class DependentLeaf:
         n_left = np.add.reduceat(left.astype(np.int64), starts[:-1])
         self.columns = np.flatnonzero(n_left > 1)
         widths = np.concatenate([column.widths for column in schema.columns])
-        self._log_widths, self._starts, total = np.log(widths), starts[:-1], float(weights.sum())
+        self._left, self._log_widths, self._starts = left, np.log(widths), starts
 
         shares = 1 / np.repeat(n_left, schema.n_levels)
-        imagined = leaf_concentration * np.outer(shares, shares)
-        level_imagined = leaf_concentration * shares
-        counts = self._pair_counts(codes, weights)
-        self._pairs = np.where(np.outer(left, left), counts + imagined, 0.0)
-        level_counts = counts.diagonal()
+        level_counts, level_imagined = counts.diagonal(), leaf_concentration * shares
+        imagined, both_left = level_imagined[:, np.newaxis] * shares, np.outer(left, left)
+        self._pairs = np.where(both_left, counts + imagined, 0.0)
         self._levels = np.where(left, level_counts + level_imagined, 0.0)
-        self._total = total + leaf_concentration
+        self._total = float(level_counts[: starts[1]].sum()) + leaf_concentration
 
         norm = gammaln(leaf_concentration) - gammaln(self._total)
         of_levels = np.where(left, _log_rise(level_counts, level_imagined), 0.0)
-        log_columns = norm + np.add.reduceat(of_levels, self._starts)[self.columns]
-        of_pairs = np.where(np.outer(left, left), _log_rise(counts, imagined), 0.0)
-        log_pairs = np.add.reduceat(np.add.reduceat(of_pairs, self._starts, 0), self._starts, 1)
+        log_columns = norm + np.add.reduceat(of_levels, starts[:-1])[self.columns]
+        of_pairs = np.where(both_left, _log_rise(counts, imagined), 0.0)
+        log_pairs = np.add.reduceat(np.add.reduceat(of_pairs, starts[:-1], 0), starts[:-1], 1)
         log_pairs = norm + log_pairs[np.ix_(self.columns, self.columns)]
         self.log_weights = log_pairs - log_columns[:, np.newaxis] - log_columns
         np.fill_diagonal(self.log_weights, 0.0)
@@ -112,15 +148,12 @@ class DependentLeaf:
         log_volume = float(level_counts @ self._log_widths)
         self.log_evidence = float(log_columns.sum() + log_average - log_volume)
 
-    def _pair_counts(self, codes: NDArray[np.integer], weights: Floats) -> Floats:
-        """Return the weight of every pair of levels, (L, L); each level's own on the diagonal."""
-        p, n = codes.shape
-        places = (codes + self._starts[:, np.newaxis]).T.ravel()
-        shape = (n, self._log_widths.size)
-        rows = csr_array((np.ones(n * p), places, np.arange(n + 1) * p), shape=shape)
-        weighted = csr_array((np.repeat(weights, p), places, np.arange(n + 1) * p), shape=shape)
-        counts: Floats = (rows.T @ weighted).toarray()
-        return counts
+    @property
+    def level_probabilities(self) -> Floats:
+        """The posterior mean of every level, (L,) float64; the same in all trees."""
+        totals = np.add.reduceat(self._levels, self._starts[:-1])
+        probabilities: Floats = self._levels / np.repeat(totals, np.diff(self._starts))
+        return probabilities
 
     def score_codes(self, codes: NDArray[np.integer]) -> Floats:
         """Return the log predictive density of rows in the box, nats.
@@ -134,7 +167,7 @@ class DependentLeaf:
         -------
         (n,) float64
         """
-        places = codes + self._starts[:, np.newaxis]
+        places = codes + self._starts[:-1, np.newaxis]
         scores: Floats = -self._log_widths[places].sum(axis=0)
         k = self.columns.size
         if k == 0:
@@ -151,31 +184,57 @@ class DependentLeaf:
             scores[first : first + n_at_once] += after - self._log_sum
         return scores
 
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (p, n) codes: for each row a tree of the columns, and the row from that."""
+        codes = np.empty((self._starts.size - 1, n), np.int32)
+        for j in range(codes.shape[0]):  # of columns that are not left only one level is
+            codes[j] = np.argmax(self._levels[self._starts[j] : self._starts[j + 1]])
+        stages = _eliminate(self.log_weights)
+        for row in range(n if self.columns.size else 0):
+            neighbors: list[list[int]] = [[] for _ in self.columns]
+            for s, t in _draw_tree(stages, rng):
+                neighbors[s].append(t)
+                neighbors[t].append(s)
+            stack = [(0, -1)]
+            while stack:
+                s, above = stack.pop()
+                u, shares = int(self.columns[s]), self._levels
+                if above >= 0:
+                    v = int(self.columns[above])
+                    shares = self._pairs[self._starts[v] + codes[v, row]]
+                sums = np.cumsum(shares[self._starts[u] : self._starts[u + 1]])
+                codes[u, row] = np.searchsorted(sums, rng.random() * sums[-1], side="right")
+                stack.extend((t, s) for t in neighbors[s] if t != above)
+        return codes
+
     @cached_property
     def edge_probabilities(self) -> Floats:
         """The posterior probability that two of `columns` are joined directly, (k, k) float64."""
         return edge_probabilities(self.log_weights)
 
-    def strongest_pairs(self, most: int) -> Sequence[tuple[int, int, float]]:
-        """Return the pairs of columns most probably joined, with their probability.
+    def strongest_pairs(self) -> list[JoinedPair]:
+        """Return the pairs of columns more probably joined than not, the most telling first.
 
-        Parameters
-        ----------
-        most : int >= 0
-            How many pairs at most.
-
-        Returns
-        -------
-        list of (int, int, float)
-            Columns of the schema, the earlier first; the most probable pair first.
+        That is, those with the largest mutual information, where all rows together have 3 nats of
+        it, as few rows may be alike by chance.
         """
-        first, second = np.triu_indices(self.columns.size, 1)
-        probabilities = self.edge_probabilities[first, second]
-        order = np.argsort(-probabilities, kind="stable")[:most]
-        return [
-            (int(self.columns[first[i]]), int(self.columns[second[i]]), float(probabilities[i]))
-            for i in order
-        ]
+        found = []
+        for s, t in zip(*np.nonzero(np.triu(self.edge_probabilities >= 0.5, 1)), strict=True):
+            one, other = int(self.columns[s]), int(self.columns[t])
+            joint = self.joint(one, other)
+            apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+            worth = rel_entr(joint, apart)
+            if worth.sum() * self._total >= _LEAST_TOTAL:
+                at = np.unravel_index(np.argmax(worth), worth.shape)
+                pair = JoinedPair(
+                    columns=(one, other),
+                    probability=float(self.edge_probabilities[s, t]),
+                    codes=(int(at[0]), int(at[1])),
+                    together=float(joint[at]),
+                    apart=float(apart[at]),
+                )
+                found.append((float(worth.sum()), pair))
+        return [pair for _, pair in sorted(found, key=lambda item: -item[0])]
 
     def joint(self, one: int, other: int) -> Floats:
         """Return the posterior mean of two columns' joint distribution were they joined.
@@ -190,10 +249,92 @@ class DependentLeaf:
         (n_levels of one, n_levels of other) float64
             0 for levels not left; sums to 1.
         """
-        ends = np.append(self._starts[1:], self._log_widths.size)
-        rows, columns = slice(self._starts[one], ends[one]), slice(self._starts[other], ends[other])
+        rows, columns = (slice(*self._starts[j : j + 2]) for j in (one, other))
         probabilities: Floats = self._pairs[rows, columns] / self._total
         return probabilities
+
+
+def pair_counts(schema: Schema, codes: NDArray[np.integer], weights: Floats) -> Floats:
+    """Return the weight of the rows with every pair of levels, (L, L) float64.
+
+    Parameters
+    ----------
+    schema : Schema
+    codes : (p, n) integers
+        Rows, column by column.
+    weights : (n,) float64 >= 0
+
+    Returns
+    -------
+    (L, L) float64
+        Symmetric, the levels of one column after those of the one before; each level's own weight
+        on the diagonal.
+    """
+    starts = level_starts(schema)
+    p, n = codes.shape
+    places = (codes + starts[:-1, np.newaxis]).T.ravel()
+    bounds, shape = np.arange(n + 1) * p, (n, int(starts[-1]))
+    rows = csr_array((np.ones(n * p), places, bounds), shape=shape)
+    weighted = csr_array((np.repeat(weights, p), places, bounds), shape=shape)
+    counts: Floats = (rows.T @ weighted).toarray()
+    return counts
+
+
+def dependent_leaves(
+    schema: Schema, boxes: NDArray[np.uint64], counts: Floats, leaf_concentration: float
+) -> list[DependentLeaf]:
+    """Return leaves from their boxes, (n, p) uint64, and `pair_counts`, (n, L, L) float64."""
+    return [
+        DependentLeaf(schema, box, own, leaf_concentration)
+        for box, own in zip(boxes, counts, strict=True)
+    ]
+
+
+def integrate_missing(
+    score: Callable[[NDArray[np.int32]], Floats], schema: Schema, codes: NDArray[np.int32]
+) -> Floats:
+    """Return log densities of rows by a function of complete ones, missing cells integrated out.
+
+    Parameters
+    ----------
+    score : callable
+        From (p, m) codes to (m,) log densities, nats.
+    schema : Schema
+    codes : (p, n) int32
+        -1 where a cell is missing.
+
+    Returns
+    -------
+    (n,) float64
+
+    Raises
+    ------
+    DataError
+        If there are more than 65,536 ways to fill in a row's missing cells.
+    """
+    is_missing = codes < 0
+    if not is_missing.any():
+        return score(codes)
+    rows, complete, log_widths = [], [], []
+    for row in range(codes.shape[1]):
+        holes = np.flatnonzero(is_missing[:, row])
+        n_ways = float(np.prod(np.array(schema.n_levels, float)[holes]))
+        if n_ways > _MOST_WAYS:
+            raise DataError(
+                f"missing cells must be filled in by at most {_MOST_WAYS:,} ways where leaves are "
+                f"dependent, got {n_ways:,.0f} in row {row}"
+            )
+        ways = np.indices(tuple(schema.n_levels[holes])).reshape(holes.size, int(n_ways))
+        filled = np.repeat(codes[:, row : row + 1], ways.shape[1], axis=1)
+        filled[holes] = ways
+        widths = [schema.columns[j].widths[way] for j, way in zip(holes, ways, strict=True)]
+        log_widths.append(np.log(np.array(widths)).sum(axis=0) * np.ones(ways.shape[1]))
+        complete.append(filled)
+        rows.append(np.full(ways.shape[1], row))
+    scores = np.full(codes.shape[1], -np.inf)
+    parts = score(np.concatenate(complete, axis=1)) + np.concatenate(log_widths)
+    np.logaddexp.at(scores, np.concatenate(rows), parts)
+    return scores
 
 
 def log_tree_sum(log_weights: Floats) -> NDArray[np.float64]:
@@ -236,25 +377,59 @@ def edge_probabilities(log_weights: Floats) -> Floats:
     (k, k) float64
         Symmetric; 0 on the diagonal; sums to 2 (k - 1).
     """
-    k = log_weights.shape[0]
+    k, stages = log_weights.shape[0], _eliminate(log_weights)
+    edges = np.zeros((k, k))
+    for last in range(1, k):
+        stage = stages[-last]
+        passed = np.exp(stage.log_passed) * edges[:last, :last]
+        edges[:last, :last] *= np.exp(stage.log_kept)
+        own = passed.sum(axis=1) + (1 - passed.sum() / 2) * np.exp(stage.log_shares)
+        edges[last, :last] = edges[:last, last] = own
+        np.fill_diagonal(edges, 0.0)
+    return np.clip(edges, 0.0, 1.0)
+
+
+class _Stage(NamedTuple):
+    """How the last vertex was eliminated, before which there are m: logs of probabilities.
+
+    log_shares (m,): its edges' shares of its star; log_kept and log_passed (m, m): that an edge
+    between others, of a tree without it, was there before, or stands for a path through it.
+    """
+
+    log_shares: Floats
+    log_kept: Floats
+    log_passed: Floats
+
+
+def _eliminate(log_weights: Floats) -> list[_Stage]:
     stages, logs = [], log_weights
-    for last in range(k - 1, 0, -1):
+    for last in range(log_weights.shape[0] - 1, 0, -1):
         star = logs[last, :last]
         shares = star - logsumexp(star)
         through = star[:, np.newaxis] + shares
         together = np.logaddexp(logs[:last, :last], through)
-        stages.append((np.exp(shares), np.exp(logs[:last, :last] - together), through - together))
+        stages.append(_Stage(shares, logs[:last, :last] - together, through - together))
         logs = together
-    edges = np.zeros((k, k))
-    for last in range(1, k):
-        shares, kept, log_passed = stages[-last]
-        inner = edges[:last, :last]
-        passed = np.exp(log_passed) * inner
-        edges[:last, :last] = kept * inner
-        edges[last, :last] = passed.sum(axis=1) + (1 - passed.sum() / 2) * shares
-        edges[:last, last] = edges[last, :last]
-        np.fill_diagonal(edges, 0.0)
-    return np.clip(edges, 0.0, 1.0)
+    return stages
+
+
+def _draw_tree(stages: Sequence[_Stage], rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Return the edges of a tree in proportion to its weight, vertices put back one by one.
+
+    Edges that stood for paths through the vertex go; it is joined to each part that is then left,
+    by one edge in proportion to its share, so that nothing goes round.
+    """
+    edges: list[tuple[int, int]] = []
+    for last, stage in enumerate(reversed(stages), start=1):
+        edges = [edge for edge in edges if np.log(rng.random()) < stage.log_kept[edge]]
+        part = np.arange(last)
+        for s, t in edges:
+            part[part == part[t]] = part[s]
+        drawn = stage.log_shares + rng.gumbel(size=last)
+        for label in np.unique(part):
+            inside = np.flatnonzero(part == label)
+            edges.append((int(inside[np.argmax(drawn[inside])]), last))
+    return edges
 
 
 def _log_rise(counts: Floats, imagined: Floats) -> Floats:

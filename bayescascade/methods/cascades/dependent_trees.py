@@ -23,16 +23,20 @@ not Bayes: likelihoods of many rows make a posterior as sure as if one of the tr
 it then averages over too few. Choose c by the score of rows held out.
 """
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import cached_property, reduce
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.cascades.dependence import integrate_missing
 from bayescascade.methods.cascades.kernels.dependence import (
     add_densities,
     new_dependence_work,
@@ -45,7 +49,7 @@ from bayescascade.methods.cascades.tree import Tree, level_starts
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-__all__ = ["DependentTrees"]
+__all__ = ["DependentTrees", "check_fits", "largest_depth"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -54,6 +58,8 @@ _LEAST = 1e-9
 """Of a row's density, how much all boxes that are passed over may make."""
 
 _ROWS_AT_ONCE = 1 << 25  # times subsets of columns
+_QUICK = 4e9  # steps, some ten seconds
+_MOST_STEPS = 1e13  # hours
 
 
 class _Layer(NamedTuple):
@@ -74,8 +80,8 @@ class DependentTrees:
     table : Table
         Distinct rows and their weights.
     model : BranchModel
-        Prior of trees; `leaf_concentration` is how many rows a leaf's prior is worth. Without
-        `feature_inclusion`, by which what is split in one branch would depend on the others.
+        Of leaf "dependent", and so without `feature_inclusion`, by which what is split in one
+        branch would depend on the others.
     max_depth : int >= 0
         Most columns that a path from the root may fix.
     temper : float > 0 or None
@@ -85,22 +91,21 @@ class DependentTrees:
     ----------
     n_boxes : int
         Boxes with rows.
+    log_normalizer : float
+        Log of the sum over all trees of prior times likelihood, nats, as `BranchModel` has them.
     log_evidence : float
-        Log of the sum over all trees of prior times likelihood, nats, as `BranchModel` has them;
-        if tempered, no evidence, but what stands in its place.
+        That, less the same sum without data: the log probability of the data under the normalized
+        prior. If tempered, both are what stands in its place, and no evidence.
 
     Raises
     ------
-    ValueError
-        If the model has `feature_inclusion`, or a number is out of its range.
+    ParameterError
+        If a number is out of its range.
     """
 
     def __init__(
         self, table: "Table", model: BranchModel, max_depth: int, temper: float | None = None
     ) -> None:
-        if model.feature_inclusion is not None:
-            told = f"got {model.feature_inclusion}"
-            raise ValueError(f"feature_inclusion must be None over dependent leaves, {told}")
         check_integer("max_depth", max_depth, minimum=0)
         if temper is not None:
             check_real("temper", temper, above=0.0)
@@ -135,8 +140,19 @@ class DependentTrees:
         # the last, here and wherever boxes are looked up, stands for all boxes without rows
         self._counts = np.concatenate([*(layer.counts for layer in self._layers), [0.0]])
         self._log_trees, self._log_prior = self._weigh_priors()
-        self._log_choices, log_average = self._weigh_choices()
-        self.log_evidence = float(self._log_trees[0] + log_average)
+        self._weigh()
+
+    def tempered(self, temper: float | None) -> "DependentTrees":
+        """Return what another `temper` gives, for a fraction of the time: no row is counted."""
+        other = copy(self)
+        other.__dict__.pop("tree", None)
+        other.temper = None if temper is None else check_real("temper", temper, above=0.0)
+        other._weigh()
+        return other
+
+    def _weigh(self) -> None:
+        self._log_choices, self.log_evidence = self._weigh_choices()
+        self.log_normalizer = self.log_evidence + float(self._log_trees[0])
         self._log_mass, self._flows = self._share_out()
 
     # -- boxes -------------------------------------------------------------------------------------
@@ -268,18 +284,22 @@ class DependentTrees:
 
     # -- what it says ------------------------------------------------------------------------------
 
-    def score_codes(self, codes: NDArray[np.integer]) -> Floats:
-        """Return the log density of rows averaged over all trees, nats.
+    def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
+        """Return the log density of rows averaged over all trees and their parameters, nats.
 
         Parameters
         ----------
-        codes : (p, n) integers
-            Rows, column by column.
+        codes : (p, n) int32
+            As of `Schema.encode`; -1 is a missing cell and integrated out: the density is then that
+            of the others. Its time is that of all ways to fill it in, of which there may be 65,536.
 
         Returns
         -------
         (n,) float64
         """
+        return integrate_missing(self._score_all, self.table.schema, codes)
+
+    def _score_all(self, codes: NDArray[np.integer]) -> Floats:
         distinct, places = np.unique(codes, axis=1, return_inverse=True)
         n_at_once = max(1, _ROWS_AT_ONCE // len(self._subsets))
         parts = [
@@ -337,8 +357,16 @@ class DependentTrees:
         with np.errstate(divide="ignore"):
             return boxes, np.log(density) - np.log(self._n_levels).sum()
 
-    def most_probable(self) -> Tree:
-        """Return the most probable tree; if tempered, of the trees that `draw` returns."""
+    @property
+    def first_splits(self) -> dict[int, float]:
+        """Probability that each column is split first; -1 for none."""
+        log_choices = self._log_choices[0][0] if self.n_boxes else self._log_prior[0]
+        shares = np.exp(log_choices).tolist()
+        return {-1: shares.pop(), **dict(enumerate(shares))}
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The most probable tree; if tempered, of those that `sample` returns."""
         log_prior = self._log_prior
         empty = np.zeros(len(self._subsets) + 1)  # what a box without rows is worth, by subset
         for number in range(len(self._subsets) - 1, -1, -1):
@@ -377,17 +405,26 @@ class DependentTrees:
         worth: Floats = log_choices + np.column_stack([rest, np.zeros(subset.size)])
         return worth
 
-    def draw(self, rng: np.random.Generator) -> Tree:
-        """Return a tree in proportion to its posterior probability, independent of all others."""
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
+        """Return independent draws from the posterior, tempered or not.
+
+        Parameters
+        ----------
+        n : int >= 0
+        rng : numpy.random.Generator, int or None
+            Or the seed of one.
+        """
+        check_integer("n", n, minimum=0)
+        generator = np.random.default_rng(rng)
 
         def choose(number: int, box: int) -> int:
             log_choices = self._log_prior[number]
             if box >= 0:
                 size = len(self._subsets[number])
                 log_choices = self._log_choices[size][box - self._layers[size].first]
-            return int(np.argmax(log_choices + rng.gumbel(size=log_choices.size)))
+            return int(np.argmax(log_choices + generator.gumbel(size=log_choices.size)))
 
-        return self._tree(choose)
+        return [self._tree(choose) for _ in range(n)]
 
     def _tree(self, choose: Callable[[int, int], int]) -> Tree:
         """Return the tree of what is chosen for a subset's number and a box (-1: without rows)."""
@@ -406,6 +443,43 @@ class DependentTrees:
 
         nested = below(0, min(0, self.n_boxes - 1))
         return Tree.from_nested(nested, self._arrays.nominal.tolist())
+
+
+def _costs(table: "Table") -> Iterator[tuple[float, float]]:
+    """Yield about how many steps and bytes trees of depth 0, 1, .. take, until it is too much."""
+    levels = np.array([m for m in table.schema.n_levels.tolist() if m > 1], np.float64)
+    n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
+    # summed over subsets of so many columns
+    products = np.poly(-levels) if levels.size else np.ones(1)
+    steps = n_bytes = 0.0
+    for size in range(levels.size + 1):
+        if steps > _MOST_STEPS:
+            return
+        n_subsets = float(comb(levels.size, size))
+        n_boxes = min(float(products[size]), n_subsets * n)
+        k = levels.size - size
+        steps += n_subsets * n * (k**2 / 2 + 1) + n_boxes * (k**3 / 3 + 10 * k**2 + 1)
+        n_bytes += n_boxes * (20.0 * n_levels + 40) + n_subsets * 40.0 * levels.size
+        yield steps, n_bytes
+
+
+def largest_depth(table: "Table") -> int:
+    """Return how many columns paths may fix so that all trees take some ten seconds."""
+    return max(0, sum(steps <= _QUICK for steps, _ in _costs(table)) - 1)
+
+
+def check_fits(table: "Table", max_depth: int, memory_limit: float) -> None:
+    """Raise TooLargeError if all trees of that depth take hours, or more memory, in bytes."""
+    costs = list(_costs(table))
+    steps, n_bytes = costs[min(max_depth, len(costs) - 1)]
+    if steps > _MOST_STEPS or n_bytes > memory_limit:
+        fitting = [s <= _MOST_STEPS and b <= memory_limit for s, b in costs]
+        needed = f"{n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
+        raise TooLargeError(
+            f"max_depth must be at most {max(0, sum(fitting) - 1)} for all trees over this table "
+            f"to fit, got {max_depth}, which takes {needed}",
+            needed,
+        )
 
 
 def _grouped(box: NDArray[np.integer], n_boxes: int = 0) -> tuple[Integers, Integers]:

@@ -22,6 +22,13 @@ from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
 from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.dependence import dependent_leaves
+from bayescascade.methods.cascades.dependent_density import DependentTree
+from bayescascade.methods.cascades.dependent_trees import (
+    DependentTrees,
+    check_fits,
+    largest_depth,
+)
 from bayescascade.methods.cascades.models import (
     PARTITIONS,
     BranchModel,
@@ -71,8 +78,9 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     size_words: ClassVar[tuple[str, str]] = ("leaf", "leaves")
 
     _later_parameters: ClassVar[frozenset[str]] = frozenset(
-        ("leaf", "leaf_concentration", "max_leaves", "memory_limit", "partitions", "start")
-    )
+        ("leaf", "leaf_concentration", "max_depth", "max_leaves", "memory_limit", "partitions",
+         "start", "temper")
+    )  # fmt: skip
 
     _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
     _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
@@ -192,9 +200,12 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
     def _count(self, state: Tree) -> CountedTree:
         counts, _ = self.posterior_.node_statistics(state)
-        is_uniform = self.posterior_.model.leaf == "uniform"
-        levels = None if is_uniform else self.posterior_.level_counts(state)[state.leaves]
-        return CountedTree(state, counts, levels)
+        leaf, levels, pairs = self.posterior_.model.leaf, None, None
+        if leaf == "independent":
+            levels = self.posterior_.level_counts(state)[state.leaves]
+        elif leaf == "dependent":
+            pairs = self.posterior_.pair_counts(state)
+        return CountedTree(state, counts, levels, pairs)
 
     def _readable(self, counted: CountedTree) -> DensityTree:
         check_choice("density", self.density, DENSITIES)
@@ -203,6 +214,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             probabilities, a = empirical_probabilities(tree, counts), 0.0
         else:
             probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
+        if counted.pair_counts is not None:
+            boxes = leaf_boxes(self.schema_, tree)
+            leaves = dependent_leaves(self.schema_, boxes, counted.pair_counts, a)
+            return DependentTree.of(self.schema_, tree, counts, probabilities, leaves)
         levels = None
         if counted.level_counts is not None:
             boxes = leaf_boxes(self.schema_, tree)
@@ -240,7 +255,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         Raises
         ------
         ParameterError
-            If `level` is out of its range, or there are no draws to average over.
+            If `level` is out of its range, there are no draws to average over, or leaves are
+            dependent.
         DataError
             If a column is missing or a value is outside its column's domain; the message names
             column, value and row.
@@ -252,6 +268,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         self, codes: NDArray[np.int32], level: float = 0.95
     ) -> NDArray[np.float64]:
         """Return what `credible_interval` does, of coded rows; see `Schema.encode`."""
+        if self._model().leaf == "dependent":
+            raise ParameterError(
+                'leaf must be "uniform" or "independent" for credible intervals, got "dependent"'
+            )
         if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
             trees, shares = [self._best], np.ones(1)
         else:
@@ -259,20 +279,27 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return density_intervals(self.schema_, self._model(), trees, shares, codes, level)
 
     def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
-        is_independent = self._model().leaf == "independent"
-        return CountedTree.from_record(record, self.schema_, has_level_counts=is_independent)
+        leaf = self._model().leaf
+        return CountedTree.from_record(
+            record,
+            self.schema_,
+            has_level_counts=leaf == "independent",
+            has_pair_counts=leaf == "dependent",
+        )
 
     def _log_density(self, counted: CountedTree) -> float:
         tree, counts, model = counted.tree, counted.counts, self._model()
-        if counted.level_counts is None:
+        log_inside, a = np.zeros(tree.n_nodes), model.leaf_concentration
+        boxes = leaf_boxes(self.schema_, tree)
+        if counted.pair_counts is not None:
+            leaves = dependent_leaves(self.schema_, boxes, counted.pair_counts, a)
+            log_inside[tree.leaves] = [leaf.log_evidence for leaf in leaves]
+        elif counted.level_counts is not None:
+            levels = counted.level_counts
+            log_inside[tree.leaves] = independent_log_inside(self.schema_, boxes, levels, a)
+        else:
             density = DensityTree(self.schema_, tree, counts, np.ones(tree.n_nodes))
             log_inside = -counts * density.log_volumes
-        else:
-            log_inside = np.zeros(tree.n_nodes)
-            boxes = leaf_boxes(self.schema_, tree)
-            log_inside[tree.leaves] = independent_log_inside(
-                self.schema_, boxes, counted.level_counts, model.leaf_concentration
-            )
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
 
@@ -399,7 +426,22 @@ class BranchCascade(Cascade):
         Dirichlet parameter of every branch.
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
-    partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
+    leaf : {"uniform", "independent", "dependent"}
+        As in `LeafCascade`. In a dependent leaf each column depends on at most one other, in all
+        ways that a tree can join them, of which it is the average: over the whole table, that over
+        all Chow-Liu trees. It needs `partitions` "levels" and an exact search; rows with missing
+        cells, up to 65,536 ways to fill them in. Scored by the average over all trees, with
+        `predictive` "average", it is at its best; that needs the data, and is not in a loaded
+        model. It has no credible intervals and no densities given evidence.
+    leaf_concentration : float > 0
+        As in `LeafCascade`; of a dependent leaf, how many rows its prior is worth.
+    max_depth : int >= 0 or None
+        Over dependent leaves, most columns that a path fixes. None: as many as take seconds.
+    temper : float > 0 or None
+        Over dependent leaves, boxes of more rows decide to split as if they held so many of them.
+        It is no posterior then, as likelihoods of many rows make that too sure of one tree; choose
+        it by the score of rows held out; ``exact_.tempered(c)`` gives what another one makes.
+    partitions, density, predictive, search, n_steps, n_chains, n_jobs, \
 random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, start, \
 checkpoint, resume, progress
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
@@ -418,7 +460,7 @@ feature_names_in_
     _posterior_class = BranchPosterior
     printed: ClassVar[tuple[str, ...]] = (
         "expected_branches", "concentration", "feature_inclusion", "max_branches", "partitions",
-        "leaf", "leaf_concentration",
+        "leaf", "leaf_concentration", "max_depth", "temper",
     )  # fmt: skip
 
     expected_branches: float = 2.0
@@ -426,6 +468,64 @@ feature_names_in_
     max_branches: int | None = None
     _: KW_ONLY
     feature_inclusion: float | None = None
+    max_depth: int | None = None
+    temper: float | None = None
+
+    @classmethod
+    def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
+        value = parameters[name]
+        if name == "temper" and value not in (None, "none"):
+            return f"tempered at {value:g} rows, which is no posterior"
+        return super()._words_of(name, parameters)
+
+    def _check_model(self) -> None:
+        super()._check_model()
+        if self.leaf != "dependent":
+            for name in ("max_depth", "temper"):
+                if getattr(self, name) is not None:
+                    raise ParameterError(
+                        f'{name} must be None unless leaf is "dependent", got {getattr(self, name)}'
+                    )
+            return
+        if self.max_depth is not None:
+            check_integer("max_depth", self.max_depth, minimum=0)
+        if self.temper is not None:
+            check_real("temper", self.temper, above=0.0)
+        for name, allowed in (
+            ("partitions", ("levels",)),
+            ("search", ("auto", "exact")),
+            ("density", ("posterior_mean",)),
+        ):
+            if getattr(self, name) not in allowed:
+                words = " or ".join(f'"{one}"' for one in allowed)
+                told = f'"{getattr(self, name)}"'
+                raise ParameterError(f'{name} must be {words} with leaf "dependent", got {told}')
+
+    def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
+        if self.leaf != "dependent":
+            return super()._solve(posterior, search)
+        started = perf_counter()
+        model, table = posterior.model, posterior.table
+        assert isinstance(model, BranchModel), "as a branch cascade has"
+        max_depth = largest_depth(table) if self.max_depth is None else self.max_depth
+        check_fits(table, max_depth, self.memory_limit * 1e9)
+        exact = DependentTrees(table, model, max_depth, self.temper)
+        names = {-1: "none", **dict(enumerate(table.schema.names))}
+        first = {names[j]: share for j, share in exact.first_splits.items()}
+        scope = f"of depth up to {exact.max_depth}"
+        return Solution(
+            result=exact,
+            state=exact.tree,
+            log_density=posterior.log_density(exact.tree),
+            certificate=Certificate(
+                gap=0.0,
+                extent=f"{exact.n_boxes:,} boxes",
+                log_evidence=exact.log_evidence if self.temper is None else None,
+                scope=scope if self.temper is None else f"{scope}, tempered,",
+            ),
+            seconds=perf_counter() - started,
+            shares={"first split": _sorted(first)},
+        )
 
 
 def _shares(exact: "ExactPosterior") -> dict[str, dict[str, float]]:

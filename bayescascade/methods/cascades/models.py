@@ -24,6 +24,8 @@ Dirichlet-multinomial over its ``m_j`` levels that are left in the leaf's box, w
     sum_j [ lnG(a m_j) - lnG(n_l + a m_j)
             + sum_{c left} (lnG(n_jc + a) - lnG(a) - n_jc ln w_c) ]
 
+A *dependent* leaf averages over all trees that connect its columns; `dependence` has the formula.
+
 The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
 that many leaves times the Poisson, as in the thesis. The thesis's plug-in density ``n_l / (n v_l)``
 is zero on an empty leaf; the posterior mean is used unless asked otherwise.
@@ -37,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels.layout import BRANCH_MODEL, LEAF_MODEL
@@ -53,8 +56,8 @@ __all__ = [
     "independent_probabilities",
 ]
 
-LEAVES = ("uniform", "independent")
-"""What the density is inside a leaf."""
+LEAVES = ("uniform", "independent", "dependent")
+"""What the density is inside a leaf; "dependent" of the branch model alone."""
 
 PARTITIONS = ("subsets", "levels")
 """How a split may share out a column's remaining levels."""
@@ -73,13 +76,15 @@ class CascadeModel(ABC):
         Dirichlet parameter.
     max_leaves : int >= 1 or None
         Most leaves of a tree; None for no bound.
-    leaf : {"uniform", "independent"}
+    leaf : {"uniform", "independent", "dependent"}
         What the density is inside a leaf.
     leaf_concentration : float > 0
-        Dirichlet parameter of every level of a column inside an independent leaf.
+        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
+        prior of a dependent one is worth.
     """
 
     kind: ClassVar[int]
+    leaves: ClassVar[tuple[str, ...]] = LEAVES[:2]
     concentration: float
     max_leaves: int | None
     leaf: str
@@ -89,7 +94,7 @@ class CascadeModel(ABC):
         check_real("concentration", self.concentration, above=0.0)
         if self.max_leaves is not None:
             check_integer("max_leaves", self.max_leaves, minimum=1)
-        check_choice("leaf", self.leaf, LEAVES)
+        check_choice("leaf", self.leaf, self.leaves)
         check_real("leaf_concentration", self.leaf_concentration, above=0.0)
 
     @property
@@ -209,6 +214,7 @@ class BranchModel(CascadeModel):
     leaf: str = "uniform"
     leaf_concentration: float = 1.0
     kind = BRANCH_MODEL
+    leaves = LEAVES
     max_leaves = None
 
     def __post_init__(self) -> None:
@@ -216,6 +222,11 @@ class BranchModel(CascadeModel):
         self._check_shared()
         if self.feature_inclusion is not None:
             check_real("feature_inclusion", self.feature_inclusion, above=0.0, below=1.0)
+            if self.leaf == "dependent":
+                raise ParameterError(
+                    'feature_inclusion must be None with leaf "dependent", '
+                    f"got {self.feature_inclusion}"
+                )
 
     @property
     def rate(self) -> float:

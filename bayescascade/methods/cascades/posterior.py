@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.dependence import dependent_leaves, pair_counts
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
@@ -28,7 +30,14 @@ from bayescascade.methods.cascades.models import (
     LeafModel,
     independent_log_inside,
 )
-from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
+from bayescascade.methods.cascades.tree import (
+    Tree,
+    block_codes,
+    leaf_boxes,
+    level_starts,
+    levels_left,
+    root_box,
+)
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
@@ -123,6 +132,10 @@ class CascadePosterior(CompiledPosterior[Tree]):
             boxes, levels = tree.boxes(root_box(self.schema)), self.level_counts(tree)
             a = self.model.leaf_concentration
             inside = independent_log_inside(self.schema, boxes, levels, a)
+        elif self.model.leaf == "dependent":
+            boxes, a = leaf_boxes(self.schema, tree), self.model.leaf_concentration
+            leaves = dependent_leaves(self.schema, boxes, self.pair_counts(tree), a)
+            inside[tree.leaves] = [leaf.log_evidence for leaf in leaves]
         return self.model.log_likelihood(tree, counts, inside)
 
     def log_density(self, state: Tree | DensityTree) -> float:
@@ -184,7 +197,17 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
         Each tries a move drawn by `move_weights`; its work is proportional to the distinct rows of
         the node that it touches.
+
+        Raises
+        ------
+        ParameterError
+            If leaves are dependent, of which chains know nothing.
         """
+        if self.model.leaf == "dependent":
+            raise ParameterError(
+                'search must be "exact" with leaf "dependent", by as large a max_depth as it can, '
+                "got chains"
+            )
         counts = self.new_counts()
         summary = np.empty(3)
         best, best_log_density = state, -np.inf
@@ -261,6 +284,20 @@ class CascadePosterior(CompiledPosterior[Tree]):
             work = self._load(state, state.n_nodes)
             count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
+
+    def pair_counts(self, state: Tree) -> NDArray[np.float64]:
+        """Return the weight of every pair of levels among each leaf's rows, (n_leaves, L, L).
+
+        float64; see `dependence.pair_counts`.
+        """
+        table = self.table
+        places = table.codes + level_starts(self.schema)[:-1, np.newaxis]
+        counts = np.empty((state.n_leaves, *2 * (int(self.schema.n_levels.sum()),)))
+        left = levels_left(self.schema, leaf_boxes(self.schema, state))
+        for leaf, own in enumerate(left):
+            inside = own[places].all(axis=0)
+            counts[leaf] = pair_counts(self.schema, table.codes[:, inside], table.weights[inside])
+        return counts
 
     def _n_cells_of(self, state: Tree) -> int:
         """Return how many cells of the table counting a tree goes through, at most."""

@@ -6,11 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bayescascade.data.schema import Column, Schema
+from bayescascade.base.errors import DataError
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.dependence import (
     DependentLeaf,
     edge_probabilities,
+    integrate_missing,
     log_tree_sum,
+    pair_counts,
 )
 from bayescascade.methods.cascades.kernels.dependence import (
     add_densities,
@@ -27,6 +31,7 @@ from tests.methods.cascades.slow_dependence import (
     spanning_trees,
 )
 from tests.methods.rules.lists import cells_of
+from tests.statistical.chi_square import fits
 
 FIVE = Problem("five", (2, 3, 2, 2, 3), (True, True, False, True, False), 2, n_rows=30)
 BINS = Problem(
@@ -63,7 +68,9 @@ def leaf_of(problem, kept, a, row=None):
     words = [pack_block(nominal, b) for nominal, b in zip(problem.nominal, box, strict=True)]
     codes = np.array([r for r, _ in inside], np.int32).reshape(-1, len(box)).T
     weights = np.array([w for _, w in inside])
-    return DependentLeaf(problem.table.schema, np.array(words, np.uint64), codes, weights, a)
+    schema = problem.table.schema
+    counts = pair_counts(schema, codes, weights)
+    return DependentLeaf(schema, np.array(words, np.uint64), counts, a)
 
 
 def cells_in(problem, kept):
@@ -129,7 +136,7 @@ def test_no_rows_leave_all_cells_alike():
             Column("sky", "nominal", ("blue", "grey")),
         )
     )
-    leaf = DependentLeaf(schema, root_box(schema), np.empty((2, 0), np.int32), np.empty(0), 2.0)
+    leaf = DependentLeaf(schema, root_box(schema), np.zeros((5, 5)), 2.0)
     assert leaf.log_evidence == 0.0
     cells, volumes = cells_of(schema)
     np.testing.assert_allclose(np.exp(leaf.score_codes(cells)) * volumes, 1 / 6, rtol=1e-12)
@@ -265,7 +272,7 @@ def test_kernels_say_the_same(problem, kept, a):
 def test_many_columns_of_huge_weights_do_not_overflow(rng, weight):
     """Twenty columns; log weights of pairs up to billions, floats hold 700."""
     schema, codes, weights = copies(rng, [2, 3, 2, 4] * 5, 60, weight)
-    leaf = DependentLeaf(schema, root_box(schema), codes, weights, 1.0)
+    leaf = DependentLeaf(schema, root_box(schema), pair_counts(schema, codes, weights), 1.0)
     scores = leaf.score_codes(codes)
     assert np.isfinite(leaf.log_evidence)
     assert np.isfinite(scores).all()
@@ -279,21 +286,60 @@ def test_many_columns_of_huge_weights_do_not_overflow(rng, weight):
 
 
 def test_strongest_pairs_are_the_columns_that_go_together(rng):
-    """A copy is told before what has nothing to do with it, with the levels that meet."""
+    """A copy is told, with the levels that meet; what has nothing to do with it is not."""
     first, other = rng.integers(0, 3, 200), rng.integers(0, 2, 200)
-    codes = np.array([other, first, np.zeros(200, np.int64), first])
+    codes = np.array([other, first, np.zeros(200, np.int64), np.where(first == 1, 1, 0)])
     columns = [
         Column(name, "nominal", tuple("abc"[:q]))
-        for name, q in zip("pqrs", (2, 3, 1, 3), strict=True)
+        for name, q in zip("pqrs", (2, 3, 1, 2), strict=True)
     ]
     schema = Schema(tuple(columns))
-    leaf = DependentLeaf(schema, root_box(schema), codes, np.ones(200), 1.0)
-    (one, two, probability), *others = leaf.strongest_pairs(3)
-    assert (one, two) == (1, 3)
-    assert probability > 0.999
-    assert len(others) == 2
-    assert all(0 in pair[:2] for pair in others)
-    joint = leaf.joint(1, 3)
-    assert joint.sum() == pytest.approx(1.0)
-    assert joint.diagonal().sum() > 0.98
+    counts = pair_counts(schema, codes, np.ones(200))
+    leaf = DependentLeaf(schema, root_box(schema), counts, 1.0)
+    (pair,) = leaf.strongest_pairs()
+    assert pair.columns == (1, 3)
+    assert pair.codes == (1, 1)
+    assert pair.probability > 0.999
+    share = np.mean(first == 1)
+    assert pair.together == pytest.approx((200 * share + 1 / 6) / 201)
+    assert pair.apart == pytest.approx(((200 * share + 1 / 3) * (200 * share + 1 / 2)) / 201**2)
+    assert pair.words(schema).startswith("q is b with s is b 0.")
     assert leaf.joint(0, 1).sum() == pytest.approx(1.0)
+    few = DependentLeaf(schema, root_box(schema), counts / 100, 1.0)
+    assert few.strongest_pairs() == []
+
+
+@pytest.mark.parametrize(("problem", "kept", "a"), [BOXES[1], BOXES[4], BOXES[6], BOXES[7]])
+def test_rows_drawn_follow_the_density(problem, kept, a, rng):
+    """Not that of the best tree, or of independent columns; levels not left are never drawn."""
+    leaf = leaf_of(problem, kept, a)
+    cells, volumes = cells_in(problem, kept)
+    shape = tuple(problem.n_levels)
+    places = {cell: i for i, cell in enumerate(np.ravel_multi_index(cells, shape).tolist())}
+    drawn = leaf.sample_codes(4000, rng)
+    indices = [places[cell] for cell in np.ravel_multi_index(drawn, shape).tolist()]
+    assert fits(indices, np.exp(leaf.score_codes(cells)) * volumes)
+    if cells.shape[1] > 4:
+        levels = leaf.level_probabilities[cells + level_starts(problem.table.schema)[:-1, None]]
+        assert not fits(indices, levels.prod(axis=0))
+
+
+def test_trees_are_drawn_in_proportion_where_weights_hardly_connect(rng):
+    """A random walk between the two groups would never end."""
+    problem = Problem("copies", (2, 2, 2, 2), (True,) * 4, 2)
+    codes = np.repeat([[0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]], 500, axis=0).T
+    schema = problem.table.schema
+    leaf = DependentLeaf(schema, root_box(schema), pair_counts(schema, codes, np.ones(2000)), 1.0)
+    assert np.ptp(leaf.log_weights) > 1000
+    drawn = leaf.sample_codes(300, rng)
+    assert (drawn[0] == drawn[1]).all()
+    assert (drawn[2] == drawn[3]).all()
+    assert 0.35 < np.mean(drawn[0] == drawn[2]) < 0.65
+
+
+def test_too_many_missing_cells_are_refused():
+    """Rather than run for hours."""
+    columns = [Column(f"c{j}", "nominal", ("a", "b")) for j in range(17)]
+    codes = np.full((17, 1), -1, np.int32)
+    with pytest.raises(DataError, match=r"at most 65,536 ways .*, got 131,072 in row 0"):
+        integrate_missing(lambda rows: np.zeros(rows.shape[1]), Schema(tuple(columns)), codes)

@@ -21,7 +21,7 @@ from tests.methods.rules.lists import cells_of
 from tests.statistical.chi_square import fits
 
 RATE, ALPHA, A = 1.8, 0.7, 1.3
-MODEL = BranchModel(expected_branches=RATE, concentration=ALPHA, leaf_concentration=A)
+MODEL = BranchModel(RATE, ALPHA, leaf="dependent", leaf_concentration=A)
 
 
 class Parity(Problem):
@@ -64,7 +64,7 @@ def test_the_evidence_sums_over_all_trees(problem, max_depth):
     """Prior times likelihood of each tree that fixes no more columns on a path."""
     found = DependentTrees(problem.table, MODEL, max_depth)
     trees, values = listed(problem, max_depth)
-    assert found.log_evidence == pytest.approx(log_sum(values), rel=1e-12)
+    assert found.log_normalizer == pytest.approx(log_sum(values), rel=1e-12)
     if len(trees) > 1:
         all_but_the_second = np.sort(values)[np.arange(len(values)) != len(values) - 2]
         assert abs(log_sum(all_but_the_second) - log_sum(values)) > 1e-4
@@ -75,7 +75,7 @@ def test_densities_are_averages_over_all_trees(problem, max_depth):
     """A row's density is the ratio of the evidences with and without it, also in empty boxes."""
     found = DependentTrees(problem.table, MODEL, max_depth)
     cells, volumes = cells_of(problem.table.schema)
-    densities = np.exp(found.score_codes(cells))
+    densities = np.exp(found.log_predictive(cells))
     before = log_sum(listed(problem, max_depth)[1])
     expected = [
         math.exp(log_sum(listed(problem, max_depth, tuple(cell))[1]) - before) for cell in cells.T
@@ -87,7 +87,7 @@ def test_densities_are_averages_over_all_trees(problem, max_depth):
 def test_the_average_is_not_that_of_the_best_tree():
     """Nor that of all trees alike: what would be found if their weights were left out."""
     cells, _ = cells_of(BINARY.table.schema)
-    densities = np.exp(DependentTrees(BINARY.table, MODEL, 3).score_codes(cells))
+    densities = np.exp(DependentTrees(BINARY.table, MODEL, 3).log_predictive(cells))
     before = listed(BINARY, 3)[1]
     after = np.array([listed(BINARY, 3, tuple(cell))[1] for cell in cells.T])
     best = np.exp(after - before)[:, before.argmax()]
@@ -99,7 +99,7 @@ def test_the_average_is_not_that_of_the_best_tree():
 @cases
 def test_the_most_probable_tree_is_the_largest_of_the_list(problem, max_depth):
     """Empty boxes are split, too, where the prior has it so."""
-    found = DependentTrees(problem.table, MODEL, max_depth).most_probable()
+    found = DependentTrees(problem.table, MODEL, max_depth).tree
     trees, values = listed(problem, max_depth)
     by_tree = dict(zip(trees, values, strict=True))
     assert by_tree[nested(found, problem)] == pytest.approx(values.max(), rel=1e-12)
@@ -123,7 +123,7 @@ def test_draws_follow_the_posterior(problem, max_depth, rng):
     posterior = DependentTrees(problem.table, MODEL, max_depth)
     trees, values = listed(problem, max_depth)
     index = {tree: i for i, tree in enumerate(trees)}
-    drawn = [index[nested(posterior.draw(rng), problem)] for _ in range(3000)]
+    drawn = [index[nested(tree, problem)] for tree in posterior.sample(3000, rng)]
     assert fits(drawn, np.exp(values - values.max()))
     if problem is BINARY:  # two rows say too little
         nothing = {**problem.record, "rows": [], "weights": []}
@@ -137,15 +137,14 @@ TEMPERED = [(BINARY, 3, 5.0), (MIXED, 2, 2.5), (BINS, 2, 8.0), (FEW, 2, 0.5)]
 @pytest.mark.parametrize(("problem", "max_depth", "temper"), TEMPERED)
 def test_tempered_boxes_decide_as_if_they_held_fewer_rows(problem, max_depth, temper):
     """The recursion's definition, box by box; what it gives is still a density."""
-    found = DependentTrees(problem.table, MODEL, max_depth, temper)
+    found = DependentTrees(problem.table, MODEL, max_depth).tempered(temper)
     twin = TemperedTrees(problem.record, RATE, ALPHA, A, max_depth, temper)
     cells, volumes = cells_of(problem.table.schema)
-    densities = np.exp(found.score_codes(cells))
+    densities = np.exp(found.log_predictive(cells))
     np.testing.assert_allclose(densities, [twin.density(tuple(c)) for c in cells.T], rtol=1e-9)
     assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
-    prior = log_sum(twin.log_priors(twin.root).values())
-    assert found.log_evidence == pytest.approx(twin.choices(twin.root)[0] + prior, rel=1e-12)
-    plain = np.exp(DependentTrees(problem.table, MODEL, max_depth).score_codes(cells))
+    assert found.log_evidence == pytest.approx(twin.choices(twin.root)[0], rel=1e-12)
+    plain = np.exp(DependentTrees(problem.table, MODEL, max_depth).log_predictive(cells))
     assert abs(plain - densities).max() > 1e-5
 
 
@@ -154,20 +153,49 @@ def test_tempering_above_the_number_of_rows_is_none():
     cells, _ = cells_of(BINARY.table.schema)
     plain = DependentTrees(BINARY.table, MODEL, 3)
     capped = DependentTrees(BINARY.table, MODEL, 3, temper=BINARY.table.total_weight)
+    assert capped.tempered(1.0).log_evidence != capped.log_evidence
     assert capped.log_evidence == pytest.approx(plain.log_evidence, rel=1e-14)
-    np.testing.assert_allclose(capped.score_codes(cells), plain.score_codes(cells), rtol=1e-12)
+    np.testing.assert_allclose(
+        capped.log_predictive(cells), plain.log_predictive(cells), rtol=1e-12
+    )
 
 
 def test_rows_are_scored_one_by_one(rng):
     """In any order, the same row twice, or none."""
     posterior = DependentTrees(MIXED.table, MODEL, 2)
     cells, _ = cells_of(MIXED.table.schema)
-    all_scores = posterior.score_codes(cells)
+    all_scores = posterior.log_predictive(cells)
     chosen = rng.integers(0, cells.shape[1], 30)
     np.testing.assert_allclose(
-        posterior.score_codes(cells[:, chosen]), all_scores[chosen], rtol=1e-12
+        posterior.log_predictive(cells[:, chosen]), all_scores[chosen], rtol=1e-12
     )
-    assert posterior.score_codes(cells[:, :0]).shape == (0,)
+    assert posterior.log_predictive(cells[:, :0]).shape == (0,)
+
+
+def test_missing_cells_are_integrated_out():
+    """The density of the cells that are there, over bins of different widths."""
+    posterior = DependentTrees(BINS.table, MODEL, 2)
+    cells, volumes = cells_of(BINS.table.schema)
+    masses = np.exp(posterior.log_predictive(cells)) * volumes
+    rows = np.array([[1, -1, 0], [-1, -1, 1], [-1, -1, -1], [2, 1, 1]], np.int32).T
+    widths = [column.widths for column in BINS.table.schema.columns]
+    expected = []
+    for row in rows.T:
+        holds = np.all((row == cells.T) | (row < 0), axis=1)
+        known = [w[code] for w, code in zip(widths, row, strict=True) if code >= 0]
+        expected.append(masses[holds].sum() / np.prod(known))
+    np.testing.assert_allclose(np.exp(posterior.log_predictive(rows)), expected, rtol=1e-9)
+
+
+def test_first_splits_are_shares_of_the_trees():
+    """By column; -1 where nothing is split."""
+    trees, values = listed(MIXED, 2)
+    shares = np.exp(values - log_sum(values))
+    expected = dict.fromkeys(range(-1, 4), 0.0)
+    for tree, share in zip(trees, shares, strict=True):
+        expected[-1 if tree is None else tree[0]] += share
+    found = DependentTrees(MIXED.table, MODEL, 2).first_splits
+    assert found == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +203,6 @@ def test_rows_are_scored_one_by_one(rng):
     [
         ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
         ({"temper": 0.0}, "temper must be .* > 0, got 0.0"),
-        ({"model": BranchModel(feature_inclusion=0.5)}, "feature_inclusion must be None .*got 0.5"),
     ],
 )
 def test_settings_are_checked(settings, message):
