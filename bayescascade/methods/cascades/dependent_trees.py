@@ -58,7 +58,7 @@ _LEAST = 1e-9
 """Of a row's density, how much all boxes that are passed over may make."""
 
 _ROWS_AT_ONCE = 1 << 25  # times subsets of columns
-_QUICK = 4e9  # steps, some ten seconds
+_QUICK = 2e9  # steps, some ten seconds
 _MOST_STEPS = 1e13  # hours
 
 

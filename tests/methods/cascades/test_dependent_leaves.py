@@ -1,0 +1,238 @@
+"""Branch cascades whose leaves are dependent: fitted, printed, saved, scored, drawn from."""
+
+import copy
+import json
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError, TooLargeError
+from bayescascade.methods.cascades.counted_tree import CountedTree
+from bayescascade.methods.cascades.dependent_trees import check_fits, largest_depth
+from bayescascade.methods.cascades.exact import solve
+from bayescascade.model.record import load
+from tests.methods.cascades.slow_dependence import log_evidence
+from tests.methods.rules.lists import cells_of
+from tests.statistical.chi_square import fits
+
+DEPENDENT = {"leaf": "dependent", "partitions": "levels", "random_state": 0}
+
+
+@cache
+def weather(n_rows=400):
+    """Return rows where wind goes with rain in the grey town, and against it in the blue one."""
+    rng = np.random.default_rng(7)
+    sky = rng.choice(["blue", "grey"], n_rows)
+    wind = rng.choice(["calm", "gale"], n_rows)
+    goes = rng.random(n_rows) < 0.9
+    rain = np.where((wind == "gale") == ((sky == "grey") == goes), "much", "none")
+    town = rng.choice(["Ayr", "Bath", "Crewe"], n_rows)
+    return pd.DataFrame({"sky": sky, "wind": wind, "rain": rain, "town": town})
+
+
+@cache
+def fitted(**parameters):
+    """Return a fitted model; treat it as read-only."""
+    return BranchCascade(**{**DEPENDENT, **parameters}).fit(weather())
+
+
+def test_the_tree_splits_where_dependences_change():
+    """No one tree of pairs holds in both towns."""
+    model = fitted()
+    assert model.tree_.n_leaves > 1
+    assert fitted(max_depth=0).tree_.n_leaves == 1
+    ours, single = (m.score_samples(weather()).mean() for m in (model, fitted(max_depth=0)))
+    assert ours > single + 0.1
+
+
+def test_leaves_are_printed_with_the_levels_that_go_together():
+    """What a reader sees of a leaf: two levels, how often together, and how often if apart."""
+    text = str(fitted())
+    assert "with: levels of columns that are probably joined" in text
+    assert "wind is" in text
+    assert ", apart 0." in text
+    assert "leaf dependent" in " ".join(text.split())
+    assert "tempered" not in text
+    tempered = " ".join(str(fitted(temper=50.0)).split())
+    assert "tempered at 50 rows, which is no posterior" in tempered
+    assert "log evidence" not in tempered
+    assert "log evidence" in text
+
+
+def test_explanations_tell_joined_columns():
+    words = fitted().explain({"sky": "grey", "wind": "gale", "rain": "much", "town": "Ayr"})
+    assert "; joined " in words
+    assert ", apart 0." in words
+
+
+def test_densities_of_the_tree_are_those_of_its_leaves():
+    """Share of the leaf times the ratio of its evidences with the row and without, by the twin."""
+    model = fitted()
+    table, tree = model.posterior_.table, model.tree_
+    problem = {
+        "n_levels": tuple(table.schema.n_levels.tolist()),
+        "widths": [column.widths.tolist() for column in table.schema.columns],
+        "rows": [tuple(row) for row in table.codes.T.tolist()],
+        "weights": table.weights.tolist(),
+    }
+    cells, _ = cells_of(table.schema)
+    found = tree.score_codes(cells)
+    for cell, score in zip(cells.T.tolist(), found, strict=True):
+        (leaf,) = (
+            leaf for leaf in tree.tree.leaves.tolist()
+            if all(code in left for code, left in zip(cell, tree.boxes[leaf], strict=True))
+        )  # fmt: skip
+        box = tuple(tree.boxes[leaf])
+        more = log_evidence(box, problem, 1.0, tuple(cell)) - log_evidence(box, problem, 1.0)
+        assert score == pytest.approx(np.log(tree.probabilities[leaf]) + more, abs=1e-9)
+    assert np.exp(found).sum() == pytest.approx(1.0)
+
+
+def test_missing_cells_are_integrated_out():
+    """The density of the cells that are there is the sum over those that are not."""
+    tree = fitted().tree_
+    cells, _ = cells_of(tree.schema)
+    masses = np.exp(tree.score_codes(cells))
+    row = np.array([[1, -1, 0, -1]], np.int32).T
+    holds = (cells[0] == 1) & (cells[2] == 0)
+    assert np.exp(tree.score_codes(row))[0] == pytest.approx(masses[holds].sum())
+
+
+def test_averages_are_over_all_trees():
+    """By what the exact search kept; the most probable tree alone says something else."""
+    averaged, single = fitted(predictive="average"), fitted()
+    codes = averaged.schema_.encode(weather())
+    scores = averaged.score_samples(weather())
+    np.testing.assert_allclose(scores, averaged.exact_.log_predictive(codes))
+    assert abs(scores - single.score_samples(weather())).max() > 1e-3
+
+
+def test_rows_drawn_follow_the_density():
+    tree = fitted().tree_
+    cells, _ = cells_of(tree.schema)
+    drawn = tree.sample_codes(3000, np.random.default_rng(5))
+    indices = np.ravel_multi_index(drawn, tuple(tree.schema.n_levels))
+    order = np.ravel_multi_index(cells, tuple(tree.schema.n_levels))
+    masses = np.empty(order.size)
+    masses[order] = np.exp(tree.score_codes(cells))
+    assert fits(indices, masses)
+    independent = np.zeros(order.size)
+    independent[order] = np.exp(super(type(tree), tree).score_codes(cells))  # levels alone
+    assert not fits(indices, independent)
+    assert fitted().sample(5, random_state=1).columns.tolist() == list(weather().columns)
+
+
+def test_models_are_read_as_they_were_saved(tmp_path):
+    """Counts of pairs are all that a leaf needs; the log posterior follows from them."""
+    model = fitted(temper=50.0, max_depth=2)
+    model.save(tmp_path / "model.json")
+    read = load(tmp_path / "model.json")
+    np.testing.assert_array_equal(read.score_samples(weather()), model.score_samples(weather()))
+    assert str(read.tree_) == str(model.tree_)
+    assert read.get_params()["temper"] == 50.0
+    assert read.log_posterior_ == pytest.approx(model.posterior_.log_density(model.tree_))
+    read.set_params(predictive="average")
+    with pytest.raises(ParameterError, match="no draws were kept"):
+        read.score_samples(weather())
+
+
+def test_plain_data_has_the_joined_pairs():
+    record = fitted().tree_.to_dict()
+    assert json.loads(json.dumps(record)) == record
+
+    def leaves(node):
+        if "branches" not in node:
+            return [node]
+        return [leaf for branch in node["branches"] for leaf in leaves(branch["child"])]
+
+    pairs = [pair for leaf in leaves(record) for pair in leaf["pairs"]]
+    assert pairs
+    assert all(0.5 <= pair["probability"] <= 1 and pair["together"] > 0 for pair in pairs)
+
+
+FORGERIES = {
+    "as many lists": lambda pairs: pairs.pop(),
+    "the larger first": lambda pairs: pairs[0].append([0, 1, 2.0]),
+    "levels below": lambda pairs: pairs[0].append([99, 1, 2.0]),
+    "sum up to those of its leaves": lambda pairs: pairs[0][0].__setitem__(2, 1.0),
+    "sum up to those of its levels": lambda pairs: next(
+        triple for triple in pairs[0] if triple[0] != triple[1]
+    ).__setitem__(2, 1e6),
+    "0 for levels of one column": lambda pairs: pairs[0].append([1, 0, 0.0001]),
+}
+
+
+@pytest.mark.parametrize("words", FORGERIES)
+def test_forged_counts_of_pairs_are_refused(words):
+    """A probability that was edited must not be printed as if it had been computed."""
+    model = fitted(max_depth=0)
+    record = model._best.to_record()
+    CountedTree.from_record(record, model.schema_, has_pair_counts=True)
+    forged = copy.deepcopy(record)
+    FORGERIES[words](forged["pair_counts"])
+    with pytest.raises(ModelFileError, match=words):
+        CountedTree.from_record(forged, model.schema_, has_pair_counts=True)
+    with pytest.raises(ModelFileError, match="exactly if its leaves are dependent"):
+        CountedTree.from_record(record, model.schema_)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"partitions": "subsets"}, 'partitions must be "levels" with leaf "dependent"'),
+        ({"search": "metropolis"}, 'search must be "auto" or "exact" with leaf "dependent"'),
+        ({"density": "empirical"}, 'density must be "posterior_mean" with leaf "dependent"'),
+        ({"feature_inclusion": 0.5}, 'feature_inclusion must be None with leaf "dependent"'),
+        ({"max_depth": -1}, "max_depth must be an integer >= 0"),
+        ({"temper": 0}, "temper must be"),
+        ({"leaf": "uniform", "temper": 3.0}, 'temper must be None unless leaf is "dependent"'),
+    ],
+)
+def test_settings_that_dependent_leaves_lack(changed, message):
+    """Said before anything is computed."""
+    with pytest.raises(ParameterError, match=message):
+        BranchCascade(**{**DEPENDENT, **changed}).fit(weather())
+
+
+def test_what_dependent_leaves_cannot_do_is_said():
+    """Rather than answered as if leaves were uniform."""
+    model = fitted()
+    with pytest.raises(ParameterError, match="for credible intervals"):
+        model.credible_interval(weather())
+    with pytest.raises(ParameterError, match="given evidence"):
+        model.condition({"sky": "blue"})
+    with pytest.raises(ParameterError, match="leaf must be"):
+        LeafCascade(leaf="dependent", partitions="levels").fit(weather())
+    posterior = BranchPosterior(model.posterior_.table, partitions="levels", leaf="dependent")
+    with pytest.raises(ParameterError, match="here, got"):
+        solve(posterior)
+    rng = np.random.default_rng(0)
+    with pytest.raises(ParameterError, match='search must be "exact"'):
+        posterior.advance(rng, posterior.initial_state(rng), 10, 1.0)
+
+
+def test_depths_that_take_too_long_are_refused():
+    """Before they are tried; by default trees are as deep as takes seconds."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.integers(0, 2, (3000, 60)), columns=[f"c{j}" for j in range(60)])
+    table = Table.from_frame(wide.astype(str))
+    assert 0 < largest_depth(table) < 4
+    assert largest_depth(Table.from_frame(weather())) == 4
+    check_fits(table, 2, 2e9)
+    with pytest.raises(TooLargeError, match=r"at most \d for all trees .*, got 30"):
+        check_fits(table, 30, 2e9)
+    with pytest.raises(TooLargeError, match=r"max_depth must be at most 0"):
+        check_fits(table, 2, 1e5)
+
+
+def test_rows_with_too_many_missing_cells_are_refused():
+    model = fitted()
+    scored = model.score_samples(weather().head(3).assign(town=None, rain=None))
+    assert np.isfinite(scored).all()
+    wide = pd.DataFrame(np.eye(17, dtype=int), columns=[f"c{j}" for j in range(17)]).astype(str)
+    single = BranchCascade(**DEPENDENT, max_depth=0).fit(wide)
+    with pytest.raises(DataError, match="65,536 ways"):
+        single.score_samples(wide.head(1).assign(**dict.fromkeys(wide.columns)))
