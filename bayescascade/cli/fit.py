@@ -63,8 +63,8 @@ OF_MODELS = (
 @click.option(
     "--leaf",
     type=click.Choice(["uniform", "independent", "dependent"]),
-    help="Rows inside a leaf: all alike, each column by itself (trees; uniform), or any two "
-    "columns together (branch model).",
+    help="Rows inside a leaf: all alike, each column by itself, or, of the branch model, any two "
+    "together (trees; uniform).",
 )
 @click.option(
     "--leaf-concentration",
