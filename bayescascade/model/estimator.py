@@ -203,6 +203,10 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
         del posterior
         return None
 
+    def _most_kept_draws(self) -> int:
+        """Return how many draws are kept with their weights, and saved, at most."""
+        return MAX_KEPT_DRAWS
+
     def _set_features(self, schema: Schema) -> None:
         """Set the attributes that say which columns the model is about."""
         self.schema_ = schema
@@ -272,8 +276,9 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
     def _draws(self) -> list[Draw[C]]:
         """Distinct posterior draws with their weights and how often each was drawn."""
         drawn = [state for chain in self.run_.draws for state in chain]
-        if len(drawn) > MAX_KEPT_DRAWS:
-            chosen = np.linspace(0, len(drawn) - 1, MAX_KEPT_DRAWS).round().astype(int)
+        most = self._most_kept_draws()
+        if len(drawn) > most:
+            chosen = np.linspace(0, len(drawn) - 1, most).round().astype(int)
             drawn = [drawn[i] for i in chosen]
         times: dict[S, int] = {}
         for state in drawn:

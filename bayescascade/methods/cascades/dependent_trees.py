@@ -34,15 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.base.errors import TooLargeError
+from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.dependence import integrate_missing
-from bayescascade.methods.cascades.kernels.dependence import (
-    add_densities,
-    new_dependence_work,
-    weigh_boxes,
-)
-from bayescascade.methods.cascades.kernels.layout import TableArrays
+from bayescascade.methods.cascades.kernels.dependence import add_densities, weigh_boxes
+from bayescascade.methods.cascades.kernels.layout import TableArrays, log_rises, new_dependence_work
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.tree import Tree, level_starts
 
@@ -80,8 +76,8 @@ class DependentTrees:
     table : Table
         Distinct rows and their weights.
     model : BranchModel
-        Of leaf "dependent", and so without `feature_inclusion`, by which what is split in one
-        branch would depend on the others.
+        Of leaf "dependent", without `feature_inclusion`, by which what is split in one branch would
+        depend on the others.
     max_depth : int >= 0
         Most columns that a path from the root may fix.
     temper : float > 0 or None
@@ -100,12 +96,15 @@ class DependentTrees:
     Raises
     ------
     ParameterError
-        If a number is out of its range.
+        If a number is out of its range, or there is a `feature_inclusion`.
     """
 
     def __init__(
         self, table: "Table", model: BranchModel, max_depth: int, temper: float | None = None
     ) -> None:
+        if model.feature_inclusion is not None:
+            told = f"got {model.feature_inclusion}"
+            raise ParameterError(f"feature_inclusion must be None for all trees, {told}")
         check_integer("max_depth", max_depth, minimum=0)
         if temper is not None:
             check_real("temper", temper, above=0.0)
@@ -133,7 +132,10 @@ class DependentTrees:
             offsets=self._starts,
             widths=widths,
         )
-        self._work = new_dependence_work(self._arrays, model.leaf_concentration)
+        a = float(model.leaf_concentration)
+        self._work = new_dependence_work(
+            a, log_rises(self._arrays, a), self._n_levels.size, self._column.size
+        )
         self._below = self._subsets_below()
         self._layers, self._first_box = self._find_boxes()
         self.n_boxes = int(self._first_box[-1])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
@@ -54,6 +54,7 @@ STARTS = ("random", "greedy")
 
 _AUTO_TERMS = 2e8  # of the recursion up to which search "auto" is exact: some ten seconds
 _MOST_TERMS = 1e12  # hours
+_MOST_COUNTS = 1 << 21  # of pairs of levels, in all draws that are kept
 _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 
 
@@ -124,6 +125,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         check_choice("partitions", self.partitions, PARTITIONS)
         check_real("memory_limit", self.memory_limit, above=0.0)
         check_choice("start", self.start, STARTS)
+        if self.leaf == "dependent" and self.density == "empirical":
+            raise ParameterError(
+                'density must be "posterior_mean" with leaf "dependent", got "empirical"'
+            )
         if self.start == "greedy" and self.partitions == "levels":
             raise ParameterError(
                 'start must be "random" with partitions "levels": the greedy tree groups levels, '
@@ -132,6 +137,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
         from bayescascade.methods.cascades.exact import solve
+
+        if self.leaf == "dependent":
+            needed = 'a branch cascade with partitions "levels" and no feature_inclusion'
+            raise TooLargeError(f'search "exact" with leaf "dependent" takes {needed}', needed)
 
         def report(share: float) -> None:
             if search.progress is not None:
@@ -171,6 +180,12 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 f'than max_leaves, {posterior.parameters()["max_leaves"]}, got "greedy"'
             )
         return [tree] * self.n_chains
+
+    def _most_kept_draws(self) -> int:
+        if self.leaf != "dependent":
+            return super()._most_kept_draws()
+        n_counts = self._best.tree.n_leaves * int(self.schema_.n_levels.sum()) ** 2
+        return max(1, min(super()._most_kept_draws(), _MOST_COUNTS // n_counts))
 
     def density_tree(self, tree: Tree) -> DensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.
@@ -323,11 +338,15 @@ class LeafCascade(Cascade):
         A split shares out a column's remaining levels in any groups (ordered columns: of
         neighbors), or sends each its own way, whatever `max_branches` says. The latter makes far
         fewer trees, so that far larger tables are searched exactly.
-    leaf : {"uniform", "independent"}
+    leaf : {"uniform", "independent", "dependent"}
         Inside a leaf all rows are equally probable, or each column follows a distribution of its
-        own, independent of the others.
+        own, independent of the others, or depends on at most one other, in all ways that a tree can
+        join them, of which it is the average. A dependent leaf needs `density` "posterior_mean";
+        it has neither credible intervals nor densities given evidence, keeps fewer draws, and fills
+        in a row's missing cells by up to 65,536 ways.
     leaf_concentration : float > 0
-        Dirichlet parameter of every level of a column inside an independent leaf.
+        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
+        prior of a dependent one is worth.
     density : {"posterior_mean", "empirical"}
         Probability of a leaf: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
         an empty leaf.
@@ -426,22 +445,15 @@ class BranchCascade(Cascade):
         Dirichlet parameter of every branch.
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
-    leaf : {"uniform", "independent", "dependent"}
-        As in `LeafCascade`. In a dependent leaf each column depends on at most one other, in all
-        ways that a tree can join them, of which it is the average: over the whole table, that over
-        all Chow-Liu trees. It needs `partitions` "levels" and an exact search; rows with missing
-        cells, up to 65,536 ways to fill them in. Scored by the average over all trees, with
-        `predictive` "average", it is at its best; that needs the data, and is not in a loaded
-        model. It has no credible intervals and no densities given evidence.
-    leaf_concentration : float > 0
-        As in `LeafCascade`; of a dependent leaf, how many rows its prior is worth.
     max_depth : int >= 0 or None
-        Over dependent leaves, most columns that a path fixes. None: as many as take seconds.
+        Of an exact search over dependent leaves, which takes `partitions` "levels": most columns
+        that a path fixes. None: as many as take seconds. Rows are best scored by the average over
+        all trees, `predictive` "average"; that needs the data, and is not in a loaded model.
     temper : float > 0 or None
-        Over dependent leaves, boxes of more rows decide to split as if they held so many of them.
-        It is no posterior then, as likelihoods of many rows make that too sure of one tree; choose
-        it by the score of rows held out; ``exact_.tempered(c)`` gives what another one makes.
-    partitions, density, predictive, search, n_steps, n_chains, n_jobs, \
+        In that search, boxes of more rows decide what to do as if they held so many of them. That
+        is no posterior, which likelihoods of many rows make too sure of a few trees; choose it by
+        the score of rows held out. ``exact_.tempered(c)`` gives what another one makes.
+    partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
 random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, start, \
 checkpoint, resume, progress
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
@@ -491,24 +503,29 @@ feature_names_in_
             check_integer("max_depth", self.max_depth, minimum=0)
         if self.temper is not None:
             check_real("temper", self.temper, above=0.0)
-        for name, allowed in (
-            ("partitions", ("levels",)),
-            ("search", ("auto", "exact")),
-            ("density", ("posterior_mean",)),
-        ):
-            if getattr(self, name) not in allowed:
-                words = " or ".join(f'"{one}"' for one in allowed)
-                told = f'"{getattr(self, name)}"'
-                raise ParameterError(f'{name} must be {words} with leaf "dependent", got {told}')
+        is_exact = self._sums_dependent and self.search in ("auto", "exact")
+        if (self.max_depth, self.temper) != (None, None) and not is_exact:
+            raise ParameterError(
+                'max_depth and temper must be None but for search "auto" or "exact", partitions '
+                f'"levels" and no feature_inclusion, got {self.max_depth} and {self.temper}'
+            )
+
+    @property
+    def _sums_dependent(self) -> bool:
+        """Whether there is an exact search over dependent leaves."""
+        return self.partitions == "levels" and self.feature_inclusion is None
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
-        if self.leaf != "dependent":
+        if self.leaf != "dependent" or not self._sums_dependent:
             return super()._solve(posterior, search)
         started = perf_counter()
         model, table = posterior.model, posterior.table
         assert isinstance(model, BranchModel), "as a branch cascade has"
         max_depth = largest_depth(table) if self.max_depth is None else self.max_depth
-        check_fits(table, max_depth, self.memory_limit * 1e9)
+        try:
+            check_fits(table, max_depth, self.memory_limit * 1e9)
+        except TooLargeError as error:  # no reason to run chains, which know no depth
+            raise ParameterError(str(error.args[0])) from None
         exact = DependentTrees(table, model, max_depth, self.temper)
         names = {-1: "none", **dict(enumerate(table.schema.names))}
         first = {names[j]: share for j, share in exact.first_splits.items()}

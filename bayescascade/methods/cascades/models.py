@@ -39,7 +39,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels.layout import BRANCH_MODEL, LEAF_MODEL
@@ -57,7 +56,7 @@ __all__ = [
 ]
 
 LEAVES = ("uniform", "independent", "dependent")
-"""What the density is inside a leaf; "dependent" of the branch model alone."""
+"""What the density is inside a leaf."""
 
 PARTITIONS = ("subsets", "levels")
 """How a split may share out a column's remaining levels."""
@@ -84,7 +83,6 @@ class CascadeModel(ABC):
     """
 
     kind: ClassVar[int]
-    leaves: ClassVar[tuple[str, ...]] = LEAVES[:2]
     concentration: float
     max_leaves: int | None
     leaf: str
@@ -94,7 +92,7 @@ class CascadeModel(ABC):
         check_real("concentration", self.concentration, above=0.0)
         if self.max_leaves is not None:
             check_integer("max_leaves", self.max_leaves, minimum=1)
-        check_choice("leaf", self.leaf, self.leaves)
+        check_choice("leaf", self.leaf, LEAVES)
         check_real("leaf_concentration", self.leaf_concentration, above=0.0)
 
     @property
@@ -148,10 +146,11 @@ class LeafModel(CascadeModel):
         Dirichlet parameter of every leaf.
     max_leaves : int >= 1 or None
         Trees of more leaves have no density; None for no such bound.
-    leaf : {"uniform", "independent"}
+    leaf : {"uniform", "independent", "dependent"}
         What the density is inside a leaf.
     leaf_concentration : float > 0
-        Dirichlet parameter of every level of a column inside an independent leaf.
+        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
+        prior of a dependent one is worth.
     """
 
     expected_leaves: float = 8.0
@@ -214,7 +213,6 @@ class BranchModel(CascadeModel):
     leaf: str = "uniform"
     leaf_concentration: float = 1.0
     kind = BRANCH_MODEL
-    leaves = LEAVES
     max_leaves = None
 
     def __post_init__(self) -> None:
@@ -222,11 +220,6 @@ class BranchModel(CascadeModel):
         self._check_shared()
         if self.feature_inclusion is not None:
             check_real("feature_inclusion", self.feature_inclusion, above=0.0, below=1.0)
-            if self.leaf == "dependent":
-                raise ParameterError(
-                    'feature_inclusion must be None with leaf "dependent", '
-                    f"got {self.feature_inclusion}"
-                )
 
     @property
     def rate(self) -> float:

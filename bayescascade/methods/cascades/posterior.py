@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayescascade.base.errors import ParameterError
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
@@ -24,6 +23,7 @@ from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
 from bayescascade.methods.cascades.models import (
+    LEAVES,
     PARTITIONS,
     BranchModel,
     CascadeModel,
@@ -197,17 +197,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
         Each tries a move drawn by `move_weights`; its work is proportional to the distinct rows of
         the node that it touches.
-
-        Raises
-        ------
-        ParameterError
-            If leaves are dependent, of which chains know nothing.
         """
-        if self.model.leaf == "dependent":
-            raise ParameterError(
-                'search must be "exact" with leaf "dependent", by as large a max_depth as it can, '
-                "got chains"
-            )
         counts = self.new_counts()
         summary = np.empty(3)
         best, best_log_density = state, -np.inf
@@ -301,7 +291,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def _n_cells_of(self, state: Tree) -> int:
         """Return how many cells of the table counting a tree goes through, at most."""
-        n_columns = self.table.schema.n_columns if self.model.leaf == "independent" else 1
+        n_columns = 1 if self.model.leaf == "uniform" else self.table.schema.n_columns
         return self.table.n_distinct * n_columns * state.n_nodes
 
     def _load(self, state: Tree, capacity: int) -> layout.Work:
@@ -335,7 +325,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         largest = max(2, int(nominal_levels.max(initial=2)))
         weights = self.branch_log_weights
         max_leaves, leaf_alpha = self.model.max_leaves, self.model.leaf_concentration
-        independent = self.model.leaf == "independent"
+        independent, dependent = (self.model.leaf == leaf for leaf in LEAVES[1:])
         whole = whole_weights(self.table.weights)
         norms = np.full(weights.shape, -np.inf)
         norms[2:] = np.logaddexp.accumulate(weights[2:])
@@ -356,6 +346,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
             independent=independent,
             leaf_alpha=float(leaf_alpha),
             leaf_log_gamma=gammaln(whole[: None if independent else 0] + leaf_alpha),
+            dependent=dependent,
+            log_rise=(layout.log_rises(self.arrays, leaf_alpha) if dependent else np.empty((0, 0))),
         )
 
     @cached_property

@@ -16,12 +16,12 @@ from bayescascade.methods.cascades.dependence import (
     log_tree_sum,
     pair_counts,
 )
-from bayescascade.methods.cascades.kernels.dependence import (
-    add_densities,
+from bayescascade.methods.cascades.kernels.dependence import add_densities, weigh_boxes
+from bayescascade.methods.cascades.kernels.layout import (
+    TableArrays,
+    log_rises,
     new_dependence_work,
-    weigh_boxes,
 )
-from bayescascade.methods.cascades.kernels.layout import TableArrays
 from bayescascade.methods.cascades.tree import level_starts, levels_left, pack_block, root_box
 from tests.methods.cascades.problems import Problem
 from tests.methods.cascades.slow_dependence import (
@@ -217,7 +217,7 @@ def arrays_of(problem_schema, codes, weights):
 def compiled(schema, box, codes, weights, a, cells):
     """Return evidence and densities of one box by the kernels, widths put in."""
     table = arrays_of(schema, codes, weights)
-    work = new_dependence_work(table, a)
+    work = new_dependence_work(a, log_rises(table, a), box.size, table.widths.size)
     n, m = codes.shape[1], cells.shape[1]
     left = levels_left(schema, box[np.newaxis])[0].astype(np.int64)
     n_left = np.add.reduceat(left, table.offsets[:-1])

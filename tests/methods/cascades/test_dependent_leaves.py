@@ -182,10 +182,15 @@ def test_forged_counts_of_pairs_are_refused(words):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"partitions": "subsets"}, 'partitions must be "levels" with leaf "dependent"'),
-        ({"search": "metropolis"}, 'search must be "auto" or "exact" with leaf "dependent"'),
         ({"density": "empirical"}, 'density must be "posterior_mean" with leaf "dependent"'),
-        ({"feature_inclusion": 0.5}, 'feature_inclusion must be None with leaf "dependent"'),
+        ({"partitions": "subsets", "temper": 3.0}, "max_depth and temper must be None but for"),
+        ({"search": "metropolis", "max_depth": 2}, "max_depth and temper must be None but for"),
+        ({"feature_inclusion": 0.5, "temper": 3.0}, "max_depth and temper must be None but for"),
+        (
+            {"partitions": "subsets", "search": "exact"},
+            'search "exact" with leaf "dependent" takes',
+        ),
+        ({"max_depth": 4, "memory_limit": 1e-9}, "max_depth must be at most 0"),
         ({"max_depth": -1}, "max_depth must be an integer >= 0"),
         ({"temper": 0}, "temper must be"),
         ({"leaf": "uniform", "temper": 3.0}, 'temper must be None unless leaf is "dependent"'),
@@ -204,14 +209,25 @@ def test_what_dependent_leaves_cannot_do_is_said():
         model.credible_interval(weather())
     with pytest.raises(ParameterError, match="given evidence"):
         model.condition({"sky": "blue"})
-    with pytest.raises(ParameterError, match="leaf must be"):
-        LeafCascade(leaf="dependent", partitions="levels").fit(weather())
     posterior = BranchPosterior(model.posterior_.table, partitions="levels", leaf="dependent")
     with pytest.raises(ParameterError, match="here, got"):
         solve(posterior)
-    rng = np.random.default_rng(0)
-    with pytest.raises(ParameterError, match='search must be "exact"'):
-        posterior.advance(rng, posterior.initial_state(rng), 10, 1.0)
+
+
+@pytest.mark.parametrize("estimator", [LeafCascade, BranchCascade])
+def test_chains_find_what_exact_searches_cannot(estimator, tmp_path):
+    """Where a split may group levels there are too many trees; draws are averaged and saved."""
+    model = estimator(leaf="dependent", n_steps=3000, n_chains=2, random_state=0, max_branches=2)
+    model.set_params(predictive="average").fit(weather())
+    assert "exact would take a branch cascade" in " ".join(str(model).split())
+    assert model.tree_.n_leaves > 1
+    assert model.log_posterior_ == pytest.approx(model.posterior_.log_density(model.tree_))
+    cells, _ = cells_of(model.schema_)
+    assert np.exp(model.score_codes(cells)).sum() == pytest.approx(1.0)
+    model.save(tmp_path / "model.json")
+    np.testing.assert_allclose(
+        load(tmp_path / "model.json").score_samples(weather()), model.score_samples(weather())
+    )
 
 
 def test_depths_that_take_too_long_are_refused():

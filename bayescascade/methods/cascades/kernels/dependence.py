@@ -7,63 +7,22 @@ sums of logs where they do not. The widths of levels are left to the caller.
 """
 
 from math import exp, lgamma, log, log1p
-from typing import NamedTuple
 
 import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
-from bayescascade.methods.cascades.kernels.layout import Array, TableArrays
+from bayescascade.methods.cascades.kernels import layout as at
+from bayescascade.methods.cascades.kernels.densities import (
+    block_size,
+    block_width,
+    write_blocks,
+)
+from bayescascade.methods.cascades.kernels.layout import Array, DependenceWork, TableArrays
 
-__all__ = ["DependenceWork", "add_densities", "new_dependence_work", "weigh_boxes"]
+__all__ = ["add_densities", "inside", "inside_gain", "weigh_boxes"]
 
 _RANGE = 600.0  # of log weights whose ratios, too, floats hold, nats
 _NEGLIGIBLE = 38.0  # nats by which a summand may be smaller and still change the sum
-_TABLE_SIZE = 1 << 18
-
-
-class DependenceWork(NamedTuple):
-    """Space for one box, of p columns and L levels; s and t count those of more than one level.
-
-    concentration: rows that the prior is worth; log_rise (P, G) float64: ``lnG(n + a) - lnG(a)``
-    for ``a = concentration / P`` and whole n, G = 0 where weights are not whole.
-    """
-
-    concentration: float
-    log_rise: Array
-    free: Array  # (p,) int64: the columns
-    shares: Array  # (p,) float64: one by how many levels they have left
-    places: Array  # (p,) int64: a row's levels in them
-    inverses: Array  # (p,) float64: one by the probabilities of these
-    pairs: Array  # (L, L) float64: weights of pairs of levels, of levels on the diagonal
-    log_columns: Array  # (p,) float64: ln M_s
-    logs: Array  # (p, p) float64: ln W_st for t < s
-    weights: Array  # (p, p) float64: W_st, scaled
-    graph: Array  # (p, p) float64: what is eliminated
-
-
-def new_dependence_work(table: TableArrays, concentration: float) -> DependenceWork:
-    """Allocate the space for boxes of a table."""
-    p, n_levels = table.n_levels.shape[0], int(table.offsets[-1])
-    widest = np.sort(table.n_levels)[-2:]
-    n_products = int(min(widest.prod() if p > 1 else widest.sum(), 64)) + 1
-    is_whole = bool(np.all(table.weights == np.rint(table.weights)))
-    n_whole = int(min(table.weights.sum() + 1, _TABLE_SIZE // n_products)) if is_whole else 0
-    log_rise = np.zeros((n_products, n_whole))
-    for product in range(1, n_products):
-        fill_log_rise(concentration / product, log_rise[product])
-    return DependenceWork(
-        concentration=float(concentration),
-        log_rise=log_rise,
-        free=np.empty(p, np.int64),
-        shares=np.empty(p),
-        places=np.empty(p, np.int64),
-        inverses=np.empty(p),
-        pairs=np.empty((n_levels, n_levels)),
-        log_columns=np.empty(p),
-        logs=np.empty((p, p)),
-        weights=np.empty((p, p)),
-        graph=np.empty((p, p)),
-    )
 
 
 @kernel
@@ -123,11 +82,68 @@ def add_densities(
                 out[row] = add_logs(out[row], log_mass[box] + value)
 
 
-@kernel
-def fill_log_rise(imagined: float, out: Array) -> None:
-    """Write ``lnG(n + imagined) - lnG(imagined)`` for n = 0, 1, ..; out (G,) float64."""
-    for n in range(out.shape[0]):
-        out[n] = lgamma(n + imagined) - lgamma(imagined)
+@inner_kernel
+def space_of(table, model, work):
+    """Return a `DependenceWork` of parts of the work space, which holds fewer arrays so."""
+    p = table.n_levels.shape[0]
+    n_levels = table.offsets[p]
+    codes, reals = work.dependence_codes, work.dependence_reals
+    graphs = n_levels + 3
+    return DependenceWork(
+        model.leaf_alpha,
+        model.log_rise,
+        codes[0],
+        codes[1],
+        reals[n_levels],
+        codes[2],
+        reals[n_levels + 1],
+        reals[:n_levels],
+        reals[n_levels + 2],
+        reals[graphs : graphs + p],
+        reals[graphs + p : graphs + 2 * p],
+        reals[graphs + 2 * p : graphs + 3 * p],
+    )
+
+
+@inner_kernel
+def inside(table, model, work, node, j, which, branch):
+    """Return what the node contributes as the dependent leaf that it is or would be.
+
+    Or what one branch of a split of column `j` does, of ``assign[which]`` and `words`; branch is -1
+    for the node itself.
+    """
+    own = space_of(table, model, work)
+    for column in range(table.n_levels.shape[0]):
+        block = work.words[branch] if branch >= 0 and column == j else work.box[node, column]
+        own.n_left[column] = block_size(table.nominal[column], block)
+    k = list_free(own, own.n_left)
+    own.pairs[:] = 0.0
+    total = 0.0
+    for i in range(work.nodes[node, at.START], work.nodes[node, at.END]):
+        row = work.rows[i]
+        if branch < 0 or work.assign[which, table.row_codes[row, j]] == branch:
+            total += add_row(table, own, k, row)
+    value = weigh_pairs(table, own, k, total, own.n_left)
+    if k > 1:
+        value += log_sum_of_trees(own, k) - (k - 2.0) * log(np.float64(k))
+    for column in range(table.n_levels.shape[0]):
+        if own.n_left[column] == 1:
+            block = work.words[branch] if branch >= 0 and column == j else work.box[node, column]
+            value -= total * log(block_width(table, column, block))
+        else:
+            for place in range(table.offsets[column], table.offsets[column + 1]):
+                value -= own.pairs[place, place] * log(table.widths[place])
+    return value
+
+
+@inner_kernel
+def inside_gain(table, model, work, node, j, b, which):
+    """Return how much more than the node its branches contribute, if it is split so."""
+    write_blocks(table, work, node, j, b, which)
+    change = -inside(table, model, work, node, j, which, -1)
+    for branch in range(b):
+        change += inside(table, model, work, node, j, which, branch)
+    return change
 
 
 @inner_kernel
@@ -148,16 +164,21 @@ def count_pairs(table, work, k, rows, start, end):
     work.pairs[:] = 0.0
     total = 0.0
     for i in range(start, end):
-        row = rows[i]
-        weight = table.weights[row]
-        total += weight
-        for s in range(k):
-            j = work.free[s]
-            place = table.offsets[j] + table.row_codes[row, j]
-            work.places[s] = place
-            for t in range(s + 1):
-                work.pairs[place, work.places[t]] += weight
+        total += add_row(table, work, k, rows[i])
     return total
+
+
+@inner_kernel
+def add_row(table, work, k, row):
+    """Count a row's levels and pairs of levels, and return its weight."""
+    weight = table.weights[row]
+    for s in range(k):
+        j = work.free[s]
+        place = table.offsets[j] + table.row_codes[row, j]
+        work.places[s] = place
+        for t in range(s + 1):
+            work.pairs[place, work.places[t]] += weight
+    return weight
 
 
 @inner_kernel

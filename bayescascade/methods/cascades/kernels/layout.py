@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 __all__ = ["FlatTree", "ModelArrays", "TableArrays", "Work", "new_work"]
 
@@ -23,6 +24,8 @@ COUNTED, SCORED = 1, 2  # values of READY: the histogram is there; the split sco
 PROPOSED, IN_PLACE, ORDERED = 0, 1, 2  # rows of `assign`
 WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
 
+
+_TABLE_SIZE = 1 << 18
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
@@ -56,7 +59,8 @@ class ModelArrays(NamedTuple):
     log number of partitions of m levels into b blocks; log_gamma (G,) float64: lnG(n + alpha) of
     whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64. independent:
     whether columns are independent inside a leaf, and not uniform; leaf_alpha: Dirichlet
-    concentration there, and leaf_log_gamma of it, G = 0 also if unused.
+    concentration there, and leaf_log_gamma of it, G = 0 also if unused. dependent: whether they
+    depend on each other there, and log_rise as `DependenceWork` has it.
     """
 
     kind: int
@@ -75,6 +79,29 @@ class ModelArrays(NamedTuple):
     independent: bool
     leaf_alpha: float
     leaf_log_gamma: Array
+    dependent: bool
+    log_rise: Array
+
+
+class DependenceWork(NamedTuple):
+    """Space for one dependent leaf; s and t count its columns of more than one level left.
+
+    concentration: rows that the prior is worth; log_rise (P, G) float64: ``lnG(n + a) - lnG(a)``
+    for ``a = concentration / P`` and whole n, G = 0 where weights are not whole.
+    """
+
+    concentration: float
+    log_rise: Array
+    n_left: Array  # (p,) int64: levels left of every column
+    free: Array  # (p,) int64: the columns of more than one
+    shares: Array  # (p,) float64: one by how many levels they have left
+    places: Array  # (p,) int64: a row's levels in them
+    inverses: Array  # (p,) float64: one by the probabilities of these
+    pairs: Array  # (L, L) float64: weights of pairs of levels, of levels on the diagonal
+    log_columns: Array  # (p,) float64: ln M_s
+    logs: Array  # (p, p) float64: ln W_st for t < s
+    weights: Array  # (p, p) float64: W_st, scaled
+    graph: Array  # (p, p) float64: what is eliminated
 
 
 class Work(NamedTuple):
@@ -111,6 +138,8 @@ class Work(NamedTuple):
     saved_nodes: Array  # (C, N_FIELDS) int64
     saved_reals: Array  # (C, 4) float64
     saved_box: Array  # (C, p) uint64
+    dependence_codes: Array  # (3, p) int64, and (L + 3 p + 3, L) float64: of dependent leaves
+    dependence_reals: Array  # alone; `kernels.dependence.space_of` shares it out
 
 
 class FlatTree(NamedTuple):
@@ -126,11 +155,13 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     p, n_rows = table.codes.shape
     widest = max(2, int(table.n_levels.max()))
     n_branches = widest + 2 if model.independent else 0
+    n_levels = int(table.offsets[p])
+    space = (n_levels + 3 * p + 3, n_levels) if model.dependent else (0, 0)
     return Work(
         nodes=np.empty((capacity, N_FIELDS), np.int64),
         reals=np.empty((capacity, 4)),
         box=np.empty((capacity, p), np.uint64),
-        histogram=np.empty((capacity + n_branches, int(table.offsets[p]))),
+        histogram=np.empty((capacity + n_branches, n_levels)),
         score=np.empty((capacity, p)),
         rows=np.empty(n_rows, np.int32),
         spare=np.empty((2, n_rows), np.int32),
@@ -148,4 +179,38 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
         saved_reals=np.empty((capacity, 4)),
         saved_box=np.empty((capacity, p), np.uint64),
+        dependence_codes=np.empty((3, p), np.int64),
+        dependence_reals=np.empty(space),
     )
+
+
+def new_dependence_work(
+    concentration: float, log_rise: Array, n_columns: int, n_levels: int
+) -> DependenceWork:
+    """Allocate the space for dependent leaves of tables of so many columns and levels in all."""
+    matrix = (n_columns, n_columns)
+    return DependenceWork(
+        concentration=concentration,
+        log_rise=log_rise,
+        n_left=np.empty(n_columns, np.int64),
+        free=np.empty(n_columns, np.int64),
+        shares=np.empty(n_columns),
+        places=np.empty(n_columns, np.int64),
+        inverses=np.empty(n_columns),
+        pairs=np.empty((n_levels, n_levels)),
+        log_columns=np.empty(n_columns),
+        logs=np.empty(matrix),
+        weights=np.empty(matrix),
+        graph=np.empty(matrix),
+    )
+
+
+def log_rises(table: TableArrays, concentration: float) -> Array:
+    """Return `DependenceWork.log_rise` for a table, of at most 2 MB."""
+    widest = np.sort(table.n_levels)[-2:]
+    n_products = int(min(widest.prod() if widest.size > 1 else widest.sum(), 64)) + 1
+    is_whole = bool(np.all(table.weights == np.rint(table.weights)))
+    n_whole = int(min(table.weights.sum() + 1, _TABLE_SIZE // n_products)) if is_whole else 0
+    imagined = concentration / np.maximum(np.arange(n_products), 1)[:, np.newaxis]
+    rises: Array = gammaln(np.arange(n_whole) + imagined) - gammaln(imagined)
+    return rises
