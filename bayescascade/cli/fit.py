@@ -63,8 +63,8 @@ OF_MODELS = (
 @click.option(
     "--leaf",
     type=click.Choice(["uniform", "independent", "dependent"]),
-    help="Rows inside a leaf: all alike, each column by itself, or, of the branch model, any two "
-    "together (trees; uniform).",
+    help="Rows inside a leaf: all alike, each column by itself, or any two together "
+    "(trees; uniform).",
 )
 @click.option(
     "--leaf-concentration",
@@ -79,12 +79,14 @@ OF_MODELS = (
 @click.option(
     "--max-depth",
     type=Integer(0),
-    help="Most columns that lead to a dependent leaf (branch model; as many as take seconds).",
+    help="Most columns that lead to a dependent leaf, of an exact search (branch model; as many as "
+    "take seconds).",
 )
 @click.option(
     "--temper",
     type=POSITIVE,
-    help="Over dependent leaves, decide as if by at most so many rows (branch model; by all).",
+    help="Decide on splits above dependent leaves as if by at most so many rows (branch model; "
+    "all).",
 )
 @click.option(
     "--start",

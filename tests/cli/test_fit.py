@@ -236,3 +236,16 @@ def test_an_exact_search_of_lists_has_no_trace(command: list[str], tmp_path: Pat
 def test_lists_have_no_automatic_search() -> None:
     found = run("fit", TITANIC, "--model", "rules", "--search", "auto")
     assert_error(found, "--search auto needs --model leaf or branch, got rules")
+
+
+def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
+    """Depth and tempering reach the estimator; the saved file has what the page needs."""
+    options = ("--model", "branch", "--leaf", "dependent", "--partitions", "levels")
+    out = tmp_path / "m.json"
+    found = run("fit", TITANIC, *options, "--max-depth", 2, "--temper", 300, "--out", out)
+    told = " ".join(found.stdout.split())
+    assert "exact: no tree of depth up to 2, tempered, is more probable" in told
+    assert "tempered at 300 rows, which is no posterior" in told
+    assert ", apart 0." in told
+    assert run("show", out).stdout == found.stdout
+    assert_error(run("fit", TITANIC, "--temper", 300), "--temper needs --model branch, got leaf")
