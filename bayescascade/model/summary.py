@@ -115,11 +115,10 @@ class FitSummary:
         if self.certificate is not None:
             log_evidence = self.certificate.log_evidence
             n_draws = self.n_chains * self.n_draws
-            nothing = "nothing sampled" + (": no posterior" if log_evidence is None else "")
             return [
                 *([] if log_evidence is None else [f"log evidence {nats_text(log_evidence)}"]),
                 self.certificate.extent,
-                f"{n_draws:,} independent draws" if n_draws else nothing,
+                f"{n_draws:,} independent draws" if n_draws else "nothing sampled: no posterior",
             ]
         reason = [self.reason] if self.reason else []
         if not self.diagnostics:

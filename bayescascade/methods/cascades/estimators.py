@@ -448,7 +448,7 @@ class BranchCascade(Cascade):
     max_depth : int >= 0 or None
         Of an exact search over dependent leaves, which takes `partitions` "levels": most columns
         that a path fixes. None: as many as take seconds. Rows are best scored by the average over
-        all trees, `predictive` "average"; that needs the data, and is not in a loaded model.
+        all trees, `predictive` "average", which in a loaded model is one over the draws kept.
     temper : float > 0 or None
         In that search, boxes of more rows decide what to do as if they held so many of them. That
         is no posterior, which likelihoods of many rows make too sure of a few trees; choose it by
@@ -529,6 +529,8 @@ feature_names_in_
         exact = DependentTrees(table, model, max_depth, self.temper)
         names = {-1: "none", **dict(enumerate(table.schema.names))}
         first = {names[j]: share for j, share in exact.first_splits.items()}
+        n_draws = max(1, most_blocks(table.n_distinct) // int(search.n_chains))
+        drawn = exact.sample(int(search.n_chains) * n_draws, search.rng())
         scope = f"of depth up to {exact.max_depth}"
         return Solution(
             result=exact,
@@ -541,6 +543,7 @@ feature_names_in_
                 scope=scope if self.temper is None else f"{scope}, tempered,",
             ),
             seconds=perf_counter() - started,
+            draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
             shares={"first split": _sorted(first)},
         )
 

@@ -18,7 +18,7 @@ from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.dependence import dependent_leaves, pair_counts
+from bayescascade.methods.cascades.dependence import pair_counts
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
@@ -133,10 +133,19 @@ class CascadePosterior(CompiledPosterior[Tree]):
             a = self.model.leaf_concentration
             inside = independent_log_inside(self.schema, boxes, levels, a)
         elif self.model.leaf == "dependent":
-            boxes, a = leaf_boxes(self.schema, tree), self.model.leaf_concentration
-            leaves = dependent_leaves(self.schema, boxes, self.pair_counts(tree), a)
-            inside[tree.leaves] = [leaf.log_evidence for leaf in leaves]
+            inside = self._dependent_log_inside(tree, counts)
         return self.model.log_likelihood(tree, counts, inside)
+
+    def _dependent_log_inside(self, tree: Tree, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the leaves' rows contribute, from what kernels say of each leaf."""
+        with sparing(self._n_cells_of(tree) * self.schema.n_columns):
+            values = self._load(tree, tree.n_nodes).reals[:, layout.VALUE].copy()
+        if isinstance(self.model, LeafModel):
+            a = self.model.concentration
+            values -= gammaln(counts + a) - gammaln(a)
+        else:
+            values += self.model.rate
+        return values
 
     def log_density(self, state: Tree | DensityTree) -> float:
         """Return log prior plus log likelihood, nats."""
