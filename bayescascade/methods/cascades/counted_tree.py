@@ -71,17 +71,14 @@ class CountedTree:
         if self.level_counts is not None:
             record["level_counts"] = self.level_counts.tolist()
         if self.pair_counts is not None:
-            record["pair_counts"] = [_triples(counts) for counts in self.pair_counts]
+            record["pair_counts"] = self.pair_counts[
+                :, *np.tril_indices(self.pair_counts.shape[1])
+            ].tolist()
         return record
 
     @classmethod
     def from_record(
-        cls,
-        record: Mapping[str, Any],
-        schema: Schema,
-        *,
-        has_level_counts: bool = False,
-        has_pair_counts: bool = False,
+        cls, record: Mapping[str, Any], schema: Schema, leaf: str = "uniform"
     ) -> "CountedTree":
         """Rebuild from what `to_record` returned.
 
@@ -89,10 +86,8 @@ class CountedTree:
         ----------
         record : mapping
         schema : Schema
-        has_level_counts : bool
-            Whether there must be counts of levels in the leaves, or must be none.
-        has_pair_counts : bool
-            The same of counts of pairs of levels.
+        leaf : {"uniform", "independent", "dependent"}
+            Whether there must be counts of levels in the leaves, or of pairs of levels.
 
         Raises
         ------
@@ -115,19 +110,18 @@ class CountedTree:
         if not is_count.all() or not 0 < math.fsum(leaf_counts) < math.inf:
             raise ModelFileError("a saved tree's counts must be finite, >= 0 and not all 0")
         counts = tree.summed(leaf_counts)
-        if ("level_counts" in record) != has_level_counts:
-            raise ModelFileError(
-                "a saved tree must have counts of levels exactly if its leaves are independent"
-            )
-        told = record.get("level_counts")
-        levels = _read_level_counts(told, tree, counts, schema) if has_level_counts else None
-        if ("pair_counts" in record) != has_pair_counts:
-            raise ModelFileError(
-                "a saved tree must have counts of pairs exactly if its leaves are dependent"
-            )
-        told = record.get("pair_counts")
-        pairs = _read_pair_counts(told, tree, counts, schema) if has_pair_counts else None
-        return cls(tree, counts, levels, pairs)
+        inside = {}
+        for what, kind, read in (
+            ("level", "independent", _read_level_counts), ("pair", "dependent", _read_pair_counts)
+        ):  # fmt: skip
+            if (f"{what}_counts" in record) != (leaf == kind):
+                raise ModelFileError(
+                    f"a saved tree must have counts of {what}s exactly if its leaves are {kind}"
+                )
+            if leaf == kind:
+                told = record[f"{what}_counts"]
+                inside[f"{what}_counts"] = read(told, tree, counts, schema)
+        return cls(tree, counts, **inside)
 
 
 def _read_level_counts(
@@ -153,43 +147,26 @@ def _read_level_counts(
     return level_counts
 
 
-def _triples(counts: Floats) -> list[list[float]]:
-    """Return what is not 0 of a symmetric matrix, ``[row, column, entry]``, column <= row."""
-    rows, columns = np.nonzero(np.tril(counts))
-    entries = zip(rows.tolist(), columns.tolist(), counts[rows, columns].tolist(), strict=True)
-    return [list(entry) for entry in entries]
-
-
 def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
     """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be anything."""
-    starts = level_starts(schema)
-    n_levels = int(starts[-1])
-    if len(told) != tree.n_leaves:
+    n_levels, given = int(schema.n_levels.sum()), np.array(told, np.float64)
+    lower = np.tril_indices(n_levels)
+    if given.shape != (tree.n_leaves, lower[0].size):
         raise ModelFileError(
-            f"a saved tree with {tree.n_leaves} leaves must have as many lists of pairs, "
-            f"got {len(told)}"
+            f"a saved tree's counts of pairs must be {tree.n_leaves} lists of {lower[0].size}, "
+            f"got an array of shape {given.shape}"
         )
     pairs = np.zeros((tree.n_leaves, n_levels, n_levels))
-    for own, triples in zip(pairs, told, strict=True):
-        for row, column, weight in triples:
-            if not (type(row) is type(column) is int and 0 <= column <= row < n_levels):
-                raise ModelFileError(
-                    f"a saved tree's pairs must be of levels below {n_levels}, the larger first, "
-                    f"got {row!r}, {column!r}"
-                )
-            own[row, column] = own[column, row] = float(weight)
-    levels = np.diagonal(pairs, axis1=1, axis2=2)
-    _read_level_counts(levels, tree, counts, schema)
+    pairs[:, *lower] = pairs[:, *lower[::-1]] = given
     if not (np.isfinite(pairs) & (pairs >= 0)).all():
         raise ModelFileError("a saved tree's counts of pairs must be finite and >= 0")
-    sums = np.add.reduceat(pairs, starts[:-1], axis=2)
+    levels = np.diagonal(pairs, axis1=1, axis2=2)
+    _read_level_counts(levels, tree, counts, schema)
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(pairs, level_starts(schema)[:-1], axis=2)
     expected = levels[:, :, np.newaxis]
     if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
         raise ModelFileError("a saved tree's counts of pairs must sum up to those of its levels")
-    within = np.repeat(np.arange(schema.n_columns), schema.n_levels)
-    same = (within[:, np.newaxis] == within) & ~np.eye(n_levels, dtype=np.bool_)
-    if pairs[:, same].any():
-        raise ModelFileError("a saved tree's counts of pairs must be 0 for levels of one column")
     return pairs
 
 

@@ -28,63 +28,65 @@ positive numbers alone, and in logs, as weights differ by factors of ``exp(n)``.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.special import gammaln, logsumexp, rel_entr
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.special import logsumexp, rel_entr
 
 from bayescascade.base.errors import DataError
-from bayescascade.base.validation import check_real
+from bayescascade.base.jit import sparing
+from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.tree import level_starts, levels_left
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
+from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_work
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
 from bayescascade.report.numbers import probability_text
 
 __all__ = [
     "DependentLeaf",
+    "DependentTree",
     "JoinedPair",
-    "dependent_leaves",
     "edge_probabilities",
     "integrate_missing",
-    "log_tree_sum",
     "pair_counts",
 ]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.integer]
 
-_CELLS_AT_ONCE = 1 << 22  # entries of matrices that rows are scored by, at a time
 _LEAST_TOTAL = 3.0  # nats of mutual information over a leaf's rows, of a pair that is told
-_MOST_WAYS = 1 << 16  # to fill in a row's missing cells
+_MOST_CELLS = 1 << 16  # that a row may be in, or that evidence may leave of a leaf
+_MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # told of a leaf
 
 
 class JoinedPair(NamedTuple):
     """Two columns that are probably joined inside a leaf, and the levels that go together most.
 
-    Parameters
-    ----------
-    columns, codes : (int, int)
-    probability : float in [0, 1]
-        That the columns are joined.
-    together, apart : float in [0, 1]
-        Probability of the two levels inside the leaf, and if the columns were independent.
+    `probability` is that of the columns being joined, `together` that of the two levels inside the
+    leaf, `apart` what that would be if the columns were independent.
     """
 
     columns: tuple[int, int]
-    probability: float
     codes: tuple[int, int]
+    probability: float
     together: float
     apart: float
 
+    def levels(self, schema: Schema) -> list[str]:
+        """Return the two levels in words."""
+        pairs = zip(self.columns, self.codes, strict=True)
+        return [schema.columns[j].condition_words((code,)) for j, code in pairs]
+
     def words(self, schema: Schema) -> str:
         """Return it in words, such as "sky is grey with wind is gale 0.40, apart 0.12"."""
-        one, other = (
-            schema.columns[j].condition_words((code,))
-            for j, code in zip(self.columns, self.codes, strict=True)
-        )
         together, apart = probability_text(self.together), probability_text(self.apart)
-        return f"{one} with {other} {together}, apart {apart}"
+        return f"{' with '.join(self.levels(schema))} {together}, apart {apart}"
 
 
 class DependentLeaf:
@@ -109,80 +111,47 @@ class DependentLeaf:
         one for each; 0 on the diagonal.
     log_evidence : float
         Log of the rows' marginal likelihood, nats; 0 without rows.
+    level_probabilities : (L,) float64
+        The posterior mean of every level; the same in all trees.
     """
 
+    mass = 1.0  # of a leaf given evidence, how much that has left
+
     def __init__(
-        self,
-        schema: Schema,
-        box: NDArray[np.uint64],
-        counts: Floats,
-        leaf_concentration: float = 1.0,
+        self, schema: Schema, box: NDArray[np.uint64], counts: Floats, leaf_concentration: float
     ) -> None:
-        check_real("leaf_concentration", leaf_concentration, above=0.0)
-        starts = level_starts(schema)
+        self._starts = level_starts(schema)
         left = levels_left(schema, box[np.newaxis])[0]
-        n_left = np.add.reduceat(left.astype(np.int64), starts[:-1])
-        self.columns = np.flatnonzero(n_left > 1)
-        widths = np.concatenate([column.widths for column in schema.columns])
-        self._left, self._log_widths, self._starts = left, np.log(widths), starts
+        self._n_left = np.add.reduceat(left.astype(np.int64), self._starts[:-1])
+        self.columns = np.flatnonzero(self._n_left > 1)
+        self._counts, self._concentration = counts, leaf_concentration
+        imagined = leaf_concentration * left / np.repeat(self._n_left, schema.n_levels)
+        self._pairs = counts + np.outer(imagined, imagined) / leaf_concentration
+        self._levels = counts.diagonal() + imagined
+        self._total = float(self._levels[: self._starts[1]].sum())
+        self.level_probabilities = self._levels / self._total
+        self._log_widths = np.log(np.concatenate([column.widths for column in schema.columns]))
+        log_evidence, _, logs = self._run(np.empty((schema.n_columns, 0), np.int32))
+        self.log_weights = logs + logs.T
+        self.log_evidence = log_evidence - float(counts.diagonal() @ self._log_widths)
 
-        shares = 1 / np.repeat(n_left, schema.n_levels)
-        level_counts, level_imagined = counts.diagonal(), leaf_concentration * shares
-        imagined, both_left = level_imagined[:, np.newaxis] * shares, np.outer(left, left)
-        self._pairs = np.where(both_left, counts + imagined, 0.0)
-        self._levels = np.where(left, level_counts + level_imagined, 0.0)
-        self._total = float(level_counts[: starts[1]].sum()) + leaf_concentration
-
-        norm = gammaln(leaf_concentration) - gammaln(self._total)
-        of_levels = np.where(left, _log_rise(level_counts, level_imagined), 0.0)
-        log_columns = norm + np.add.reduceat(of_levels, starts[:-1])[self.columns]
-        of_pairs = np.where(both_left, _log_rise(counts, imagined), 0.0)
-        log_pairs = np.add.reduceat(np.add.reduceat(of_pairs, starts[:-1], 0), starts[:-1], 1)
-        log_pairs = norm + log_pairs[np.ix_(self.columns, self.columns)]
-        self.log_weights = log_pairs - log_columns[:, np.newaxis] - log_columns
-        np.fill_diagonal(self.log_weights, 0.0)
-
-        k = self.columns.size
-        self._log_sum = float(log_tree_sum(self.log_weights))
-        log_average = self._log_sum - (k - 2) * np.log(max(k, 1))
-        log_volume = float(level_counts @ self._log_widths)
-        self.log_evidence = float(log_columns.sum() + log_average - log_volume)
-
-    @property
-    def level_probabilities(self) -> Floats:
-        """The posterior mean of every level, (L,) float64; the same in all trees."""
-        totals = np.add.reduceat(self._levels, self._starts[:-1])
-        probabilities: Floats = self._levels / np.repeat(totals, np.diff(self._starts))
-        return probabilities
-
-    def score_codes(self, codes: NDArray[np.integer]) -> Floats:
-        """Return the log predictive density of rows in the box, nats.
-
-        Parameters
-        ----------
-        codes : (p, n) integers
-            Rows, column by column; of levels that are left.
-
-        Returns
-        -------
-        (n,) float64
-        """
-        places = codes + self._starts[:-1, np.newaxis]
-        scores: Floats = -self._log_widths[places].sum(axis=0)
-        k = self.columns.size
-        if k == 0:
-            return scores
-        at = places[self.columns].T  # (n, k)
-        scores += (np.log(self._levels[at]) - np.log(self._total)).sum(axis=1)
-        n_at_once = max(1, _CELLS_AT_ONCE // k**2)
-        for first in range(0, at.shape[0], n_at_once):
-            part = at[first : first + n_at_once]
-            logs = np.log(self._pairs[part[:, :, np.newaxis], part[:, np.newaxis, :]])
-            levels = np.log(self._levels[part])
-            logs += np.log(self._total) - levels[:, :, np.newaxis] - levels[:, np.newaxis, :]
-            after = log_tree_sum(self.log_weights + logs)
-            scores[first : first + n_at_once] += after - self._log_sum
+    def score_codes(self, codes: Integers) -> Floats:
+        """Return the log predictive density, nats, of (p, n) coded rows in the box, (n,)."""
+        log_widths = self._log_widths[codes + self._starts[:-1, np.newaxis]]
+        scores: Floats = self._run(codes)[1] - log_widths.sum(axis=0)
         return scores
+
+    def _run(self, codes: Integers) -> tuple[float, Floats, Floats]:
+        """Return the log evidence, rows' log densities, both but for widths, and half of ln W."""
+        (p, n), log_evidence, k = codes.shape, np.empty(1), self.columns.size
+        rows, scores = np.ascontiguousarray(codes.T, np.int32), np.empty(n)
+        work = new_dependence_work(self._concentration, np.empty((0, 0)), p)
+        with sparing(self._log_widths.size**2 + (n + 1) * k**3 / 6):
+            score_leaves(
+                self._starts, work, self._n_left, self._counts[np.newaxis], rows, np.array([0, n]),
+                log_evidence, scores,
+            )  # fmt: skip
+        return float(log_evidence[0]), scores, np.tril(work.logs[:k, :k], -1)
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         """Draw (p, n) codes: for each row a tree of the columns, and the row from that."""
@@ -191,121 +160,207 @@ class DependentLeaf:
             codes[j] = np.argmax(self._levels[self._starts[j] : self._starts[j + 1]])
         stages = _eliminate(self.log_weights)
         for row in range(n if self.columns.size else 0):
-            neighbors: list[list[int]] = [[] for _ in self.columns]
-            for s, t in _draw_tree(stages, rng):
-                neighbors[s].append(t)
-                neighbors[t].append(s)
-            stack = [(0, -1)]
-            while stack:
-                s, above = stack.pop()
-                u, shares = int(self.columns[s]), self._levels
-                if above >= 0:
-                    v = int(self.columns[above])
+            order, above = breadth_first_order(_draw_tree(stages, rng), 0, directed=False)
+            for s in order.tolist():
+                u, shares = self.columns[s], self._levels
+                if above[s] >= 0:
+                    v = self.columns[above[s]]
                     shares = self._pairs[self._starts[v] + codes[v, row]]
                 sums = np.cumsum(shares[self._starts[u] : self._starts[u + 1]])
                 codes[u, row] = np.searchsorted(sums, rng.random() * sums[-1], side="right")
-                stack.extend((t, s) for t in neighbors[s] if t != above)
         return codes
 
     @cached_property
-    def edge_probabilities(self) -> Floats:
-        """The posterior probability that two of `columns` are joined directly, (k, k) float64."""
-        return edge_probabilities(self.log_weights)
-
     def strongest_pairs(self) -> list[JoinedPair]:
-        """Return the pairs of columns more probably joined than not, the most telling first.
+        """The pairs of columns more probably joined than not, the most telling first.
 
         That is, those with the largest mutual information, where all rows together have 3 nats of
-        it, as few rows may be alike by chance.
+        it, as few rows may be alike by chance. None given evidence.
         """
-        found = []
-        for s, t in zip(*np.nonzero(np.triu(self.edge_probabilities >= 0.5, 1)), strict=True):
+        found, joined = [], edge_probabilities(self.log_weights)
+        for s, t in zip(*np.nonzero(np.triu(joined >= 0.5, 1)), strict=True):
             one, other = int(self.columns[s]), int(self.columns[t])
-            joint = self.joint(one, other)
-            apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+            rows, columns = (slice(*self._starts[j : j + 2]) for j in (one, other))
+            joint = self._pairs[rows, columns] / self._total
+            apart = np.outer(self.level_probabilities[rows], self.level_probabilities[columns])
             worth = rel_entr(joint, apart)
             if worth.sum() * self._total >= _LEAST_TOTAL:
-                at = np.unravel_index(np.argmax(worth), worth.shape)
-                pair = JoinedPair(
-                    columns=(one, other),
-                    probability=float(self.edge_probabilities[s, t]),
-                    codes=(int(at[0]), int(at[1])),
-                    together=float(joint[at]),
-                    apart=float(apart[at]),
-                )
-                found.append((float(worth.sum()), pair))
+                a, b = divmod(int(worth.argmax()), worth.shape[1])
+                numbers = (float(x) for x in (joined[s, t], joint[a, b], apart[a, b]))
+                found.append((float(worth.sum()), JoinedPair((one, other), (a, b), *numbers)))
         return [pair for _, pair in sorted(found, key=lambda item: -item[0])]
 
-    def joint(self, one: int, other: int) -> Floats:
-        """Return the posterior mean of two columns' joint distribution were they joined.
+    def given(self, codes: Sequence[Sequence[int]]) -> "DependentLeaf":
+        """Return the leaf given that each column has one of some codes that are left.
 
-        Parameters
-        ----------
-        one, other : int
-            Columns of the schema, not the same.
-
-        Returns
-        -------
-        (n_levels of one, n_levels of other) float64
-            0 for levels not left; sums to 1.
+        Raises
+        ------
+        DataError
+            If there are more than 65,536 such cells.
         """
-        rows, columns = (slice(*self._starts[j : j + 2]) for j in (one, other))
-        probabilities: Floats = self._pairs[rows, columns] / self._total
-        return probabilities
+        n_cells = float(np.prod([len(own) for own in codes], dtype=float))
+        if n_cells > _MOST_CELLS:
+            raise DataError(
+                f"evidence must leave at most {_MOST_CELLS:,} cells of a dependent leaf, "
+                f"got {n_cells:,.0f}"
+            )
+        return _GivenLeaf(self, np.array(list(product(*codes)), np.int32).T)
 
 
-def pair_counts(schema: Schema, codes: NDArray[np.integer], weights: Floats) -> Floats:
-    """Return the weight of the rows with every pair of levels, (L, L) float64.
+class _GivenLeaf(DependentLeaf):
+    """A dependent leaf of whose (p, n) cells only some are left, which are told one by one."""
+
+    def __init__(self, whole: DependentLeaf, cells: NDArray[np.int32]) -> None:
+        vars(self).update(vars(whole))
+        self._cells, self.strongest_pairs = cells, []  # what is left is no average over trees
+        places = cells + self._starts[:-1, np.newaxis]
+        log_volumes = self._log_widths[places].sum(axis=0)
+        self._masses = np.exp(super().score_codes(cells) + log_volumes)
+        self.mass = float(self._masses.sum())
+        weights = np.broadcast_to(self._masses / self.mass, places.shape).ravel()
+        self.level_probabilities = np.bincount(places.ravel(), weights, self._levels.size)
+
+    def score_codes(self, codes: Integers) -> Floats:
+        scores: Floats = super().score_codes(codes) - np.log(self.mass)
+        return scores
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        return rng.choice(self._cells, n, p=self._masses / self.mass, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class DependentTree(DensityTree):
+    """A density that, inside each leaf of a tree, is an average over all trees of its columns.
 
     Parameters
     ----------
-    schema : Schema
-    codes : (p, n) integers
-        Rows, column by column.
-    weights : (n,) float64 >= 0
-
-    Returns
-    -------
-    (L, L) float64
-        Symmetric, the levels of one column after those of the one before; each level's own weight
-        on the diagonal.
+    inside : sequence of DependentLeaf
+        The leaves, left to right. The other parameters are those of `TreeParts`, of which
+        `level_probabilities` are each column's own.
     """
-    starts = level_starts(schema)
-    p, n = codes.shape
-    places = (codes + starts[:-1, np.newaxis]).T.ravel()
-    bounds, shape = np.arange(n + 1) * p, (n, int(starts[-1]))
-    rows = csr_array((np.ones(n * p), places, bounds), shape=shape)
-    weighted = csr_array((np.repeat(weights, p), places, bounds), shape=shape)
-    counts: Floats = (rows.T @ weighted).toarray()
-    return counts
+
+    inside: Sequence[DependentLeaf] = ()
+
+    most_lines: ClassVar[int] = 4
+
+    @classmethod
+    def of(
+        cls, schema: Schema, tree: Tree, counts: Floats, shares: Floats, pairs: Floats, a: float
+    ) -> "DependentTree":
+        """Build from counts and probabilities of nodes, leaves' `pair_counts` and concentration."""
+        boxes = leaf_boxes(schema, tree)
+        inside = [DependentLeaf(schema, *own, a) for own in zip(boxes, pairs, strict=True)]
+        levels = np.array([leaf.level_probabilities for leaf in inside])
+        return cls(schema, tree, counts, shares, level_probabilities=levels, inside=inside)
+
+    def pairs(self, leaf: int) -> list[JoinedPair]:
+        """Return a leaf's `DependentLeaf.strongest_pairs`."""
+        return self.inside[int(self.leaf_rows[leaf])].strongest_pairs
+
+    @property
+    def legend(self) -> tuple[str, ...]:
+        """What else a reader of the table has to know."""
+        told = "with: levels of columns that are probably joined, how probable they are together, "
+        return (*super().legend, f"{told}and would be apart")
+
+    def _inside_words(self, leaf: int) -> list[str]:
+        pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]
+        return super()._inside_words(leaf)[:_MOST_STANDOUTS] + pairs
+
+    def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
+        words = super()._leaf_words(leaf, codes)
+        told = " and ".join(pair.words(self.schema) for pair in self.pairs(leaf)[:2])
+        return f"{words}; joined {told}" if told else words
+
+    def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
+        if (codes < 0).any():
+            return super()._log_density_told(leaf, codes)
+        inside = self.inside[self.leaf_rows[leaf]].score_codes(codes[:, np.newaxis])
+        return float(np.log(self.probabilities[leaf]) + inside[0]), False
+
+    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
+        """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
+
+        Cells coded -1 are missing and integrated out, by all ways to fill them in.
+
+        Raises
+        ------
+        DataError
+            If there are more than 65,536 such ways for a row.
+        """
+        return integrate_missing(self._score, self.schema, codes)
+
+    def _score(self, codes: NDArray[np.int32]) -> Floats:
+        places = codes + self._level_starts[:-1, np.newaxis]
+        scores = np.full(codes.shape[1], -np.inf)
+        log_probabilities = np.log(self.probabilities[self.tree.leaves])
+        left = levels_left(self.schema, self.tree.boxes(self._root)[self.tree.leaves])
+        for leaf, log_probability, own in zip(self.inside, log_probabilities, left, strict=True):
+            inside = np.flatnonzero(own[places].all(axis=0))
+            scores[inside] = log_probability + leaf.score_codes(codes[:, inside])
+        return scores
+
+    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        return self.inside[int(self.leaf_rows[leaf])].sample_codes(n, rng)
+
+    def to_dict(self, node: int = 0) -> dict[str, Any]:
+        """Return the tree as nested plain data.
+
+        As of `DensityTree`; leaves also have ``"pairs": [{"features": [one, other], "levels":
+        [words, words], "probability": p, "together": q, "apart": r}, ...]``, see `JoinedPair`.
+        """
+        record = super().to_dict(node)
+        if self.tree.feature[node] < 0:
+            record["pairs"] = [
+                {
+                    "features": [self.schema.names[j] for j in pair.columns],
+                    "levels": pair.levels(self.schema),
+                    **dict(zip(pair._fields[2:], pair[2:], strict=True)),
+                }
+                for pair in self.pairs(node)
+            ]
+        return record
+
+    def _inside_given(
+        self, known: Evidence, leaves: Sequence[int]
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        before = [self.inside[row] for row in self.leaf_rows[leaves]]
+        inside = [
+            one.given([
+                [code for code in left if code in known.get(j, left)]
+                for j, left in enumerate(self.boxes[leaf])
+            ])
+            for one, leaf in zip(before, leaves, strict=True)
+        ]  # fmt: skip
+        shares = np.array(
+            [after.mass / one.mass for after, one in zip(inside, before, strict=True)]
+        )
+        levels = np.array([one.level_probabilities for one in inside])
+        return shares, {"inside": inside, "level_probabilities": levels}
 
 
-def dependent_leaves(
-    schema: Schema, boxes: NDArray[np.uint64], counts: Floats, leaf_concentration: float
-) -> list[DependentLeaf]:
-    """Return leaves from their boxes, (n, p) uint64, and `pair_counts`, (n, L, L) float64."""
-    return [
-        DependentLeaf(schema, box, own, leaf_concentration)
-        for box, own in zip(boxes, counts, strict=True)
-    ]
+def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -> Floats:
+    """Return the weight of the rows with every pair of levels in each box, (n, L, L) float64.
+
+    Boxes (n, p) uint64 are as of `Tree.boxes`. Symmetric, the levels of one column after those of
+    the one before; each level's own weight is on the diagonal.
+    """
+    places = table.codes + table.offsets[:-1, np.newaxis]
+    left = levels_left(schema, boxes)
+    rows = [np.flatnonzero(own[places].all(axis=0)) for own in left]
+    edges = np.cumsum([0, *map(len, rows)])
+    counts = np.zeros((*left.shape, left.shape[1]))
+    work = new_dependence_work(1.0, np.empty((0, 0)), boxes.shape[1])
+    with sparing(edges[-1] * boxes.shape[1] ** 2):
+        count_pairs(table, work, table.n_levels + 1, np.concatenate(rows), edges, counts)
+    symmetric: Floats = counts + np.tril(counts, -1).swapaxes(1, 2)
+    return symmetric
 
 
 def integrate_missing(
     score: Callable[[NDArray[np.int32]], Floats], schema: Schema, codes: NDArray[np.int32]
 ) -> Floats:
-    """Return log densities of rows by a function of complete ones, missing cells integrated out.
-
-    Parameters
-    ----------
-    score : callable
-        From (p, m) codes to (m,) log densities, nats.
-    schema : Schema
-    codes : (p, n) int32
-        -1 where a cell is missing.
-
-    Returns
-    -------
-    (n,) float64
+    """Return log densities of (p, n) rows by `score`, of distinct complete ones; -1 is missing.
 
     Raises
     ------
@@ -313,126 +368,71 @@ def integrate_missing(
         If there are more than 65,536 ways to fill in a row's missing cells.
     """
     is_missing = codes < 0
-    if not is_missing.any():
-        return score(codes)
-    rows, complete, log_widths = [], [], []
-    for row in range(codes.shape[1]):
-        holes = np.flatnonzero(is_missing[:, row])
-        n_ways = float(np.prod(np.array(schema.n_levels, float)[holes]))
-        if n_ways > _MOST_WAYS:
-            raise DataError(
-                f"missing cells must be filled in by at most {_MOST_WAYS:,} ways where leaves are "
-                f"dependent, got {n_ways:,.0f} in row {row}"
-            )
-        ways = np.indices(tuple(schema.n_levels[holes])).reshape(holes.size, int(n_ways))
-        filled = np.repeat(codes[:, row : row + 1], ways.shape[1], axis=1)
-        filled[holes] = ways
-        widths = [schema.columns[j].widths[way] for j, way in zip(holes, ways, strict=True)]
-        log_widths.append(np.log(np.array(widths)).sum(axis=0) * np.ones(ways.shape[1]))
-        complete.append(filled)
-        rows.append(np.full(ways.shape[1], row))
-    scores = np.full(codes.shape[1], -np.inf)
-    parts = score(np.concatenate(complete, axis=1)) + np.concatenate(log_widths)
-    np.logaddexp.at(scores, np.concatenate(rows), parts)
+    n_ways = np.where(is_missing, schema.n_levels[:, np.newaxis].astype(float), 1.0).prod(axis=0)
+    if n_ways.max(initial=0) > _MOST_CELLS:
+        raise DataError(
+            f"missing cells must be filled in by at most {_MOST_CELLS:,} ways where leaves are "
+            f"dependent, got {n_ways.max():,.0f} in row {n_ways.argmax()}"
+        )
+    levels = [range(n) for n in schema.n_levels.tolist()]
+    filled: list[tuple[int, ...]] = []
+    for row in codes.T.tolist():
+        filled += product(*((c,) if c >= 0 else own for c, own in zip(row, levels, strict=True)))
+    rows = np.repeat(np.arange(n_ways.size), n_ways.astype(np.int64))
+    cells = np.array(filled, np.int32).reshape(-1, len(levels)).T
+    distinct, at = np.unique(cells, axis=1, return_inverse=True)
+    log_widths = np.log(np.concatenate([column.widths for column in schema.columns]))
+    log_widths = log_widths[cells + level_starts(schema)[:-1, np.newaxis]]
+    scores = np.full(n_ways.size, -np.inf)
+    parts = score(distinct)[at.reshape(-1)] + (log_widths * is_missing[:, rows]).sum(axis=0)
+    np.logaddexp.at(scores, rows, parts)
     return scores
-
-
-def log_tree_sum(log_weights: Floats) -> NDArray[np.float64]:
-    """Return the log of the sum over all spanning trees of the products of their edges' weights.
-
-    Parameters
-    ----------
-    log_weights : (..., k, k) float64
-        Logs of the weights > 0 between any two of k vertices, symmetric; the diagonal is not read.
-
-    Returns
-    -------
-    (...) float64
-        0 for fewer than two vertices, whose one tree has no edge.
-    """
-    logs, total = log_weights, np.zeros(log_weights.shape[:-2])
-    for last in range(log_weights.shape[-1] - 1, 0, -1):
-        star = logs[..., last, :last]
-        sums = logsumexp(star, axis=-1, keepdims=True)
-        mesh = star[..., :, np.newaxis] + (star - sums)[..., np.newaxis, :]
-        logs = np.logaddexp(logs[..., :last, :last], mesh)
-        total = total + sums[..., 0]
-    return total
 
 
 def edge_probabilities(log_weights: Floats) -> Floats:
     """Return the probability of each edge in a tree drawn in proportion to its edges' weights.
 
-    That is the derivative of `log_tree_sum` by the edge's log weight, here taken backward through
+    Both are (k, k) float64 and symmetric; the diagonal of the log weights is not read. That is the
+    derivative of the log of the sum over all trees by the edge's log weight, taken backward through
     the elimination: ``W_uv`` times the resistance between u and v, without the differences of
     entries of an inverse that a strong edge between weakly connected columns would drown in.
-
-    Parameters
-    ----------
-    log_weights : (k, k) float64
-        As in `log_tree_sum`.
-
-    Returns
-    -------
-    (k, k) float64
-        Symmetric; 0 on the diagonal; sums to 2 (k - 1).
     """
-    k, stages = log_weights.shape[0], _eliminate(log_weights)
-    edges = np.zeros((k, k))
-    for last in range(1, k):
-        stage = stages[-last]
-        passed = np.exp(stage.log_passed) * edges[:last, :last]
-        edges[:last, :last] *= np.exp(stage.log_kept)
-        own = passed.sum(axis=1) + (1 - passed.sum() / 2) * np.exp(stage.log_shares)
+    edges = np.zeros(log_weights.shape)
+    for last, (log_shares, kept) in enumerate(reversed(_eliminate(log_weights)), start=1):
+        passed = (1 - kept) * edges[:last, :last]
+        edges[:last, :last] *= kept
+        own = passed.sum(axis=1) + (1 - passed.sum() / 2) * np.exp(log_shares)
         edges[last, :last] = edges[:last, last] = own
         np.fill_diagonal(edges, 0.0)
     return np.clip(edges, 0.0, 1.0)
 
 
-class _Stage(NamedTuple):
-    """How the last vertex was eliminated, before which there are m: logs of probabilities.
+def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
+    """Return how each vertex was eliminated, the last first, before which there are m.
 
-    log_shares (m,): its edges' shares of its star; log_kept and log_passed (m, m): that an edge
-    between others, of a tree without it, was there before, or stands for a path through it.
+    That is the logs of its edges' shares of its star, (m,), and the probability that an edge
+    between others, of a tree without it, was there before, and is no path through it, (m, m).
     """
-
-    log_shares: Floats
-    log_kept: Floats
-    log_passed: Floats
-
-
-def _eliminate(log_weights: Floats) -> list[_Stage]:
     stages, logs = [], log_weights
     for last in range(log_weights.shape[0] - 1, 0, -1):
-        star = logs[last, :last]
-        shares = star - logsumexp(star)
-        through = star[:, np.newaxis] + shares
-        together = np.logaddexp(logs[:last, :last], through)
-        stages.append(_Stage(shares, logs[:last, :last] - together, through - together))
-        logs = together
+        star, others = logs[last, :last], logs[:last, :last]
+        log_shares = star - logsumexp(star)
+        logs = np.logaddexp(others, star[:, np.newaxis] + log_shares)
+        stages.append((log_shares, np.exp(others - logs)))
     return stages
 
 
-def _draw_tree(stages: Sequence[_Stage], rng: np.random.Generator) -> list[tuple[int, int]]:
+def _draw_tree(stages: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> Floats:
     """Return the edges of a tree in proportion to its weight, vertices put back one by one.
 
     Edges that stood for paths through the vertex go; it is joined to each part that is then left,
-    by one edge in proportion to its share, so that nothing goes round.
+    by one edge in proportion to its share, so that nothing goes round. (k, k), below the diagonal.
     """
-    edges: list[tuple[int, int]] = []
-    for last, stage in enumerate(reversed(stages), start=1):
-        edges = [edge for edge in edges if np.log(rng.random()) < stage.log_kept[edge]]
-        part = np.arange(last)
-        for s, t in edges:
-            part[part == part[t]] = part[s]
-        drawn = stage.log_shares + rng.gumbel(size=last)
-        for label in np.unique(part):
-            inside = np.flatnonzero(part == label)
-            edges.append((int(inside[np.argmax(drawn[inside])]), last))
+    edges = np.zeros((len(stages) + 1, len(stages) + 1))
+    for last, (log_shares, kept) in enumerate(reversed(stages), start=1):
+        edges[:last, :last] *= rng.random(kept.shape) < kept
+        n_parts, part = connected_components(edges[:last, :last], directed=False)
+        drawn = log_shares + rng.gumbel(size=last)
+        for label in range(n_parts):
+            edges[last, np.where(part == label, drawn, -np.inf).argmax()] = 1.0
     return edges
-
-
-def _log_rise(counts: Floats, imagined: Floats) -> Floats:
-    """Return ``lnG(n + a) - lnG(a)``."""
-    rise: Floats = gammaln(counts + imagined) - gammaln(imagined)
-    return rise

@@ -22,13 +22,8 @@ from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.dependence import dependent_leaves
-from bayescascade.methods.cascades.dependent_density import DependentTree
-from bayescascade.methods.cascades.dependent_trees import (
-    DependentTrees,
-    check_fits,
-    largest_depth,
-)
+from bayescascade.methods.cascades.dependence import DependentTree, pair_counts
+from bayescascade.methods.cascades.dependent_trees import DependentTrees, fitting_depth
 from bayescascade.methods.cascades.models import (
     PARTITIONS,
     BranchModel,
@@ -154,19 +149,9 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
             progress=report,
         )
-        n_chains = int(search.n_chains)
-        n_draws = max(1, most_blocks(posterior.table.n_distinct) // n_chains)
-        drawn = exact.sample(n_chains * n_draws, search.rng())
         extent = f"{exact.cost.n_boxes:,} boxes"
-        return Solution(
-            result=exact,
-            state=exact.tree,
-            log_density=exact.log_density,
-            certificate=Certificate(gap=0.0, extent=extent, log_evidence=exact.log_evidence),
-            seconds=perf_counter() - started,
-            draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
-            shares=_shares(exact),
-        )
+        certificate = Certificate(gap=0.0, extent=extent, log_evidence=exact.log_evidence)
+        return _solution(exact, certificate, _shares(exact), search, started)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
@@ -219,7 +204,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         if leaf == "independent":
             levels = self.posterior_.level_counts(state)[state.leaves]
         elif leaf == "dependent":
-            pairs = self.posterior_.pair_counts(state)
+            boxes = leaf_boxes(self.schema_, state)
+            pairs = pair_counts(self.schema_, self.posterior_.arrays, boxes)
         return CountedTree(state, counts, levels, pairs)
 
     def _readable(self, counted: CountedTree) -> DensityTree:
@@ -230,9 +216,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         else:
             probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
         if counted.pair_counts is not None:
-            boxes = leaf_boxes(self.schema_, tree)
-            leaves = dependent_leaves(self.schema_, boxes, counted.pair_counts, a)
-            return DependentTree.of(self.schema_, tree, counts, probabilities, leaves)
+            pairs = counted.pair_counts
+            return DependentTree.of(self.schema_, tree, counts, probabilities, pairs, a)
         levels = None
         if counted.level_counts is not None:
             boxes = leaf_boxes(self.schema_, tree)
@@ -294,27 +279,19 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return density_intervals(self.schema_, self._model(), trees, shares, codes, level)
 
     def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
-        leaf = self._model().leaf
-        return CountedTree.from_record(
-            record,
-            self.schema_,
-            has_level_counts=leaf == "independent",
-            has_pair_counts=leaf == "dependent",
-        )
+        return CountedTree.from_record(record, self.schema_, self._model().leaf)
 
     def _log_density(self, counted: CountedTree) -> float:
         tree, counts, model = counted.tree, counted.counts, self._model()
         log_inside, a = np.zeros(tree.n_nodes), model.leaf_concentration
-        boxes = leaf_boxes(self.schema_, tree)
-        if counted.pair_counts is not None:
-            leaves = dependent_leaves(self.schema_, boxes, counted.pair_counts, a)
-            log_inside[tree.leaves] = [leaf.log_evidence for leaf in leaves]
+        readable = self._readable(counted)
+        if isinstance(readable, DependentTree):
+            log_inside[tree.leaves] = [leaf.log_evidence for leaf in readable.inside]
         elif counted.level_counts is not None:
-            levels = counted.level_counts
+            boxes, levels = leaf_boxes(self.schema_, tree), counted.level_counts
             log_inside[tree.leaves] = independent_log_inside(self.schema_, boxes, levels, a)
         else:
-            density = DensityTree(self.schema_, tree, counts, np.ones(tree.n_nodes))
-            log_inside = -counts * density.log_volumes
+            log_inside = -counts * readable.log_volumes
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
 
@@ -492,13 +469,6 @@ feature_names_in_
 
     def _check_model(self) -> None:
         super()._check_model()
-        if self.leaf != "dependent":
-            for name in ("max_depth", "temper"):
-                if getattr(self, name) is not None:
-                    raise ParameterError(
-                        f'{name} must be None unless leaf is "dependent", got {getattr(self, name)}'
-                    )
-            return
         if self.max_depth is not None:
             check_integer("max_depth", self.max_depth, minimum=0)
         if self.temper is not None:
@@ -506,46 +476,55 @@ feature_names_in_
         is_exact = self._sums_dependent and self.search in ("auto", "exact")
         if (self.max_depth, self.temper) != (None, None) and not is_exact:
             raise ParameterError(
-                'max_depth and temper must be None but for search "auto" or "exact", partitions '
-                f'"levels" and no feature_inclusion, got {self.max_depth} and {self.temper}'
+                'max_depth and temper must be None but for leaf "dependent", search "auto" or '
+                '"exact", partitions "levels" and no feature_inclusion, '
+                f"got {self.max_depth} and {self.temper}"
             )
 
     @property
     def _sums_dependent(self) -> bool:
         """Whether there is an exact search over dependent leaves."""
-        return self.partitions == "levels" and self.feature_inclusion is None
+        settings = self.leaf, self.partitions, self.feature_inclusion
+        return settings == ("dependent", "levels", None)
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
-        if self.leaf != "dependent" or not self._sums_dependent:
+        if not self._sums_dependent:
             return super()._solve(posterior, search)
-        started = perf_counter()
-        model, table = posterior.model, posterior.table
-        assert isinstance(model, BranchModel), "as a branch cascade has"
-        max_depth = largest_depth(table) if self.max_depth is None else self.max_depth
-        try:
-            check_fits(table, max_depth, self.memory_limit * 1e9)
-        except TooLargeError as error:  # no reason to run chains, which know no depth
-            raise ParameterError(str(error.args[0])) from None
-        exact = DependentTrees(table, model, max_depth, self.temper)
-        names = {-1: "none", **dict(enumerate(table.schema.names))}
-        first = {names[j]: share for j, share in exact.first_splits.items()}
-        n_draws = max(1, most_blocks(table.n_distinct) // int(search.n_chains))
-        drawn = exact.sample(int(search.n_chains) * n_draws, search.rng())
-        scope = f"of depth up to {exact.max_depth}"
-        return Solution(
-            result=exact,
-            state=exact.tree,
-            log_density=posterior.log_density(exact.tree),
-            certificate=Certificate(
-                gap=0.0,
-                extent=f"{exact.n_boxes:,} boxes",
-                log_evidence=exact.log_evidence if self.temper is None else None,
-                scope=scope if self.temper is None else f"{scope}, tempered,",
-            ),
-            seconds=perf_counter() - started,
-            draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
-            shares={"first split": _sorted(first)},
+        started, table = perf_counter(), posterior.table
+        assert isinstance(posterior, BranchPosterior), "as a branch cascade has"
+        max_depth = fitting_depth(table, self.max_depth, self.memory_limit * 1e9)
+        exact = DependentTrees(posterior, max_depth, self.temper)
+        is_tempered = exact.temper is not None
+        certificate = Certificate(
+            gap=0.0,
+            extent=f"{exact.n_boxes:,} boxes",
+            log_evidence=None if is_tempered else exact.log_evidence,
+            scope=f"of depth up to {exact.max_depth}" + ", tempered," * is_tempered,
         )
+        names = (*table.schema.names, "none")
+        first = dict(zip(names, exact.first_splits.tolist(), strict=True))
+        return _solution(exact, certificate, {"first split": _sorted(first)}, search, started)
+
+
+def _solution(
+    exact: "ExactPosterior | DependentTrees",
+    certificate: Certificate,
+    shares: Mapping[str, Mapping[str, float]],
+    search: Search,
+    started: float,
+) -> Solution[Tree]:
+    """Return what an exact search found, with as many independent draws as chains would keep."""
+    n_draws = max(1, most_blocks(exact.posterior.table.n_distinct) // int(search.n_chains))
+    drawn = exact.sample(int(search.n_chains) * n_draws, search.rng())
+    return Solution(
+        result=exact,
+        state=exact.tree,
+        log_density=exact.log_density,
+        certificate=certificate,
+        seconds=perf_counter() - started,
+        draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
+        shares=shares,
+    )
 
 
 def _shares(exact: "ExactPosterior") -> dict[str, dict[str, float]]:

@@ -18,7 +18,6 @@ from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.dependence import pair_counts
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
@@ -30,14 +29,7 @@ from bayescascade.methods.cascades.models import (
     LeafModel,
     independent_log_inside,
 )
-from bayescascade.methods.cascades.tree import (
-    Tree,
-    block_codes,
-    leaf_boxes,
-    level_starts,
-    levels_left,
-    root_box,
-)
+from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
@@ -132,20 +124,15 @@ class CascadePosterior(CompiledPosterior[Tree]):
             boxes, levels = tree.boxes(root_box(self.schema)), self.level_counts(tree)
             a = self.model.leaf_concentration
             inside = independent_log_inside(self.schema, boxes, levels, a)
-        elif self.model.leaf == "dependent":
-            inside = self._dependent_log_inside(tree, counts)
+        elif self.model.leaf == "dependent":  # what kernels say of a leaf, less what models do
+            with sparing(self._n_cells_of(tree) * self.schema.n_columns):
+                inside = self._load(tree, tree.n_nodes).reals[:, layout.VALUE].copy()
+            if isinstance(self.model, LeafModel):
+                a = self.model.concentration
+                inside -= gammaln(counts + a) - gammaln(a)
+            else:
+                inside += self.model.rate
         return self.model.log_likelihood(tree, counts, inside)
-
-    def _dependent_log_inside(self, tree: Tree, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what the leaves' rows contribute, from what kernels say of each leaf."""
-        with sparing(self._n_cells_of(tree) * self.schema.n_columns):
-            values = self._load(tree, tree.n_nodes).reals[:, layout.VALUE].copy()
-        if isinstance(self.model, LeafModel):
-            a = self.model.concentration
-            values -= gammaln(counts + a) - gammaln(a)
-        else:
-            values += self.model.rate
-        return values
 
     def log_density(self, state: Tree | DensityTree) -> float:
         """Return log prior plus log likelihood, nats."""
@@ -283,20 +270,6 @@ class CascadePosterior(CompiledPosterior[Tree]):
             work = self._load(state, state.n_nodes)
             count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
-
-    def pair_counts(self, state: Tree) -> NDArray[np.float64]:
-        """Return the weight of every pair of levels among each leaf's rows, (n_leaves, L, L).
-
-        float64; see `dependence.pair_counts`.
-        """
-        table = self.table
-        places = table.codes + level_starts(self.schema)[:-1, np.newaxis]
-        counts = np.empty((state.n_leaves, *2 * (int(self.schema.n_levels.sum()),)))
-        left = levels_left(self.schema, leaf_boxes(self.schema, state))
-        for leaf, own in enumerate(left):
-            inside = own[places].all(axis=0)
-            counts[leaf] = pair_counts(self.schema, table.codes[:, inside], table.weights[inside])
-        return counts
 
     def _n_cells_of(self, state: Tree) -> int:
         """Return how many cells of the table counting a tree goes through, at most."""

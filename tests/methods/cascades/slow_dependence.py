@@ -7,6 +7,9 @@ import math
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
 from tests import reference
 
 
@@ -105,6 +108,37 @@ def exact_tree_sum(weights):
             factor = matrix[r][i] / matrix[i][i]
             matrix[r] = [x - factor * y for x, y in zip(matrix[r], matrix[i], strict=True)]
     return value
+
+
+def log_tree_sum(logs):
+    """Return the log of the sum over all trees, from logs of weights (.., k, k)."""
+    total = np.zeros(logs.shape[:-2])
+    for last in range(logs.shape[-1] - 1, 0, -1):
+        star = logs[..., last, :last]
+        sums = logsumexp(star, axis=-1, keepdims=True)
+        mesh = star[..., :, np.newaxis] + (star - sums)[..., np.newaxis, :]
+        logs, total = np.logaddexp(logs[..., :last, :last], mesh), total + sums[..., 0]
+    return total
+
+
+def formula(counts, n_levels, codes, a):
+    """Return log evidence and densities of (p, n) rows, of counts of pairs, as the paper has it."""
+    starts, k = np.cumsum([0, *n_levels])[:-1], len(n_levels)
+    shares = 1 / np.repeat(n_levels, n_levels)
+    total, imagined = counts[: n_levels[0], : n_levels[0]].sum(), a * np.outer(shares, shares)
+    norm = gammaln(a) - gammaln(a + total)
+    rises = gammaln(counts + imagined) - gammaln(imagined)
+    pairs = norm + np.add.reduceat(np.add.reduceat(rises, starts, 0), starts, 1)
+    rises = gammaln(counts.diagonal() + a * shares) - gammaln(a * shares)
+    columns = norm + np.add.reduceat(rises, starts)
+    logs = pairs - columns[:, np.newaxis] - columns
+    at = (codes + starts[:, np.newaxis]).T
+    levels = np.log((counts.diagonal() + a * shares)[at] / (total + a))
+    ratios = np.log((counts + imagined)[at[:, :, np.newaxis], at[:, np.newaxis]] / (total + a))
+    ratios = ratios - levels[:, :, np.newaxis] - levels[:, np.newaxis]
+    before = log_tree_sum(logs)
+    densities = log_tree_sum(logs + ratios) - before + levels.sum(axis=1)
+    return columns.sum() + before - (k - 2) * np.log(k), densities
 
 
 def depth(tree):

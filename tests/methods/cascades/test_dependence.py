@@ -13,21 +13,17 @@ from bayescascade.methods.cascades.dependence import (
     DependentLeaf,
     edge_probabilities,
     integrate_missing,
-    log_tree_sum,
     pair_counts,
 )
-from bayescascade.methods.cascades.kernels.dependence import add_densities, weigh_boxes
-from bayescascade.methods.cascades.kernels.layout import (
-    TableArrays,
-    log_rises,
-    new_dependence_work,
-)
-from bayescascade.methods.cascades.tree import level_starts, levels_left, pack_block, root_box
+from bayescascade.methods.cascades.posterior import BranchPosterior
+from bayescascade.methods.cascades.tree import level_starts, pack_block, root_box
 from tests.methods.cascades.problems import Problem
 from tests.methods.cascades.slow_dependence import (
     exact_tree_sum,
+    formula,
     log_evidence,
     log_evidences,
+    log_tree_sum,
     spanning_trees,
 )
 from tests.methods.rules.lists import cells_of
@@ -65,12 +61,22 @@ def leaf_of(problem, kept, a, row=None):
     rows = [*zip(problem.record["rows"], problem.record["weights"], strict=True)]
     rows += [] if row is None else [(tuple(row), 1.0)]
     inside = [(r, w) for r, w in rows if all(c in b for c, b in zip(r, box, strict=True))]
-    words = [pack_block(nominal, b) for nominal, b in zip(problem.nominal, box, strict=True)]
     codes = np.array([r for r, _ in inside], np.int32).reshape(-1, len(box)).T
-    weights = np.array([w for _, w in inside])
-    schema = problem.table.schema
-    counts = pair_counts(schema, codes, weights)
-    return DependentLeaf(schema, np.array(words, np.uint64), counts, a)
+    counts = counts_of(problem.table.schema, codes, np.array([w for _, w in inside]))
+    return DependentLeaf(problem.table.schema, words_of(problem, kept), counts, a)
+
+
+def words_of(problem, kept):
+    """Return a box as trees have it."""
+    blocks = zip(problem.nominal, box_of(problem, kept), strict=True)
+    return np.array([pack_block(nominal, block) for nominal, block in blocks], np.uint64)
+
+
+def counts_of(schema, codes, weights):
+    """Return the weights of all pairs of levels."""
+    places = codes + level_starts(schema)[:-1, np.newaxis]
+    has = np.array([(places == level).any(axis=0) for level in range(schema.n_levels.sum())], float)
+    return (has * weights) @ has.T
 
 
 def cells_in(problem, kept):
@@ -126,6 +132,18 @@ def test_densities_integrate_to_one_over_the_box(problem, kept, a):
     assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-12)
     if problem is BINS:
         assert abs(densities.sum() - 1) > 0.01
+
+
+@pytest.mark.parametrize("problem", [FIVE, BINS, PAIR, NO_ROWS])
+def test_pairs_are_counted_in_the_rows_of_each_box(problem):
+    """Boxes that hold few of the levels, and one that holds all."""
+    schema, posterior = problem.table.schema, BranchPosterior(problem.table)
+    chosen = [kept for one, kept, _ in BOXES if one is problem] + [{0: (0,)}]
+    boxes = np.array([words_of(problem, kept) for kept in chosen])
+    codes, weights = problem.table.codes, problem.table.weights
+    for kept, found in zip(chosen, pair_counts(schema, posterior.arrays, boxes), strict=True):
+        inside = np.all([np.isin(codes[j], own) for j, own in kept.items()], axis=0)
+        np.testing.assert_allclose(found, counts_of(schema, codes, weights * inside), rtol=1e-12)
 
 
 def test_no_rows_leave_all_cells_alike():
@@ -200,41 +218,6 @@ def test_edges_by_the_inverse_would_drown():
     assert abs(by_inverse - 1) > 1e-3
 
 
-def arrays_of(problem_schema, codes, weights):
-    """Return rows as kernels read them."""
-    widths = np.concatenate([column.widths for column in problem_schema.columns])
-    return TableArrays(
-        codes=codes,
-        row_codes=codes.T.copy(order="C"),
-        weights=weights,
-        nominal=np.array([column.kind == "nominal" for column in problem_schema.columns]),
-        n_levels=np.asarray(problem_schema.n_levels, np.int64),
-        offsets=level_starts(problem_schema),
-        widths=widths,
-    )
-
-
-def compiled(schema, box, codes, weights, a, cells):
-    """Return evidence and densities of one box by the kernels, widths put in."""
-    table = arrays_of(schema, codes, weights)
-    work = new_dependence_work(a, log_rises(table, a), box.size, table.widths.size)
-    n, m = codes.shape[1], cells.shape[1]
-    left = levels_left(schema, box[np.newaxis])[0].astype(np.int64)
-    n_left = np.add.reduceat(left, table.offsets[:-1])
-    one, log_widths = np.empty(1), np.log(table.widths)
-    rows, edges = np.arange(n), np.array([0, n])
-    weigh_boxes(table, work, rows, edges, n_left, one)
-    densities = np.full(m, -np.inf)
-    scored = cells.T.astype(codes.dtype, order="C")
-    add_densities(
-        table, work, rows, edges, n_left, np.zeros(1), scored, np.arange(m), np.array([0, m]),
-        -50.0, densities,
-    )  # fmt: skip
-    volumes = log_widths[codes + table.offsets[:-1, np.newaxis]].sum(axis=0)
-    cell_volumes = log_widths[cells + table.offsets[:-1, np.newaxis]].sum(axis=0)
-    return one[0] - np.dot(weights, volumes), densities - cell_volumes
-
-
 def copies(rng, n_levels, n_rows, weight):
     """Return random rows whose columns are noisy copies of each other, and their schema."""
     columns = [Column(f"c{j}", "ordinal", tuple(range(q))) for j, q in enumerate(n_levels)]
@@ -243,46 +226,22 @@ def copies(rng, n_levels, n_rows, weight):
         rng.random((len(n_levels), n_rows)) < 0.1
     )
     codes = (first + noise) % np.array(n_levels)[:, np.newaxis]
-    return Schema(tuple(columns)), codes.astype(np.uint8), np.full(n_rows, weight)
-
-
-@boxes
-def test_kernels_say_the_same(problem, kept, a):
-    """Of evidence and density, for a box of any problem."""
-    leaf = leaf_of(problem, kept, a)
-    cells, _ = cells_in(problem, kept)
-    box = box_of(problem, kept)
-    rows = [*zip(problem.record["rows"], problem.record["weights"], strict=True)]
-    inside = [(r, w) for r, w in rows if all(c in b for c, b in zip(r, box, strict=True))]
-    codes = np.array([r for r, _ in inside], np.uint8).reshape(-1, len(box)).T.copy(order="C")
-    words = np.array(
-        [pack_block(nominal, b) for nominal, b in zip(problem.nominal, box, strict=True)], np.uint64
-    )
-    weights = np.array([w for _, w in inside])
-    schema = problem.table.schema
-    evidence, densities = compiled(schema, words, codes, weights, a, cells)
-    assert evidence == pytest.approx(leaf.log_evidence, rel=1e-9, abs=1e-9)
-    np.testing.assert_allclose(densities, leaf.score_codes(cells), rtol=1e-9, atol=1e-9)
-    if inside and cells.shape[1] > 1:
-        other, _ = compiled(schema, words, codes, weights, 2 * a, cells)
-        assert abs(other - evidence) > 1e-3
+    return Schema(tuple(columns)), codes, np.full(n_rows, weight)
 
 
 @pytest.mark.parametrize("weight", [0.37, 1.0, 12.0, 18.0, 25.0, 40.0, 1e9])
 def test_many_columns_of_huge_weights_do_not_overflow(rng, weight):
     """Twenty columns; log weights of pairs up to billions, floats hold 700."""
     schema, codes, weights = copies(rng, [2, 3, 2, 4] * 5, 60, weight)
-    leaf = DependentLeaf(schema, root_box(schema), pair_counts(schema, codes, weights), 1.0)
-    scores = leaf.score_codes(codes)
-    assert np.isfinite(leaf.log_evidence)
-    assert np.isfinite(scores).all()
+    counts = counts_of(schema, codes, weights)
+    leaf = DependentLeaf(schema, root_box(schema), counts, 1.0)
     log_range = np.ptp(leaf.log_weights)  # floats hold ratios of up to 700
     assert (weight < 2) == (log_range < 500)
     assert (weight > 30) == (log_range > 1400)
-    evidence, densities = compiled(schema, root_box(schema), codes, weights, 1.0, codes)
-    assert evidence == pytest.approx(leaf.log_evidence, rel=1e-9)
+    evidence, densities = formula(counts, schema.n_levels, codes, 1.0)
+    assert leaf.log_evidence == pytest.approx(evidence, rel=1e-9)
     tolerance = 1e-9 * max(1.0, 1e-3 * weight)  # a difference of numbers of that size
-    np.testing.assert_allclose(densities, scores, rtol=0, atol=max(tolerance, 1e-9))
+    np.testing.assert_allclose(leaf.score_codes(codes), densities, rtol=0, atol=tolerance)
 
 
 def test_strongest_pairs_are_the_columns_that_go_together(rng):
@@ -294,9 +253,9 @@ def test_strongest_pairs_are_the_columns_that_go_together(rng):
         for name, q in zip("pqrs", (2, 3, 1, 2), strict=True)
     ]
     schema = Schema(tuple(columns))
-    counts = pair_counts(schema, codes, np.ones(200))
+    counts = counts_of(schema, codes, np.ones(200))
     leaf = DependentLeaf(schema, root_box(schema), counts, 1.0)
-    (pair,) = leaf.strongest_pairs()
+    (pair,) = leaf.strongest_pairs
     assert pair.columns == (1, 3)
     assert pair.codes == (1, 1)
     assert pair.probability > 0.999
@@ -304,9 +263,8 @@ def test_strongest_pairs_are_the_columns_that_go_together(rng):
     assert pair.together == pytest.approx((200 * share + 1 / 6) / 201)
     assert pair.apart == pytest.approx(((200 * share + 1 / 3) * (200 * share + 1 / 2)) / 201**2)
     assert pair.words(schema).startswith("q is b with s is b 0.")
-    assert leaf.joint(0, 1).sum() == pytest.approx(1.0)
     few = DependentLeaf(schema, root_box(schema), counts / 100, 1.0)
-    assert few.strongest_pairs() == []
+    assert few.strongest_pairs == []
 
 
 @pytest.mark.parametrize(("problem", "kept", "a"), [BOXES[1], BOXES[4], BOXES[6], BOXES[7]])
@@ -329,7 +287,7 @@ def test_trees_are_drawn_in_proportion_where_weights_hardly_connect(rng):
     problem = Problem("copies", (2, 2, 2, 2), (True,) * 4, 2)
     codes = np.repeat([[0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]], 500, axis=0).T
     schema = problem.table.schema
-    leaf = DependentLeaf(schema, root_box(schema), pair_counts(schema, codes, np.ones(2000)), 1.0)
+    leaf = DependentLeaf(schema, root_box(schema), counts_of(schema, codes, np.ones(2000)), 1.0)
     assert np.ptp(leaf.log_weights) > 1000
     drawn = leaf.sample_codes(300, rng)
     assert (drawn[0] == drawn[1]).all()

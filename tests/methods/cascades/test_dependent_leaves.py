@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError, TooLargeError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.dependent_trees import check_fits, largest_depth
+from bayescascade.methods.cascades.dependent_trees import fitting_depth
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.model.record import load
 from tests.methods.cascades.slow_dependence import log_evidence
@@ -157,14 +157,10 @@ def test_plain_data_has_the_joined_pairs():
 
 
 FORGERIES = {
-    "as many lists": lambda pairs: pairs.pop(),
-    "the larger first": lambda pairs: pairs[0].append([0, 1, 2.0]),
-    "levels below": lambda pairs: pairs[0].append([99, 1, 2.0]),
-    "sum up to those of its leaves": lambda pairs: pairs[0][0].__setitem__(2, 1.0),
-    "sum up to those of its levels": lambda pairs: next(
-        triple for triple in pairs[0] if triple[0] != triple[1]
-    ).__setitem__(2, 1e6),
-    "0 for levels of one column": lambda pairs: pairs[0].append([1, 0, 0.0001]),
+    "must be . lists of 45": lambda pairs: pairs.pop(),
+    "finite and >= 0": lambda pairs: pairs[0].__setitem__(1, -1.0),
+    "sum up to those of its leaves": lambda pairs: pairs[0].__setitem__(0, 1.0),
+    "sum up to those of its levels": lambda pairs: pairs[0].__setitem__(-2, 1e6),
 }
 
 
@@ -173,11 +169,11 @@ def test_forged_counts_of_pairs_are_refused(words):
     """A probability that was edited must not be printed as if it had been computed."""
     model = fitted(max_depth=0)
     record = model._best.to_record()
-    CountedTree.from_record(record, model.schema_, has_pair_counts=True)
+    CountedTree.from_record(record, model.schema_, "dependent")
     forged = copy.deepcopy(record)
     FORGERIES[words](forged["pair_counts"])
     with pytest.raises(ModelFileError, match=words):
-        CountedTree.from_record(forged, model.schema_, has_pair_counts=True)
+        CountedTree.from_record(forged, model.schema_, "dependent")
     with pytest.raises(ModelFileError, match="exactly if its leaves are dependent"):
         CountedTree.from_record(record, model.schema_)
 
@@ -196,7 +192,7 @@ def test_forged_counts_of_pairs_are_refused(words):
         ({"max_depth": 4, "memory_limit": 1e-9}, "max_depth must be at most 0"),
         ({"max_depth": -1}, "max_depth must be an integer >= 0"),
         ({"temper": 0}, "temper must be"),
-        ({"leaf": "uniform", "temper": 3.0}, 'temper must be None unless leaf is "dependent"'),
+        ({"leaf": "uniform", "temper": 3.0}, 'must be None but for leaf "dependent"'),
     ],
 )
 def test_settings_that_dependent_leaves_lack(changed, message):
@@ -210,8 +206,6 @@ def test_what_dependent_leaves_cannot_do_is_said():
     model = fitted()
     with pytest.raises(ParameterError, match="for credible intervals"):
         model.credible_interval(weather())
-    with pytest.raises(ParameterError, match="given evidence"):
-        model.condition({"sky": "blue"})
     posterior = BranchPosterior(model.posterior_.table, partitions="levels", leaf="dependent")
     with pytest.raises(ParameterError, match="here, got"):
         solve(posterior)
@@ -238,13 +232,15 @@ def test_depths_that_take_too_long_are_refused():
     rng = np.random.default_rng(0)
     wide = pd.DataFrame(rng.integers(0, 2, (3000, 60)), columns=[f"c{j}" for j in range(60)])
     table = Table.from_frame(wide.astype(str))
-    assert 0 < largest_depth(table) < 4
-    assert largest_depth(Table.from_frame(weather())) == 4
-    check_fits(table, 2, 2e9)
-    with pytest.raises(TooLargeError, match=r"at most \d for all trees .*, got 30"):
-        check_fits(table, 30, 2e9)
-    with pytest.raises(TooLargeError, match=r"max_depth must be at most 0"):
-        check_fits(table, 2, 1e5)
+    assert 0 < fitting_depth(table, None, 2e9) < 4
+    assert fitting_depth(Table.from_frame(weather()), None, 2e9) == 4
+    assert fitting_depth(Table.from_frame(weather()), 9, 2e9) == 9
+    assert fitting_depth(table, None, 1e6) == 0
+    assert fitting_depth(table, 2, 2e9) == 2
+    with pytest.raises(ParameterError, match=r"at most \d for all trees .*, got 30"):
+        fitting_depth(table, 30, 2e9)
+    with pytest.raises(ParameterError, match=r"max_depth must be at most 0"):
+        fitting_depth(table, 2, 1e5)
 
 
 def test_rows_with_too_many_missing_cells_are_refused():

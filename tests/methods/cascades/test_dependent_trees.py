@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayescascade.methods.cascades.dependent_trees import DependentTrees
-from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.problems import Problem
 from tests.methods.cascades.slow_dependence import (
@@ -21,7 +21,12 @@ from tests.methods.rules.lists import cells_of
 from tests.statistical.chi_square import fits
 
 RATE, ALPHA, A = 1.8, 0.7, 1.3
-MODEL = BranchModel(RATE, ALPHA, leaf="dependent", leaf_concentration=A)
+SETTINGS = {"partitions": "levels", "leaf": "dependent", "leaf_concentration": A}
+
+
+def trees_of(problem, max_depth, temper=None, **changed):
+    posterior = BranchPosterior(problem.table, RATE, ALPHA, **SETTINGS, **changed)
+    return DependentTrees(posterior, max_depth, temper)
 
 
 class Parity(Problem):
@@ -62,7 +67,7 @@ def listed(problem, max_depth, row=None):
 @cases
 def test_the_evidence_sums_over_all_trees(problem, max_depth):
     """Prior times likelihood of each tree that fixes no more columns on a path."""
-    found = DependentTrees(problem.table, MODEL, max_depth)
+    found = trees_of(problem, max_depth)
     trees, values = listed(problem, max_depth)
     assert found.log_normalizer == pytest.approx(log_sum(values), rel=1e-12)
     if len(trees) > 1:
@@ -73,7 +78,7 @@ def test_the_evidence_sums_over_all_trees(problem, max_depth):
 @cases
 def test_densities_are_averages_over_all_trees(problem, max_depth):
     """A row's density is the ratio of the evidences with and without it, also in empty boxes."""
-    found = DependentTrees(problem.table, MODEL, max_depth)
+    found = trees_of(problem, max_depth)
     cells, volumes = cells_of(problem.table.schema)
     densities = np.exp(found.log_predictive(cells))
     before = log_sum(listed(problem, max_depth)[1])
@@ -87,7 +92,7 @@ def test_densities_are_averages_over_all_trees(problem, max_depth):
 def test_the_average_is_not_that_of_the_best_tree():
     """Nor that of all trees alike: what would be found if their weights were left out."""
     cells, _ = cells_of(BINARY.table.schema)
-    densities = np.exp(DependentTrees(BINARY.table, MODEL, 3).log_predictive(cells))
+    densities = np.exp(trees_of(BINARY, 3).log_predictive(cells))
     before = listed(BINARY, 3)[1]
     after = np.array([listed(BINARY, 3, tuple(cell))[1] for cell in cells.T])
     best = np.exp(after - before)[:, before.argmax()]
@@ -99,7 +104,7 @@ def test_the_average_is_not_that_of_the_best_tree():
 @cases
 def test_the_most_probable_tree_is_the_largest_of_the_list(problem, max_depth):
     """Empty boxes are split, too, where the prior has it so."""
-    found = DependentTrees(problem.table, MODEL, max_depth).tree
+    found = trees_of(problem, max_depth).tree
     trees, values = listed(problem, max_depth)
     by_tree = dict(zip(trees, values, strict=True))
     assert by_tree[nested(found, problem)] == pytest.approx(values.max(), rel=1e-12)
@@ -120,7 +125,7 @@ def nested(tree: Tree, problem):
 @pytest.mark.parametrize(("problem", "max_depth"), [(BINARY, 2), (FEW, 2)])
 def test_draws_follow_the_posterior(problem, max_depth, rng):
     """Each tree as often as its share of the evidence; not as its share of the prior."""
-    posterior = DependentTrees(problem.table, MODEL, max_depth)
+    posterior = trees_of(problem, max_depth)
     trees, values = listed(problem, max_depth)
     index = {tree: i for i, tree in enumerate(trees)}
     drawn = [index[nested(tree, problem)] for tree in posterior.sample(3000, rng)]
@@ -137,22 +142,22 @@ TEMPERED = [(BINARY, 3, 5.0), (MIXED, 2, 2.5), (BINS, 2, 8.0), (FEW, 2, 0.5)]
 @pytest.mark.parametrize(("problem", "max_depth", "temper"), TEMPERED)
 def test_tempered_boxes_decide_as_if_they_held_fewer_rows(problem, max_depth, temper):
     """The recursion's definition, box by box; what it gives is still a density."""
-    found = DependentTrees(problem.table, MODEL, max_depth).tempered(temper)
+    found = trees_of(problem, max_depth).tempered(temper)
     twin = TemperedTrees(problem.record, RATE, ALPHA, A, max_depth, temper)
     cells, volumes = cells_of(problem.table.schema)
     densities = np.exp(found.log_predictive(cells))
     np.testing.assert_allclose(densities, [twin.density(tuple(c)) for c in cells.T], rtol=1e-9)
     assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
     assert found.log_evidence == pytest.approx(twin.choices(twin.root)[0], rel=1e-12)
-    plain = np.exp(DependentTrees(problem.table, MODEL, max_depth).log_predictive(cells))
+    plain = np.exp(trees_of(problem, max_depth).log_predictive(cells))
     assert abs(plain - densities).max() > 1e-5
 
 
 def test_tempering_above_the_number_of_rows_is_none():
     """Then every box decides by all that it holds."""
     cells, _ = cells_of(BINARY.table.schema)
-    plain = DependentTrees(BINARY.table, MODEL, 3)
-    capped = DependentTrees(BINARY.table, MODEL, 3, temper=BINARY.table.total_weight)
+    plain = trees_of(BINARY, 3)
+    capped = trees_of(BINARY, 3, temper=BINARY.table.total_weight)
     assert capped.tempered(1.0).log_evidence != capped.log_evidence
     assert capped.log_evidence == pytest.approx(plain.log_evidence, rel=1e-14)
     np.testing.assert_allclose(
@@ -162,7 +167,7 @@ def test_tempering_above_the_number_of_rows_is_none():
 
 def test_rows_are_scored_one_by_one(rng):
     """In any order, the same row twice, or none."""
-    posterior = DependentTrees(MIXED.table, MODEL, 2)
+    posterior = trees_of(MIXED, 2)
     cells, _ = cells_of(MIXED.table.schema)
     all_scores = posterior.log_predictive(cells)
     chosen = rng.integers(0, cells.shape[1], 30)
@@ -174,7 +179,7 @@ def test_rows_are_scored_one_by_one(rng):
 
 def test_missing_cells_are_integrated_out():
     """The density of the cells that are there, over bins of different widths."""
-    posterior = DependentTrees(BINS.table, MODEL, 2)
+    posterior = trees_of(BINS, 2)
     cells, volumes = cells_of(BINS.table.schema)
     masses = np.exp(posterior.log_predictive(cells)) * volumes
     rows = np.array([[1, -1, 0], [-1, -1, 1], [-1, -1, -1], [2, 1, 1]], np.int32).T
@@ -191,10 +196,10 @@ def test_first_splits_are_shares_of_the_trees():
     """By column; -1 where nothing is split."""
     trees, values = listed(MIXED, 2)
     shares = np.exp(values - log_sum(values))
-    expected = dict.fromkeys(range(-1, 4), 0.0)
+    expected = np.zeros(5)
     for tree, share in zip(trees, shares, strict=True):
         expected[-1 if tree is None else tree[0]] += share
-    found = DependentTrees(MIXED.table, MODEL, 2).first_splits
+    found = trees_of(MIXED, 2).first_splits
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -203,13 +208,12 @@ def test_first_splits_are_shares_of_the_trees():
     [
         ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
         (
-            {"model": BranchModel(feature_inclusion=0.5, leaf="dependent")},
+            {"feature_inclusion": 0.5},
             "feature_inclusion must be None for all trees, got 0.5",
         ),
         ({"temper": 0.0}, "temper must be .* > 0, got 0.0"),
     ],
 )
 def test_settings_are_checked(settings, message):
-    chosen = {"model": MODEL, "max_depth": 2, "temper": None, **settings}
     with pytest.raises(ValueError, match=message):
-        DependentTrees(BINARY.table, **chosen)
+        trees_of(BINARY, **{"max_depth": 2, **settings})

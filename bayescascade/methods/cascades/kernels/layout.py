@@ -84,7 +84,7 @@ class ModelArrays(NamedTuple):
 
 
 class DependenceWork(NamedTuple):
-    """Space for one dependent leaf; s and t count its columns of more than one level left.
+    """Space for one dependent leaf; s and t count its k columns of two or more levels left.
 
     concentration: rows that the prior is worth; log_rise (P, G) float64: ``lnG(n + a) - lnG(a)``
     for ``a = concentration / P`` and whole n, G = 0 where weights are not whole.
@@ -93,15 +93,17 @@ class DependenceWork(NamedTuple):
     concentration: float
     log_rise: Array
     n_left: Array  # (p,) int64: levels left of every column
-    free: Array  # (p,) int64: the columns of more than one
-    shares: Array  # (p,) float64: one by how many levels they have left
+    free: Array  # (p,) int64: the columns of two or more
     places: Array  # (p,) int64: a row's levels in them
-    inverses: Array  # (p,) float64: one by the probabilities of these
-    pairs: Array  # (L, L) float64: weights of pairs of levels, of levels on the diagonal
+    shares: Array  # (p,) float64: one by how many levels they have left
+    inverses: Array  # (p,) float64: one by the probabilities of a row's levels
     log_columns: Array  # (p,) float64: ln M_s
     logs: Array  # (p, p) float64: ln W_st for t < s
-    weights: Array  # (p, p) float64: W_st, scaled
+    weights: Array  # (p, p) float64: W_st, scaled, or ln W_st where floats do not hold it
     graph: Array  # (p, p) float64: what is eliminated
+    pairs: (
+        Array  # (L, L) float64: of a chain, weights of pairs of levels, on the diagonal of levels
+    )
 
 
 class Work(NamedTuple):
@@ -138,8 +140,7 @@ class Work(NamedTuple):
     saved_nodes: Array  # (C, N_FIELDS) int64
     saved_reals: Array  # (C, 4) float64
     saved_box: Array  # (C, p) uint64
-    dependence_codes: Array  # (3, p) int64, and (L + 3 p + 3, L) float64: of dependent leaves
-    dependence_reals: Array  # alone; `kernels.dependence.space_of` shares it out
+    dependence: DependenceWork  # of no size where leaves are not dependent
 
 
 class FlatTree(NamedTuple):
@@ -156,7 +157,6 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     widest = max(2, int(table.n_levels.max()))
     n_branches = widest + 2 if model.independent else 0
     n_levels = int(table.offsets[p])
-    space = (n_levels + 3 * p + 3, n_levels) if model.dependent else (0, 0)
     return Work(
         nodes=np.empty((capacity, N_FIELDS), np.int64),
         reals=np.empty((capacity, 4)),
@@ -179,36 +179,24 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
         saved_reals=np.empty((capacity, 4)),
         saved_box=np.empty((capacity, p), np.uint64),
-        dependence_codes=np.empty((3, p), np.int64),
-        dependence_reals=np.empty(space),
+        dependence=new_dependence_work(
+            model.leaf_alpha, model.log_rise, *((p, n_levels) if model.dependent else (0, 0))
+        ),
     )
 
 
 def new_dependence_work(
-    concentration: float, log_rise: Array, n_columns: int, n_levels: int
+    concentration: float, log_rise: Array, n_columns: int, n_levels: int = 0
 ) -> DependenceWork:
-    """Allocate the space for dependent leaves of tables of so many columns and levels in all."""
-    matrix = (n_columns, n_columns)
-    return DependenceWork(
-        concentration=concentration,
-        log_rise=log_rise,
-        n_left=np.empty(n_columns, np.int64),
-        free=np.empty(n_columns, np.int64),
-        shares=np.empty(n_columns),
-        places=np.empty(n_columns, np.int64),
-        inverses=np.empty(n_columns),
-        pairs=np.empty((n_levels, n_levels)),
-        log_columns=np.empty(n_columns),
-        logs=np.empty(matrix),
-        weights=np.empty(matrix),
-        graph=np.empty(matrix),
-    )
+    """Allocate space for dependent leaves of tables of so many columns, and in chains levels."""
+    integers, reals = np.empty((3, n_columns), np.int64), np.empty((3, n_columns))
+    matrices, pairs = np.empty((3, n_columns, n_columns)), np.empty((n_levels, n_levels))
+    return DependenceWork(concentration, log_rise, *(*integers, *reals, *matrices, pairs))
 
 
 def log_rises(table: TableArrays, concentration: float) -> Array:
     """Return `DependenceWork.log_rise` for a table, of at most 2 MB."""
-    widest = np.sort(table.n_levels)[-2:]
-    n_products = int(min(widest.prod() if widest.size > 1 else widest.sum(), 64)) + 1
+    n_products = 1 + min(int(np.sort(table.n_levels)[-2:].prod()), 64)
     is_whole = bool(np.all(table.weights == np.rint(table.weights)))
     n_whole = int(min(table.weights.sum() + 1, _TABLE_SIZE // n_products)) if is_whole else 0
     imagined = concentration / np.maximum(np.arange(n_products), 1)[:, np.newaxis]

@@ -77,7 +77,7 @@ def gain(table, model, work, node, j, b, which):
     if model.independent:
         change += densities.inside_gain(table, model, work, node, j, b, which)
     elif model.dependent:
-        change += dependence.inside_gain(table, model, work, node, j, b, which)
+        change += dependence.inside_gain(table, work, node, j, b, which)
     n_leaves, n_used = work.sizes[at.N_LEAVES], work.sizes[at.N_USED]
     inner = work.nodes[node, at.FEATURE]
     if inner >= 0:  # seen as the leaf that it would be

@@ -359,7 +359,7 @@ def set_leaf_value(table, model, work, node):
     if model.independent:
         value += densities.inside(table, model, work, node)
     elif model.dependent:
-        value += dependence.inside(table, model, work, node, -1, 0, -1)
+        value += dependence.inside(table, work, node, -1, 0, -1)
     work.reals[node, at.VALUE] = value
 
 
