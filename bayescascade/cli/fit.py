@@ -84,9 +84,9 @@ OF_MODELS = (
 )
 @click.option(
     "--temper",
-    type=POSITIVE,
-    help="Decide on splits above dependent leaves as if by at most so many rows (branch model; "
-    "all).",
+    type=Real(above=0.0, other="auto"),
+    help="Decide on splits above dependent leaves as if by at most so many rows, or auto, as rows "
+    "held out score best (branch model; all).",
 )
 @click.option(
     "--start",

@@ -74,14 +74,23 @@ JOBS = Integer(excluded=0)
 """How many things are done at the same time, as joblib counts."""
 
 
-class Real(_Checked[float]):
-    """A finite number, at least `minimum`, and strictly between `above` and `below`, if given."""
+class Real(_Checked[float | str]):
+    """A finite number, at least `minimum`, and strictly between `above` and `below`, if given.
+
+    Or the word `other`.
+    """
 
     name = "number"
 
-    def _checked(self, name: str, value: Any) -> float:
+    def __init__(self, other: str | None = None, **limits: float | None) -> None:
+        super().__init__(**limits)
+        self.other = other
+
+    def _checked(self, name: str, value: Any) -> float | str:
         from bayescascade.base.validation import check_real
 
+        if value == self.other:
+            return str(value)
         return check_real(name, _parsed(float, value), **self.limits)
 
 

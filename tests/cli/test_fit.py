@@ -244,8 +244,10 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
     out = tmp_path / "m.json"
     found = run("fit", TITANIC, *options, "--max-depth", 2, "--temper", 300, "--out", out)
     told = " ".join(found.stdout.split())
-    assert "exact: no tree of depth up to 2, tempered, is more probable" in told
+    assert "exact: no tree of depth up to 2, tempered at 300 rows, is more probable" in told
     assert "tempered at 300 rows, which is no posterior" in told
     assert ", apart 0." in told
     assert run("show", out).stdout == found.stdout
+    chosen = run("fit", TITANIC, *options, "--max-depth", 1, "--temper", "auto")
+    assert "temper chosen by rows held out" in " ".join(chosen.stdout.split())
     assert_error(run("fit", TITANIC, "--temper", 300), "--temper needs --model branch, got leaf")

@@ -20,10 +20,10 @@ trees, is a sum over the boxes that hold it.
 **Tempered** by `temper` = c, the summands of a box of n > c rows are taken to the power c / n, and
 ``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
 not Bayes: likelihoods of many rows make a posterior as sure as if one of the trees were true, and
-it then averages over too few. Choose c by the score of rows held out.
+it then averages over too few. `best_temper` chooses c by the score of rows held out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property, reduce
 from itertools import combinations
@@ -43,13 +43,16 @@ from bayescascade.methods.cascades.tree import Tree
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.posterior import BranchPosterior
+    from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["DependentTrees", "fitting_depth"]
+__all__ = ["TEMPERS", "DependentTrees", "fitting_depth"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
+
+TEMPERS = (None, 400.0, 200.0, 100.0, 50.0)
+"""What `DependentTrees.best_temper` chooses from."""
 
 _LEAST = 1e-9
 """Of a row's density, how much all boxes that are passed over may make."""
@@ -90,7 +93,7 @@ class DependentTrees:
     """
 
     def __init__(
-        self, posterior: "BranchPosterior", max_depth: int, temper: float | None = None
+        self, posterior: "CascadePosterior", max_depth: int, temper: float | None = None
     ) -> None:
         inclusion = posterior.parameters()["feature_inclusion"]
         if inclusion is not None:
@@ -221,24 +224,39 @@ class DependentTrees:
         Cells coded -1 are missing and integrated out, in the time of all ways to fill them in, of
         which there may be 65,536.
         """
-        return integrate_missing(self._score, self.table.schema, codes)
+        schema = self.table.schema
+        return integrate_missing(lambda cells: self._score(cells, [self.temper])[0], schema, codes)
 
-    def _score(self, codes: NDArray[np.int32]) -> Floats:
-        n_at_once = max(1, _ROWS_AT_ONCE // len(self._subsets))
-        scores = np.full(codes.shape[1], -np.inf)
-        for first in range(0, scores.size, n_at_once):
-            self._add_densities(
-                codes[:, first : first + n_at_once], scores[first : first + n_at_once]
-            )
+    def best_temper(self, rows: "Table") -> float | None:
+        """Return with which of `TEMPERS` below the number of rows other rows score best."""
+        tempers = [c for c in TEMPERS if c is None or c < self.table.total_weight]
+        scores = self._score(rows.codes.astype(np.int32), tempers) @ rows.weights
+        return tempers[int(scores.argmax())]
+
+    def _score(self, codes: NDArray[np.int32], tempers: Sequence[float | None]) -> Floats:
+        """Return the log densities of complete rows with each of some tempers, (.., n)."""
+        n_at_once = max(1, _ROWS_AT_ONCE // len(self._subsets) // len(tempers))
+        scores = np.full((len(tempers), codes.shape[1]), -np.inf)
+        for first in range(0, codes.shape[1], n_at_once):
+            part = codes[:, first : first + n_at_once]
+            those = (self if c == self.temper else self.tempered(c) for c in tempers)
+            located = [one._locate(part) for one in those]
+            log_mass = np.stack([own for _, own in located])
+            self._add_densities(part, located[0][0], log_mass, scores[:, first : first + n_at_once])
         log_widths: Floats = self._log_widths[codes + self._starts[:-1, np.newaxis]].sum(axis=0)
         return scores - log_widths
 
-    def _add_densities(self, codes: NDArray[np.int32], scores: Floats) -> None:
-        """Add rows' densities in all boxes to scores, (n,) logs, but for the widths."""
-        boxes, log_mass = self._locate(codes)
+    def _add_densities(
+        self,
+        codes: NDArray[np.int32],
+        boxes: NDArray[np.int32],
+        log_mass: Floats,
+        scores: Floats,
+    ) -> None:
+        """Add rows' densities in all boxes to scores, (.., n) logs, but for the widths."""
         log_least = np.log(_LEAST / len(self._subsets))
-        for i in np.argsort(-log_mass.max(axis=1), kind="stable"):
-            inside = np.flatnonzero(log_mass[i] > scores + log_least)
+        for i in np.argsort(-log_mass.max(axis=(0, 2)), kind="stable"):
+            inside = np.flatnonzero((log_mass[:, i] > scores + log_least).any(axis=0))
             if inside.size == 0:
                 continue
             found, at = np.unique(boxes[i, inside], return_inverse=True)
@@ -249,7 +267,8 @@ class DependentTrees:
             order, edges = _grouped(at, found.size)
             inside, table_rows = inside[order], _grouped(box, found.size)
             _, added = self._weigh_leaves(self._subsets[i], *table_rows, codes[:, inside], edges)
-            scores[inside] = np.logaddexp(scores[inside], log_mass[i, inside] + added)
+            added = log_mass[:, i, inside] + added
+            scores[:, inside] = np.logaddexp(scores[:, inside], added)
 
     def _weigh_leaves(
         self, subset: Subset, rows: Integers, edges: Integers, codes: Any, code_edges: Integers

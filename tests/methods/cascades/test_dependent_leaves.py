@@ -11,7 +11,7 @@ import pytest
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.dependent_trees import fitting_depth
+from bayescascade.methods.cascades.dependent_trees import TEMPERS, DependentTrees, fitting_depth
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.model.record import load
 from tests.methods.cascades.slow_dependence import log_evidence
@@ -58,14 +58,94 @@ def test_leaves_are_printed_with_the_levels_that_go_together():
     assert "tempered" not in text
     tempered = " ".join(str(fitted(temper=50.0)).split())
     assert "tempered at 50 rows, which is no posterior" in tempered
+    assert "exact: no tree of depth up to 4, tempered at 50 rows, is more probable" in tempered
     assert "log evidence" not in tempered
     assert "log evidence" in text
 
 
-def test_explanations_tell_joined_columns():
-    words = fitted().explain({"sky": "grey", "wind": "gale", "rain": "much", "town": "Ayr"})
+def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
+    """By a fifth of the rows, never seen before; then all rows are learned from."""
+    asked = []
+
+    def choose(trees, rows):
+        asked.append((trees.table, rows, trees.max_depth))
+        return 50.0
+
+    monkeypatch.setattr(DependentTrees, "best_temper", choose)
+    model = BranchCascade(**DEPENDENT, temper="auto", max_depth=2).fit(weather())
+    ((learned, held, depth),) = asked
+    assert (learned.total_weight, held.total_weight, depth) == (320, 80, 2)
+    counts = {}
+    for part in (learned, held):
+        for row, weight in zip(part.codes.T.tolist(), part.weights, strict=True):
+            counts[tuple(row)] = counts.get(tuple(row), 0) + weight
+    table = model.posterior_.table
+    rows = zip(table.codes.T.tolist(), table.weights, strict=True)
+    assert counts == {tuple(row): weight for row, weight in rows}
+    np.testing.assert_array_equal(
+        model.score_samples(weather()), fitted(temper=50.0, max_depth=2).score_samples(weather())
+    )
+    told = " ".join(str(model).split())
+    assert "temper chosen by rows held out, which is not Bayes" in told
+    assert "tempered at 50 rows, is more probable" in told
+    assert "log evidence" not in told
+    few = BranchCascade(**DEPENDENT, temper="auto").fit(weather().head(3))
+    assert few.exact_.temper is None
+    assert len(asked) == 1
+
+
+def test_a_temper_that_is_chosen_is_one_of_the_grid():
+    """Without anything replaced; none is told as an exact posterior."""
+    model = fitted(temper="auto")
+    assert model.exact_.temper in TEMPERS
+    assert ("tempered at" in str(model)) == (model.exact_.temper is not None)
+
+
+def test_explanations_tell_joined_columns_and_the_rows_own_density():
+    row = {"sky": "grey", "wind": "gale", "rain": "much", "town": "Ayr"}
+    words = fitted().explain(row)
     assert "; joined " in words
     assert ", apart 0." in words
+    assert f", density {np.exp(fitted().score_samples(row)[0]):.4g}, " in words
+    assert ", average density " in fitted().explain({**row, "rain": None})
+
+
+@pytest.mark.parametrize("evidence", [{"sky": "grey"}, {"rain": "much", "town": ["Ayr", "Crewe"]}])
+def test_evidence_leaves_the_rest_of_the_density(evidence):
+    """By Bayes' rule from all cells: densities, levels and draws; also one after the other."""
+    tree = fitted().tree_
+    names, shape = tree.schema.names, tuple(tree.schema.n_levels)
+    cells = np.indices(shape).reshape(len(shape), -1)
+    masses, holds = np.exp(tree.score_codes(cells)), np.ones(cells.shape[1], bool)
+    given, again = tree.condition(evidence), tree
+    for name, levels in evidence.items():
+        again, j = again.condition({name: levels}), names.index(name)
+        holds &= np.isin(np.array(tree.schema.columns[j].levels)[cells[j]], levels)
+    expected = masses * holds / masses[holds].sum()
+    np.testing.assert_allclose(np.exp(given.score_codes(cells)), expected, atol=1e-12)
+    np.testing.assert_allclose(np.exp(again.score_codes(cells)), expected, atol=1e-12)
+    assert given.evidence_probability == pytest.approx(masses[holds].sum())
+    for leaf in given.tree.leaves.tolist():
+        boxes = zip(cells, given.boxes[leaf], strict=True)
+        inside = np.all([np.isin(codes, left) for codes, left in boxes], axis=0)
+        for j, left in enumerate(given.boxes[leaf]):
+            shares = np.array([expected[inside & (cells[j] == code)].sum() for code in left])
+            np.testing.assert_allclose(given.level_shares(leaf, j), shares / shares.sum())
+    drawn = np.ravel_multi_index(given.sample_codes(2000, np.random.default_rng(3)), shape)
+    assert fits(drawn, expected)
+    assert not fits(drawn, holds / holds.sum())
+    assert "given " in str(given)
+
+
+def test_evidence_that_leaves_too_many_cells_is_refused():
+    """Rather than summed over for hours; enough of it is answered."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.integers(0, 2, (50, 18))).astype(str).add_prefix("c")
+    model = BranchCascade(**DEPENDENT, max_depth=0).fit(wide)
+    with pytest.raises(DataError, match=r"at most 65,536 cells of a dependent leaf, got 131,072"):
+        model.condition({"c0": "1"})
+    given = model.condition({"c0": "1", "c1": "0"})
+    assert 0 < given.evidence_probability < 1
 
 
 def test_densities_of_the_tree_are_those_of_its_leaves():
@@ -192,6 +272,7 @@ def test_forged_counts_of_pairs_are_refused(words):
         ({"max_depth": 4, "memory_limit": 1e-9}, "max_depth must be at most 0"),
         ({"max_depth": -1}, "max_depth must be an integer >= 0"),
         ({"temper": 0}, "temper must be"),
+        ({"temper": "best"}, "temper must be"),
         ({"leaf": "uniform", "temper": 3.0}, 'must be None but for leaf "dependent"'),
     ],
 )

@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 import pytest
 
+from bayescascade.data.dealing import with_weights
+from bayescascade.methods.cascades import dependent_trees
 from bayescascade.methods.cascades.dependent_trees import DependentTrees
 from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.tree import Tree
@@ -163,6 +165,31 @@ def test_tempering_above_the_number_of_rows_is_none():
     np.testing.assert_allclose(
         capped.log_predictive(cells), plain.log_predictive(cells), rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("problem", [BINARY, MIXED])
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_the_temper_is_that_of_the_best_score(problem, is_alike, monkeypatch):
+    """More rows alike speak for none; where the rare ones are common now, none is the worst."""
+    tempers = (None, 6.0, 2.0, 0.5)
+    monkeypatch.setattr(dependent_trees, "TEMPERS", (*tempers, problem.table.total_weight))
+    whole, weights = trees_of(problem, 2), problem.table.weights
+    rows = with_weights(problem.table, weights if is_alike else weights.max() + 1 - weights)
+    scores = [whole.tempered(c).log_predictive(rows.codes) @ rows.weights for c in tempers]
+    assert whole.best_temper(rows) == tempers[int(np.argmax(scores))]
+    assert whole.best_temper(rows) == (None if is_alike else 0.5)
+
+
+@pytest.mark.parametrize("limit", ["_ROWS_AT_ONCE", "_CELLS_AT_ONCE"])
+def test_how_much_is_done_at_once_is_of_no_effect(limit, monkeypatch):
+    """Rows, and boxes, that do not fit together are scored after each other."""
+    cells, _ = cells_of(MIXED.table.schema)
+    whole = trees_of(MIXED, 2)
+    scores = whole.log_predictive(cells)
+    monkeypatch.setattr(dependent_trees, limit, 30)
+    parts = trees_of(MIXED, 2)
+    assert parts.log_evidence == whole.log_evidence
+    np.testing.assert_allclose(parts.log_predictive(cells), scores, rtol=1e-12)
 
 
 def test_rows_are_scored_one_by_one(rng):
