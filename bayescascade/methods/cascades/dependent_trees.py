@@ -54,10 +54,10 @@ Subset = tuple[int, ...]
 TEMPERS = (None, 400.0, 200.0, 100.0, 50.0)
 """What `DependentTrees.best_temper` chooses from."""
 
-_LEAST = 1e-9
-"""Of a row's density, how much all boxes that are passed over may make."""
+_LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
+"""Of a row's density, how much all boxes that are passed over may make, or to choose a temper."""
 
-_ROWS_AT_ONCE = 1 << 23  # times subsets of columns
+_ROWS_AT_ONCE = 1 << 24  # times subsets of columns, times tempers
 _CELLS_AT_ONCE = 1 << 22  # pairs of levels in boxes
 _QUICK = 2e9  # steps, some ten seconds
 _MOST_STEPS = 1e13  # hours
@@ -230,31 +230,29 @@ class DependentTrees:
     def best_temper(self, rows: "Table") -> float | None:
         """Return with which of `TEMPERS` below the number of rows other rows score best."""
         tempers = [c for c in TEMPERS if c is None or c < self.table.total_weight]
-        scores = self._score(rows.codes.astype(np.int32), tempers) @ rows.weights
+        codes = rows.codes.astype(np.int32)
+        scores = self._score(codes, tempers, _LEAST_CHOOSING) @ rows.weights
         return tempers[int(scores.argmax())]
 
-    def _score(self, codes: NDArray[np.int32], tempers: Sequence[float | None]) -> Floats:
+    def _score(
+        self, codes: NDArray[np.int32], tempers: Sequence[float | None], least: float = _LEAST
+    ) -> Floats:
         """Return the log densities of complete rows with each of some tempers, (.., n)."""
         n_at_once = max(1, _ROWS_AT_ONCE // len(self._subsets) // len(tempers))
-        scores = np.full((len(tempers), codes.shape[1]), -np.inf)
-        for first in range(0, codes.shape[1], n_at_once):
-            part = codes[:, first : first + n_at_once]
-            those = (self if c == self.temper else self.tempered(c) for c in tempers)
-            located = [one._locate(part) for one in those]
-            log_mass = np.stack([own for _, own in located])
-            self._add_densities(part, located[0][0], log_mass, scores[:, first : first + n_at_once])
-        log_widths: Floats = self._log_widths[codes + self._starts[:-1, np.newaxis]].sum(axis=0)
-        return scores - log_widths
+        those = [self if c == self.temper else self.tempered(c) for c in tempers]
+        parts = [
+            self._score_part(codes[:, first : first + n_at_once], those, least)
+            for first in range(0, codes.shape[1], n_at_once)
+        ]
+        return np.concatenate([np.empty((len(tempers), 0)), *parts], axis=1)
 
-    def _add_densities(
-        self,
-        codes: NDArray[np.int32],
-        boxes: NDArray[np.int32],
-        log_mass: Floats,
-        scores: Floats,
-    ) -> None:
-        """Add rows' densities in all boxes to scores, (.., n) logs, but for the widths."""
-        log_least = np.log(_LEAST / len(self._subsets))
+    def _score_part(
+        self, codes: NDArray[np.int32], those: Sequence["DependentTrees"], least: float
+    ) -> Floats:
+        located = [one._locate(codes) for one in those]
+        boxes, log_mass = located[0][0], np.array([own for _, own in located])
+        log_least = np.log(least / len(self._subsets))
+        scores = np.full((len(those), codes.shape[1]), -np.inf)
         for i in np.argsort(-log_mass.max(axis=(0, 2)), kind="stable"):
             inside = np.flatnonzero((log_mass[:, i] > scores + log_least).any(axis=0))
             if inside.size == 0:
@@ -269,6 +267,8 @@ class DependentTrees:
             _, added = self._weigh_leaves(self._subsets[i], *table_rows, codes[:, inside], edges)
             added = log_mass[:, i, inside] + added
             scores[:, inside] = np.logaddexp(scores[:, inside], added)
+        log_widths: Floats = self._log_widths[codes + self._starts[:-1, np.newaxis]].sum(axis=0)
+        return scores - log_widths
 
     def _weigh_leaves(
         self, subset: Subset, rows: Integers, edges: Integers, codes: Any, code_edges: Integers
@@ -280,10 +280,8 @@ class DependentTrees:
         left, n_levels = self._n_levels.copy(), self._column.size
         left[list(subset)] = 1
         evidences, densities = np.empty(edges.size - 1), np.empty(codes.shape[1])
-        scored, n_at_once = (
-            np.ascontiguousarray(codes.T, np.int32),
-            1 + _CELLS_AT_ONCE // n_levels**2,
-        )
+        scored = np.ascontiguousarray(codes.T, np.int32)
+        n_at_once = 1 + _CELLS_AT_ONCE // n_levels**2
         for i in range(0, evidences.size, n_at_once):
             part, found = slice(i, i + n_at_once + 1), evidences[i : i + n_at_once]
             pairs = np.zeros((found.size, n_levels, n_levels))
