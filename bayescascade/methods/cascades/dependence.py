@@ -352,7 +352,8 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
     counts = np.zeros((*left.shape, left.shape[1]))
     work = new_dependence_work(1.0, np.empty((0, 0)), boxes.shape[1])
     with sparing(edges[-1] * boxes.shape[1] ** 2):
-        count_pairs(table, work, table.n_levels + 1, np.concatenate(rows), edges, counts)
+        every = table.n_levels + 1  # column, those of a single level, too
+        count_pairs(table, work, every, np.concatenate(rows), edges, counts)
     symmetric: Floats = counts + np.tril(counts, -1).swapaxes(1, 2)
     return symmetric
 

@@ -17,7 +17,7 @@ by their sum, are what the box does in a tree drawn from the posterior; going do
 they give each box the probability that a new row ends in it, and a row's density, averaged over all
 trees, is a sum over the boxes that hold it.
 
-**Tempered** by `temper` = c, the summands of a box of n > c rows are taken to the power c / n, and
+**Tempered** by `temper` = c, likelihoods in a box of n > c rows are taken to the power c / n, and
 ``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
 not Bayes: likelihoods of many rows make a posterior as sure as if one of the trees were true, and
 it then averages over too few. `best_temper` chooses c by the score of rows held out.
@@ -365,24 +365,23 @@ def fitting_depth(table: "Table", max_depth: int | None, memory_limit: float) ->
     levels = np.array([m for m in table.schema.n_levels.tolist() if m > 1], np.float64)
     n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
     products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
-    costs, steps, n_bytes = [], 0.0, 0.0
-    for size in range(levels.size + 1):
+    most_steps = _QUICK if max_depth is None else _MOST_STEPS
+    deepest = levels.size if max_depth is None else min(max_depth, levels.size)
+    steps, n_bytes = 0.0, 0.0
+    for size in range(deepest + 1):
         k, n_subsets = levels.size - size, float(comb(levels.size, size))
         n_boxes = min(float(products[size]), n_subsets * n)
         steps += n_subsets * n * (k**2 / 2 + 1) + n_boxes * (k**3 / 3 + 10 * k**2 + 1)
         n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
-        costs.append((steps, n_bytes))
-        if steps > _MOST_STEPS:
-            break
-    most_steps = _QUICK if max_depth is None else _MOST_STEPS
-    fitting = max(0, sum(s <= most_steps and b <= memory_limit for s, b in costs) - 1)
-    if max_depth is None or min(max_depth, levels.size) <= fitting:
-        return fitting if max_depth is None else max_depth
-    steps, n_bytes = costs[min(max_depth, len(costs) - 1)]
-    raise ParameterError(
-        f"max_depth must be at most {fitting} for all trees over this table to fit, "
-        f"got {max_depth}, which takes {n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
-    )
+        fits, fitting = steps <= most_steps and n_bytes <= memory_limit, max(size - 1, 0)
+        if not fits and max_depth:
+            raise ParameterError(
+                f"max_depth must be at most {fitting} for all trees over this table to fit, got "
+                f"{max_depth}: {size} takes {n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
+            )
+        if not fits:
+            return fitting
+    return deepest
 
 
 def _grouped(box: NDArray[np.integer], n_boxes: int) -> tuple[Integers, Integers]:

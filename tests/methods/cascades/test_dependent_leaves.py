@@ -315,7 +315,7 @@ def test_depths_that_take_too_long_are_refused():
     table = Table.from_frame(wide.astype(str))
     assert 0 < fitting_depth(table, None, 2e9) < 4
     assert fitting_depth(Table.from_frame(weather()), None, 2e9) == 4
-    assert fitting_depth(Table.from_frame(weather()), 9, 2e9) == 9
+    assert fitting_depth(Table.from_frame(weather()), 9, 2e9) == 4
     assert fitting_depth(table, None, 1e6) == 0
     assert fitting_depth(table, 2, 2e9) == 2
     with pytest.raises(ParameterError, match=r"at most \d for all trees .*, got 30"):

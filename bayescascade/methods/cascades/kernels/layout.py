@@ -101,9 +101,7 @@ class DependenceWork(NamedTuple):
     logs: Array  # (p, p) float64: ln W_st for t < s
     weights: Array  # (p, p) float64: W_st, scaled, or ln W_st where floats do not hold it
     graph: Array  # (p, p) float64: what is eliminated
-    pairs: (
-        Array  # (L, L) float64: of a chain, weights of pairs of levels, on the diagonal of levels
-    )
+    pairs: Array  # (L, L) float64: of a chain, the weights of pairs of levels
 
 
 class Work(NamedTuple):
