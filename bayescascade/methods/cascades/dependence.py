@@ -145,7 +145,7 @@ class DependentLeaf:
         """Return the log evidence, rows' log densities, both but for widths, and half of ln W."""
         (p, n), log_evidence, k = codes.shape, np.empty(1), self.columns.size
         rows, scores = np.ascontiguousarray(codes.T, np.int32), np.empty(n)
-        work = new_dependence_work(self._concentration, np.empty((0, 0)), p)
+        work = new_dependence_work(self._concentration, p)
         with sparing(self._log_widths.size**2 + (n + 1) * k**3 / 6):
             score_leaves(
                 self._starts, work, self._n_left, self._counts[np.newaxis], rows, np.array([0, n]),
@@ -350,7 +350,7 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
     rows = [np.flatnonzero(own[places].all(axis=0)) for own in left]
     edges = np.cumsum([0, *map(len, rows)])
     counts = np.zeros((*left.shape, left.shape[1]))
-    work = new_dependence_work(1.0, np.empty((0, 0)), boxes.shape[1])
+    work = new_dependence_work(1.0, boxes.shape[1])
     with sparing(edges[-1] * boxes.shape[1] ** 2):
         every = table.n_levels + 1  # column, those of a single level, too
         count_pairs(table, work, every, np.concatenate(rows), edges, counts)

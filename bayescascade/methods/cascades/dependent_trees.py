@@ -103,8 +103,8 @@ class DependentTrees:
         self._n_levels, self._starts = self._arrays.n_levels, self._arrays.offsets
         self._column = np.repeat(np.arange(self._n_levels.size), self._n_levels)
         self._log_widths = np.log(self._arrays.widths)
-        model = posterior.model_arrays
-        self._work = new_dependence_work(model.leaf_alpha, model.log_rise, self._n_levels.size)
+        leaf_alpha = posterior.model_arrays.leaf_alpha
+        self._work = new_dependence_work(leaf_alpha, self._n_levels.size)
         self._open = np.flatnonzero(self._n_levels > 1).tolist()
         self.max_depth = min(int(max_depth), len(self._open))
         self._root = np.zeros(self.table.n_distinct, np.int64)  # each row's box, nothing fixed

@@ -329,7 +329,6 @@ class CascadePosterior(CompiledPosterior[Tree]):
             leaf_alpha=float(leaf_alpha),
             leaf_log_gamma=gammaln(whole[: None if independent else 0] + leaf_alpha),
             dependent=dependent,
-            log_rise=(layout.log_rises(self.arrays, leaf_alpha) if dependent else np.empty((0, 0))),
         )
 
     @cached_property

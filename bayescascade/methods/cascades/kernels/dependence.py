@@ -53,8 +53,7 @@ def score_leaves(
     """
     k = list_free(work, n_left)
     for leaf in range(pairs.shape[0]):
-        total = weigh(offsets, work, k, pairs[leaf])
-        log_evidence[leaf], log_sum, fits = sum_trees(work, k)
+        total, log_evidence[leaf], log_sum, fits = weigh(offsets, work, k, pairs[leaf])
         for row in range(edges[leaf], edges[leaf + 1]):
             value = log_predictive(offsets, work, k, pairs[leaf], total, scored, row, fits)
             out[row] = value - log_sum
@@ -78,8 +77,7 @@ def inside(table, work, node, j, which, branch):
         row = work.rows[i]
         if branch < 0 or work.assign[which, table.row_codes[row, j]] == branch:
             total += add_row(table, own, k, row, own.pairs)
-    weigh(table.offsets, own, k, own.pairs)
-    value = sum_trees(own, k)[0]
+    value = weigh(table.offsets, own, k, own.pairs)[1]
     for column in range(table.n_levels.shape[0]):
         if own.n_left[column] == 1:
             block = work.words[branch] if branch >= 0 and column == j else work.box[node, column]
@@ -127,55 +125,40 @@ def add_row(table, work, k, row, pairs):
 
 
 @inner_kernel
-def rise(work, product, n):
-    """lnG(n + a) - lnG(a) for ``a = concentration / product``, from the table where it has it."""
-    index = np.int64(n)
-    if product < work.log_rise.shape[0] and index < work.log_rise.shape[1]:
-        return work.log_rise[product, index]
-    return lgamma(n + work.concentration / product) - lgamma(work.concentration / product)
-
-
-@inner_kernel
 def weigh(offsets, work, k, pairs):
-    """Write ln M and ln W from the weights of pairs, and return the weight of all rows."""
+    """Write ln W from the weights of pairs, and W, scaled, where floats hold it, else ln W again.
+
+    Return the weight of all rows, their log marginal likelihood, and the log of the sum over all
+    trees of what was written, and whether that is W.
+    """
     total = 0.0
     if k > 0:
         for place in range(offsets[work.free[0]], offsets[work.free[0] + 1]):
             total += pairs[place, place]
     norm = lgamma(work.concentration) - lgamma(work.concentration + total)
+    value, low, high = 0.0, np.inf, -np.inf
     for s in range(k):
         u = work.free[s]
-        log_column = norm
+        a, log_column = work.concentration * work.shares[s], norm
+        log_gamma = lgamma(a)
         for place in range(offsets[u], offsets[u + 1]):
             if pairs[place, place] > 0.0:  # else the terms cancel
-                log_column += rise(work, work.n_left[u], pairs[place, place])
+                log_column += lgamma(pairs[place, place] + a) - log_gamma
         work.log_columns[s] = log_column
+        value += log_column
         for t in range(s):
             v = work.free[t]
-            product, log_pair = work.n_left[u] * work.n_left[v], norm
+            b, log_pair = a * work.shares[t], norm
+            log_gamma = lgamma(b)
             for place in range(offsets[u], offsets[u + 1]):
                 if pairs[place, place] > 0.0:
                     for other in range(offsets[v], offsets[v + 1]):
                         if pairs[place, other] > 0.0:
-                            log_pair += rise(work, product, pairs[place, other])
+                            log_pair += lgamma(pairs[place, other] + b) - log_gamma
             work.logs[s, t] = log_pair - log_column - work.log_columns[t]
-    return total
-
-
-@inner_kernel
-def sum_trees(work, k):
-    """Return a leaf's log marginal likelihood from ln M and ln W, and write W where floats hold it.
-
-    And the log of the sum over all trees of W as it is written, scaled, or of ln W, and which.
-    """
-    value, scale, low, high = 0.0, 0.0, np.inf, -np.inf
-    for s in range(k):
-        value += work.log_columns[s]
-        for t in range(s):
             low, high = min(low, work.logs[s, t]), max(high, work.logs[s, t])
     fits = k < 2 or high - low <= _RANGE
-    if k > 1 and fits:
-        scale = low + (high - low) / 2
+    scale = low + (high - low) / 2 if k > 1 and fits else 0.0
     for s in range(k):
         for t in range(s):
             work.weights[s, t] = exp(work.logs[s, t] - scale) if fits else work.logs[s, t]
@@ -183,7 +166,7 @@ def sum_trees(work, k):
     log_sum = eliminate(work.graph, k, fits)
     if k > 1:
         value += log_sum + (k - 1.0) * scale - (k - 2.0) * log(np.float64(k))
-    return value, log_sum, fits
+    return total, value, log_sum, fits
 
 
 @inner_kernel

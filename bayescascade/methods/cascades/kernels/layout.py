@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 __all__ = ["FlatTree", "ModelArrays", "TableArrays", "Work", "new_work"]
 
@@ -24,8 +23,6 @@ COUNTED, SCORED = 1, 2  # values of READY: the histogram is there; the split sco
 PROPOSED, IN_PLACE, ORDERED = 0, 1, 2  # rows of `assign`
 WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
 
-
-_TABLE_SIZE = 1 << 18
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
@@ -60,7 +57,7 @@ class ModelArrays(NamedTuple):
     whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64. independent:
     whether columns are independent inside a leaf, and not uniform; leaf_alpha: Dirichlet
     concentration there, and leaf_log_gamma of it, G = 0 also if unused. dependent: whether they
-    depend on each other there, and log_rise as `DependenceWork` has it.
+    depend on each other there.
     """
 
     kind: int
@@ -80,18 +77,12 @@ class ModelArrays(NamedTuple):
     leaf_alpha: float
     leaf_log_gamma: Array
     dependent: bool
-    log_rise: Array
 
 
 class DependenceWork(NamedTuple):
-    """Space for one dependent leaf; s and t count its k columns of two or more levels left.
+    """Space for one dependent leaf; s and t count its k columns of two or more levels left."""
 
-    concentration: rows that the prior is worth; log_rise (P, G) float64: ``lnG(n + a) - lnG(a)``
-    for ``a = concentration / P`` and whole n, G = 0 where weights are not whole.
-    """
-
-    concentration: float
-    log_rise: Array
+    concentration: float  # rows that the prior is worth
     n_left: Array  # (p,) int64: levels left of every column
     free: Array  # (p,) int64: the columns of two or more
     places: Array  # (p,) int64: a row's levels in them
@@ -178,25 +169,13 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         saved_reals=np.empty((capacity, 4)),
         saved_box=np.empty((capacity, p), np.uint64),
         dependence=new_dependence_work(
-            model.leaf_alpha, model.log_rise, *((p, n_levels) if model.dependent else (0, 0))
+            model.leaf_alpha, *((p, n_levels) if model.dependent else (0, 0))
         ),
     )
 
 
-def new_dependence_work(
-    concentration: float, log_rise: Array, n_columns: int, n_levels: int = 0
-) -> DependenceWork:
+def new_dependence_work(concentration: float, n_columns: int, n_levels: int = 0) -> DependenceWork:
     """Allocate space for dependent leaves of tables of so many columns, and in chains levels."""
     integers, reals = np.empty((3, n_columns), np.int64), np.empty((3, n_columns))
     matrices, pairs = np.empty((3, n_columns, n_columns)), np.empty((n_levels, n_levels))
-    return DependenceWork(concentration, log_rise, *(*integers, *reals, *matrices, pairs))
-
-
-def log_rises(table: TableArrays, concentration: float) -> Array:
-    """Return `DependenceWork.log_rise` for a table, of at most 2 MB."""
-    n_products = 1 + min(int(np.sort(table.n_levels)[-2:].prod()), 64)
-    is_whole = bool(np.all(table.weights == np.rint(table.weights)))
-    n_whole = int(min(table.weights.sum() + 1, _TABLE_SIZE // n_products)) if is_whole else 0
-    imagined = concentration / np.maximum(np.arange(n_products), 1)[:, np.newaxis]
-    rises: Array = gammaln(np.arange(n_whole) + imagined) - gammaln(imagined)
-    return rises
+    return DependenceWork(concentration, *(*integers, *reals, *matrices, pairs))
