@@ -279,15 +279,7 @@ class DependentTree(DensityTree):
         return float(np.log(self.probabilities[leaf]) + inside[0]), False
 
     def score_codes(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
-
-        Cells coded -1 are missing and integrated out, by all ways to fill them in.
-
-        Raises
-        ------
-        DataError
-            If there are more than 65,536 such ways for a row.
-        """
+        """Return the log density of coded rows, (n_rows,) float64 nats; see `integrate_missing`."""
         return integrate_missing(self._score, self.schema, codes)
 
     def _score(self, codes: NDArray[np.int32]) -> Floats:

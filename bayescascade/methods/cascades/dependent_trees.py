@@ -112,7 +112,6 @@ class DependentTrees:
         for size in range(self.max_depth + 1):
             self._subsets += combinations(self._open, size)
         self._find_boxes()
-        self._weigh_priors()
         self._weigh(temper)
 
     def tempered(self, temper: float | None) -> "DependentTrees":
@@ -121,12 +120,6 @@ class DependentTrees:
         other.__dict__.pop("tree", None)
         other._weigh(temper)
         return other
-
-    def _weigh(self, temper: float | None) -> None:
-        self.temper = None if temper is None else check_real("temper", temper, above=0.0)
-        self._log_choices, self.log_evidence = self._weigh_choices()
-        self._choices = np.exp(self._log_choices)
-        self.log_normalizer = self.log_evidence + float(self._log_trees[0])
 
     # -- boxes -------------------------------------------------------------------------------------
 
@@ -182,26 +175,26 @@ class DependentTrees:
 
     # -- sums --------------------------------------------------------------------------------------
 
-    def _weigh_priors(self) -> None:
-        """Set, of subsets, log sums of the priors of all subtrees, and log priors of each choice.
+    def _weigh(self, temper: float | None) -> None:
+        """Set the log probabilities of what is done in every box, and the logs of the sums.
 
-        (n_subsets,) and (n_subsets, p + 1) float64, the leaf behind the columns.
+        (n, p + 1) float64, the leaf behind the columns; those of boxes without rows are the prior.
         """
-        rate, b = self.posterior.model_arrays.rate, self._n_levels
-        log_split, trees = -rate + b * np.log(rate) - gammaln(b + 1), np.zeros(len(self._subsets))
-        prior = np.full((trees.size, b.size + 1), -rate)
-        for i in reversed(range(trees.size)):
-            below = self._subset_below[i]
-            prior[i, :-1] = np.where(below >= 0, log_split + b * trees[below], -np.inf)
-            trees[i] = np.logaddexp.reduce(prior[i])
-            prior[i] -= trees[i]
-        self._log_trees, self._log_prior = trees, prior
-
-    def _weigh_choices(self) -> tuple[Floats, float]:
-        """Return log probabilities of what is done in every box, (n, p + 1), and the root's U."""
-        alpha, b = self.posterior.model.concentration, self._n_levels
-        log_choices, values = np.empty((self._counts.size, b.size + 1)), np.zeros(self._counts.size)
+        self.temper = None if temper is None else check_real("temper", temper, above=0.0)
+        alpha, rate = self.posterior.model.concentration, self.posterior.model_arrays.rate
+        b, n_subsets = self._n_levels, len(self._subsets)
+        values, self._log_choices = (
+            np.zeros(self._counts.size),
+            np.empty((self._counts.size, b.size + 1)),
+        )
+        log_trees, log_prior = np.zeros(n_subsets), np.full((n_subsets, b.size + 1), -rate)
         for at in reversed(self._layers):
+            own = at[at >= self.n_boxes] - self.n_boxes  # subsets, whose priors come first
+            log_split = -rate + b * np.log(rate) - gammaln(b + 1)
+            log_split = log_split + b * log_trees[self._subset_below[own]]
+            log_prior[own, :-1] = np.where(self._subset_below[own] >= 0, log_split, -np.inf)
+            log_trees[own] = np.logaddexp.reduce(log_prior[own], axis=1)
+            log_prior[own] -= log_trees[own, np.newaxis]
             below, counts = self._below[at], self._counts[at, np.newaxis]
             terms = gammaln(self._counts[below] + alpha) - gammaln(alpha) + values[below]
             log_split = np.add.reduceat(terms, self._starts[:-1], axis=1)
@@ -210,19 +203,20 @@ class DependentTrees:
             power = np.ones_like(counts)
             if self.temper is not None:
                 power = self.temper / np.maximum(counts, self.temper)
-            logs = self._log_prior[self._subset[at]] + power * likelihoods
+            logs = log_prior[self._subset[at]] + power * likelihoods
             sums = np.logaddexp.reduce(logs, axis=1, keepdims=True)
             values[at] = (sums / power)[:, 0]
-            log_choices[at] = logs - sums
-        return log_choices, float(values[0])
+            self._log_choices[at] = logs - sums
+        self._choices = np.exp(self._log_choices)
+        self.log_evidence = float(values[0])
+        self.log_normalizer = self.log_evidence + float(log_trees[0])
 
     # -- what it says ------------------------------------------------------------------------------
 
     def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of (p, n) coded rows averaged over all trees, (n,) nats.
+        """Return the log density of (p, n) coded rows averaged over all trees, (n,) float64 nats.
 
-        Cells coded -1 are missing and integrated out, in the time of all ways to fill them in, of
-        which there may be 65,536.
+        Cells coded -1 are integrated out, in the time of all ways: see `integrate_missing`.
         """
         schema = self.table.schema
         return integrate_missing(lambda cells: self._score(cells, [self.temper])[0], schema, codes)

@@ -94,11 +94,14 @@ def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
     assert len(asked) == 1
 
 
-def test_a_temper_that_is_chosen_is_one_of_the_grid():
-    """Without anything replaced; none is told as an exact posterior."""
+def test_a_temper_that_is_chosen_is_one_of_the_grid(tmp_path):
+    """Without anything replaced; none is told as an exact posterior, and files say the same."""
     model = fitted(temper="auto")
     assert model.exact_.temper in TEMPERS
     assert ("tempered at" in str(model)) == (model.exact_.temper is not None)
+    assert ("log evidence" in str(model)) == (model.exact_.temper is None)
+    model.save(tmp_path / "model.json")
+    assert str(load(tmp_path / "model.json")) == str(model)
 
 
 def test_explanations_tell_joined_columns_and_the_rows_own_density():
