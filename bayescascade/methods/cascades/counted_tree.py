@@ -71,9 +71,8 @@ class CountedTree:
         if self.level_counts is not None:
             record["level_counts"] = self.level_counts.tolist()
         if self.pair_counts is not None:
-            record["pair_counts"] = self.pair_counts[
-                :, *np.tril_indices(self.pair_counts.shape[1])
-            ].tolist()
+            lower = np.tril_indices(self.pair_counts.shape[1])
+            record["pair_counts"] = self.pair_counts[:, *lower].tolist()
         return record
 
     @classmethod

@@ -315,18 +315,13 @@ class DependentTree(DensityTree):
 
     def _inside_given(
         self, known: Evidence, leaves: Sequence[int]
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        before = [self.inside[row] for row in self.leaf_rows[leaves]]
-        inside = [
-            one.given([
-                [code for code in left if code in known.get(j, left)]
-                for j, left in enumerate(self.boxes[leaf])
-            ])
-            for one, leaf in zip(before, leaves, strict=True)
-        ]  # fmt: skip
-        shares = np.array(
-            [after.mass / one.mass for after, one in zip(inside, before, strict=True)]
-        )
+    ) -> tuple[Floats, dict[str, Any]]:
+        shares, inside = np.empty(len(leaves)), []
+        for i, leaf in enumerate(leaves):
+            whole, boxes = self.inside[int(self.leaf_rows[leaf])], enumerate(self.boxes[leaf])
+            left = [[code for code in codes if code in known.get(j, codes)] for j, codes in boxes]
+            inside.append(whole.given(left))
+            shares[i] = inside[i].mass / whole.mass
         levels = np.array([one.level_probabilities for one in inside])
         return shares, {"inside": inside, "level_probabilities": levels}
 

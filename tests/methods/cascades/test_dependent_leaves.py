@@ -138,6 +138,8 @@ def test_evidence_leaves_the_rest_of_the_density(evidence):
     assert fits(drawn, expected)
     assert not fits(drawn, holds / holds.sum())
     assert "given " in str(given)
+    assert ", apart 0." in str(tree)
+    assert ", apart 0." not in str(given)  # the rest is no average over trees
 
 
 def test_evidence_that_leaves_too_many_cells_is_refused():
