@@ -1,5 +1,6 @@
 """Compiled functions are cached on disk, and never stale."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -130,14 +131,15 @@ def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypat
     assert ({"evaluate_boxes", "choose_splits"} <= names) == (most == 3)
 
 
-def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch):
+def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch, tmp_path):
     """What is interpreted costs time, too: it adds up."""
     monkeypatch.setattr(_jit, "MOST_INTERPRETED", 250)
-
-    @_jit.kernel
-    def twice(x):
-        return 2 * x
-
+    path = tmp_path / "fresh.py"  # of which no kernel is on disk, from an earlier run
+    path.write_text("def twice(x):\n    return 2 * x\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("fresh", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    twice = _jit.kernel(module.twice)
     for _ in range(4):
         with _jit.sparing(100):
             assert twice(2) == 4

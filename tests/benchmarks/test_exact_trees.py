@@ -1,14 +1,17 @@
 """All trees at once: seconds of one core to solve, to predict and to draw."""
 
 from collections.abc import Callable, Sequence
-from time import process_time
+from time import perf_counter, process_time
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
-from bayescascade.methods.cascades.exact import ExactPosterior, solve
+from bayescascade.methods.cascades.exact import ExactPosterior, solve, solve_by_tilts
+from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from tests.benchmarks.figures import ROOT, Figure
 
@@ -29,6 +32,10 @@ def binary_table(n_columns: int, n_rows: int = N_ROWS, seed: int = 0) -> Table:
 
 def housebreak() -> Table:
     return Table.from_csv(ROOT / "data" / "housebreak.csv")
+
+
+def tic_tac_toe(n_columns: int) -> Table:
+    return Table.from_frame(pd.read_csv(ROOT / "data" / "tic_tac_toe.csv").iloc[:, :n_columns])
 
 
 def titanic() -> Table:
@@ -70,6 +77,43 @@ def test_draws(
     assert len(exact.sample(N_DRAWS, np.random.default_rng(0))) == N_DRAWS
     figure = Figure(f"{N_DRAWS:,} draws, {name}", process_time() - started, "s", at_most=seconds)
     report(figure)
+
+
+def test_a_box(report: Callable[[Figure], None]) -> None:
+    """One pass over eight columns of tic-tac-toe, the short way and the long one."""
+    posterior = LeafPosterior(tic_tac_toe(8))
+    plan = Plan.of(posterior, None)
+    lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, posterior.model)
+    shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
+    boxes = Recursion(lattice, terms, count_all(lattice, posterior.table), shapes)
+    nanoseconds = []
+    for tables in (boxes.tables, None):
+        boxes.tables = tables
+        boxes.run()  # compiled
+        started = process_time()
+        boxes.run()
+        nanoseconds.append((process_time() - started) * 1e9 / plan.index().n_entries)
+    short, long = nanoseconds
+    report(Figure("a box, the short way", short, "ns", at_most=long / 2, baseline=long))
+
+
+def test_tilts(report: Callable[[Figure], None]) -> None:
+    """All ten columns of tic-tac-toe: seconds of two threads, and bytes."""
+    posterior = LeafPosterior(tic_tac_toe(10), 8.0, 2.0)
+    started = perf_counter()
+    seconds: list[float] = []
+
+    def report_pass(_: int, __: float, best: object) -> None:
+        if getattr(best, "gap", 1.0) == 0.0 and not seconds:
+            seconds.append(perf_counter() - started)
+
+    tilted = solve_by_tilts(posterior, rng=0, progress=report_pass, n_jobs=2)
+    report(Figure("tic-tac-toe, leaf: tree", seconds[0], "s", at_most=180))
+    report(Figure("  evidence", perf_counter() - started, "s"))
+    report(Figure("  passes", tilted.n_passes, ""))
+    report(Figure("  announced", tilted.cost.memory_bytes / 1e6, "MB", at_most=2000))
+    assert tilted.gap == 0.0
+    assert abs(tilted.log_density + 8_828.937) < 1e-3
 
 
 def _warm_up(posterior: CascadePosterior) -> None:

@@ -42,16 +42,18 @@ from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.trace import COLUMNS_USED
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.exact import ExactPosterior
+    from bayescascade.methods.cascades.exact import ExactPosterior, TiltedPosterior
+    from bayescascade.methods.cascades.exact.tilts import BestTree
 
 __all__ = ["STARTS", "BranchCascade", "Cascade", "LeafCascade"]
 
 STARTS = ("random", "greedy")
 
-_AUTO_TERMS = 2e8  # of the recursion up to which search "auto" is exact: some ten seconds
+_AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
 _MOST_TERMS = 1e12  # hours
 _MOST_COUNTS = 1 << 21  # of pairs of levels, in all draws that are kept
 _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
+_TOLD = 5e-3  # nats of error, up to which an evidence is told: printed, it is right
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -132,27 +134,46 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             )
 
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
-        from bayescascade.methods.cascades.exact import solve
+        from bayescascade.methods.cascades.exact import solve, solve_by_tilts
 
         if self.leaf == "dependent":
             needed = 'a branch cascade with partitions "levels" and no feature_inclusion'
             raise TooLargeError(f'search "exact" with leaf "dependent" takes {needed}', needed)
 
-        def report(share: float) -> None:
+        def report(phase: str, share: float, described: Mapping[str, float]) -> None:
             if search.progress is not None:
                 done = round(1000 * share)
-                search.progress(samplers.Progress("all trees", done, 1000, nan, nan, nan, {}))
+                search.progress(samplers.Progress(phase, done, 1000, nan, nan, nan, described))
 
-        started = perf_counter()
-        exact = solve(
-            posterior,
-            memory_limit=self.memory_limit * 1e9,
-            work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
-            progress=report,
+        def report_pass(n_passes: int, share: float, best: "BestTree | None") -> None:
+            report(f"pass {n_passes + 1}", share, {} if best is None else {"gap": best.gap})
+
+        started, rng = perf_counter(), search.rng()
+        memory_limit = self.memory_limit * 1e9
+        work_limit = _AUTO_TERMS if search.search == "auto" else _MOST_TERMS
+        exact: ExactPosterior | TiltedPosterior
+        try:
+            exact = solve(
+                posterior, memory_limit=memory_limit, work_limit=work_limit, n_jobs=search.n_jobs,
+                progress=lambda share: report("all trees", share, {}),
+            )  # fmt: skip
+            gap, error, is_interrupted, shares = 0.0, 0.0, False, _shares(exact)
+        except TooLargeError:
+            model = posterior.model
+            if not isinstance(model, LeafModel) or model.max_leaves is not None:
+                raise
+            exact = solve_by_tilts(
+                posterior, memory_limit=memory_limit, work_limit=work_limit, n_jobs=search.n_jobs,
+                rng=rng, progress=report_pass,
+            )  # fmt: skip
+            gap, error, is_interrupted, shares = exact.gap, exact.error, exact.is_interrupted, {}
+        is_told = error < _TOLD and not np.isnan(exact.log_evidence)
+        certificate = Certificate(
+            gap=gap,
+            extent=f"{exact.cost.n_boxes:,} boxes",
+            log_evidence=exact.log_evidence if is_told else None,
         )
-        extent = f"{exact.cost.n_boxes:,} boxes"
-        certificate = Certificate(gap=0.0, extent=extent, log_evidence=exact.log_evidence)
-        return _solution(exact, certificate, _shares(exact), search, started)
+        return _solution(exact, certificate, shares, search, rng, started, is_interrupted)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
@@ -228,12 +249,13 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.
 
-        With ``predictive="average"`` after an exact search that is the average over all trees, else
+        With ``predictive="average"`` that is the average over all trees if `exact_` has it, else
         over the draws, of which a saved model keeps up to 1,000.
         """
         is_average = self.predictive == "average" and self.density == "posterior_mean"
-        if is_average and "exact_" in self.__dict__:
-            averaged: NDArray[np.float64] = self.exact_.log_predictive(codes)
+        averages = getattr(self.__dict__.get("exact_"), "log_predictive", None)
+        if is_average and averages is not None:
+            averaged: NDArray[np.float64] = averages(codes)
             return averaged
         return super().score_codes(codes)
 
@@ -329,14 +351,17 @@ class LeafCascade(Cascade):
         Probability of a leaf: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
         an empty leaf.
     predictive : {"map", "average"}
-        Score and draw from the most probable tree, or from the average over the posterior: after an
-        exact search rows are scored by the average over all trees, else over the draws.
+        Score and draw from the most probable tree, or from the average over the posterior: where
+        `exact_` is an `ExactPosterior`, rows are scored by the average over all trees, else over
+        the draws.
     search : {"auto", "exact", "anneal+metropolis", "anneal", "metropolis", "tempering"}
         "exact" goes through all trees at once, by dynamic programming over the boxes that splits
-        can make: the tree is then provably the most probable, and draws are independent.
+        can make: the tree is then provably the most probable, or it is said by how much another may
+        be more so, and draws are independent.
         "anneal+metropolis" anneals for the best tree and samples from there; the others only
         anneal, or only sample, by plain chains or by replica exchange. "auto" is exact where that
-        takes seconds and fits `memory_limit`, else "anneal+metropolis"; the summary says which.
+        takes minutes at most and fits `memory_limit`, else "anneal+metropolis"; the summary says
+        which.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
@@ -371,9 +396,10 @@ class LeafCascade(Cascade):
         The posterior; not there in a model read from a file, which holds no data.
     run_ : PosteriorRun
         Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
-    exact_ : ExactPosterior
+    exact_ : ExactPosterior or TiltedPosterior
         After an exact search: evidence, probabilities of leaf counts and splits, independent draws,
-        densities averaged over all trees; see `methods.cascades.exact`. Not in a loaded model.
+        densities averaged over all trees; of large tables evidence and draws alone. See
+        `methods.cascades.exact`. Not in a loaded model.
     summary_ : FitSummary
         What is printed and saved: data, convergence, posterior of the leaf count and columns.
     schema_ : Schema
@@ -509,7 +535,8 @@ feature_names_in_
         )
         names = (*table.schema.names, "none")
         first = dict(zip(names, exact.first_splits.tolist(), strict=True))
-        return _solution(exact, certificate, {"first split": _sorted(first)}, search, started)
+        shares = {"first split": _sorted(first)}
+        return _solution(exact, certificate, shares, search, search.rng(), started)
 
     def _chosen_temper(self, table: Table, max_depth: int) -> float | None:
         """Return `temper`, or by which of them rows held out score best."""
@@ -524,15 +551,18 @@ feature_names_in_
 
 
 def _solution(
-    exact: "ExactPosterior | DependentTrees",
+    exact: "ExactPosterior | TiltedPosterior | DependentTrees",
     certificate: Certificate,
     shares: Mapping[str, Mapping[str, float]],
     search: Search,
+    rng: np.random.Generator,
     started: float,
+    is_interrupted: bool = False,
 ) -> Solution[Tree]:
     """Return what an exact search found, with as many independent draws as chains would keep."""
-    n_draws = max(1, most_blocks(exact.posterior.table.n_distinct) // int(search.n_chains))
-    drawn = exact.sample(int(search.n_chains) * n_draws, search.rng())
+    n_chains = int(search.n_chains)
+    n_draws = max(1, most_blocks(exact.posterior.table.n_distinct) // n_chains)
+    drawn = [] if is_interrupted else exact.sample(n_chains * n_draws, rng)
     return Solution(
         result=exact,
         state=exact.tree,
@@ -541,6 +571,7 @@ def _solution(
         seconds=perf_counter() - started,
         draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
         shares=shares,
+        interrupted=is_interrupted,
     )
 
 

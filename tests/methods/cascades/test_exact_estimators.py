@@ -6,6 +6,9 @@ import pytest
 
 import bayescascade
 from bayescascade import LeafCascade
+from bayescascade.methods.cascades.exact import ExactCost, TiltedPosterior
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.tilts import Tilts
 from bayescascade.model.trace import Trace, read_trace
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 
@@ -140,3 +143,50 @@ def test_numbers_of_leaves_that_no_tree_has_end_no_search():
     best = annealed.fit(squares, None, weights).log_posterior_
     assert model.tree_.n_leaves > 12  # where counting leaves begins
     assert best <= model.log_posterior_ + 1e-9
+
+
+def between(posterior) -> float:
+    """Return a memory limit, GB, in which one number a box fits, and one by leaves does not."""
+    needs = ExactCost.of(posterior).memory_bytes, Plan.of(posterior, None).memory_bytes
+    return sum(needs) / 2e9
+
+
+def test_where_sums_by_leaves_do_not_fit_tilts_do(tmp_path):
+    """The default on a large table: the same tree, evidence and print as of a small one."""
+    exact = LeafCascade(**DECLARED, random_state=0).fit(people())
+    model = LeafCascade(**DECLARED, random_state=0, memory_limit=between(exact.posterior_))
+    model.fit(people())
+    assert isinstance(model.exact_, TiltedPosterior)
+    assert model.tree_.tree == exact.tree_.tree
+    assert model.summary_.certificate == exact.summary_.certificate.__class__(
+        0.0, f"{model.exact_.cost.n_boxes:,} boxes", pytest.approx(exact.exact_.log_evidence)
+    )
+    assert "exact: no tree is more probable" in str(model)
+    averages = model.set_params(predictive="average").score_samples(people())
+    expected = exact.set_params(predictive="average").score_samples(people())
+    np.testing.assert_allclose(averages.mean(), expected.mean(), atol=0.02)
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    np.testing.assert_allclose(loaded.score_samples(people()), averages, rtol=1e-9)
+
+
+def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch):
+    """A user who has seen enough wants the tree, and to know how good it is."""
+    exact = LeafCascade(**DECLARED, random_state=0).fit(people())
+    model = LeafCascade(**DECLARED, random_state=0, memory_limit=between(exact.posterior_))
+    run = Tilts._run
+
+    def interrupted(tilts, tilt, maximize):
+        if tilts.n_passes == 2:
+            raise KeyboardInterrupt
+        return run(tilts, tilt, maximize)
+
+    monkeypatch.setattr(Tilts, "_run", interrupted)
+    model.fit(people())
+    certificate = model.summary_.certificate
+    assert model.log_posterior_ + certificate.gap >= exact.log_posterior_
+    assert certificate.gap > 0
+    assert certificate.log_evidence is None
+    text = " ".join(str(model).split())
+    assert "interrupted: best found so far; no tree is more probable by over" in text
+    assert "nothing sampled: no posterior" in text

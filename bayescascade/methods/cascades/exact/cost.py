@@ -29,7 +29,7 @@ class ExactCost:
         Boxes to be evaluated.
     n_terms : int
         Work of one pass over the boxes, at most: a term is a pair of parts that a split makes, or
-        as much time, about 25 ns of one core. Solving takes two passes.
+        as much time, some 50 ns of one core. Solving takes two passes.
     memory_bytes : int
         Bytes of all arrays.
     max_leaves : int or None

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from bayescascade.methods.cascades.exact.kernels.layout import UNION, LatticeArrays, TermArrays
+from bayescascade.methods.cascades.exact.kernels.layout import (
+    UNION,
+    LatticeArrays,
+    Tables,
+    TermArrays,
+)
+from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.tree import pack_block
@@ -71,6 +77,24 @@ class Blocks:
     def sizes(self) -> Integers:
         """Number of levels of every block, (n_blocks,) int64."""
         return np.array([codes.size for codes in self.codes], np.int64)
+
+    def partitions(self, most: int, by_levels: bool) -> list[list[tuple[tuple[int, ...], float]]]:
+        """Return, for every block, its partitions into 2 to `most` blocks, and their `times`."""
+        if by_levels:
+            whole = [(tuple(self.single.tolist()), 1.0)] if self.n_blocks > 1 else []
+            return [[]] * (self.n_blocks - 1) + [whole]
+        found: list[list[tuple[tuple[int, ...], float]]] = []
+        for block in range(self.n_blocks):  # parts come before wholes
+            ways = []
+            for pair in range(self.pair_start[block], self.pair_start[block + 1]):
+                first, rest, times = int(self.first[pair]), int(self.rest[pair]), self.times[pair]
+                ways += [
+                    ((first, *parts), float(times * more))
+                    for parts, more in [((rest,), 1.0), *found[rest]]
+                    if len(parts) < most
+                ]
+            found.append(ways)
+        return found
 
 
 def column_blocks(n_levels: int, is_nominal: bool, partitions: str) -> Blocks:
@@ -172,14 +196,11 @@ class Lattice:
         The columns' blocks, in the plan's order.
     widths : (p,) tuple of (n_levels,) float64
         Widths of the columns' levels.
-    closed : frozenset of int
-        Columns, in the plan's order, that are never split.
     """
 
     plan: Plan
     blocks: tuple[Blocks, ...]
     widths: tuple[NDArray[np.float64], ...]
-    closed: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, plan: Plan, posterior: "CascadePosterior") -> "Lattice":
@@ -197,11 +218,7 @@ class Lattice:
             block_shapes(q, nominal, self.plan.partitions)
             for q, nominal in zip(self.plan.n_levels, self.plan.is_nominal, strict=True)
         )
-        return Lattice(self.plan, blocks, self.widths, self.closed)
-
-    def without(self, column: int) -> "Lattice":
-        """Return the same boxes with one more column never split."""
-        return Lattice(self.plan, self.blocks, self.widths, self.closed | {column})
+        return Lattice(self.plan, blocks, self.widths)
 
     @property
     def whole(self) -> tuple[int, ...]:
@@ -221,7 +238,7 @@ class Lattice:
         return LatticeArrays(
             starts=_starts([b.n_blocks for b in blocks]),
             costs=np.array(self.plan.costs, np.int64),
-            splits=np.array([j not in self.closed for j in range(len(blocks))]),
+            splits=np.ones(len(blocks), np.bool_),
             by_levels=self.plan.partitions == "levels",
             sizes=np.concatenate([b.sizes for b in blocks]),
             log_width=np.array(log_widths),
@@ -260,6 +277,38 @@ def term_arrays(plan: Plan, model: "CascadeModel") -> TermArrays:
             log_gamma=gammaln(b[:, None] * alpha + n),
             leaf_log_gamma=gammaln(levels[:, None] * leaf_alpha + n),
         )
+
+
+def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
+    """Return what the short way looks up."""
+    plan = lattice.plan
+    n_blocks = sum(blocks.n_blocks for blocks in lattice.blocks)
+    begin, end = np.zeros((2, plan.most + 1, n_blocks), np.int64)
+    children: list[int] = []
+    at = 0
+    for blocks, step in zip(lattice.blocks, plan.index().arrays.step[:, 0].tolist(), strict=True):
+        for block, ways in enumerate(blocks.partitions(plan.most, plan.partitions == "levels")):
+            for b in range(2, plan.most + 1):
+                begin[b, at] = len(children)
+                of_size = [parts for parts, _ in ways if len(parts) == b]
+                children += [(part - block) * step for parts in of_size for part in parts]
+                end[b, at] = len(children)
+            at += 1
+    log_gamma = terms.log_gamma
+    factor, exponent = np.ones((plan.most + 1, 1)), np.zeros((plan.most + 1, 1), np.int64)
+    if terms.is_branch:
+        log_factor = log_gamma[1] - log_gamma[1, 0] - log_gamma + terms.log_split[:, None]
+        log_factor[0] = 0.0  # there is no split into no branch
+        exponent = np.rint(log_factor / UNIT).astype(np.int64)
+        factor = np.exp(log_factor - exponent * UNIT)
+    return Tables(
+        begin=begin,
+        end=end,
+        children=np.array(children, np.int64),
+        leaf=log_gamma[1] - log_gamma[1, 0],
+        factor=factor,
+        exponent=exponent,
+    )
 
 
 @cache

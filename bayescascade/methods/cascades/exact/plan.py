@@ -5,8 +5,7 @@ Integers are exact for any table.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import count
+from functools import cache, cached_property
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,11 @@ __all__ = ["Index", "Plan"]
 
 Integers = NDArray[np.int64]
 
+_FEW_ROWS = 1 << 16  # of which logarithms have enough digits in one float
+_MOST_WAYS = 256  # to share out a column's levels, that are listed
+_MANY_BOXES = 1 << 20  # from which on their numbers are kept short
 _WORK = (4, 8)  # pairs that a box takes as long as, and products of entries as long as a pair
+_SHORTER = 5  # times as fast is the short way
 _LARGEST_TABLE = 1 << 22  # entries of a table of log gamma functions, 32 MB
 
 
@@ -39,14 +42,11 @@ class Index:
         What a box costs for each column that it narrows.
     sizes : (C + 2,) tuple of int >= 0
         Entries of a box by its cost; what costs more than C has the last of them, 0.
-    closed : frozenset of int
-        Columns that no box narrows.
     """
 
     n_blocks: tuple[int, ...]
     costs: tuple[int, ...]
     sizes: tuple[int, ...]
-    closed: frozenset[int] = frozenset()
 
     @cached_property
     def _totals(self) -> list[list[int]]:
@@ -54,7 +54,7 @@ class Index:
         totals = [list(self.sizes)]
         for j in reversed(range(len(self.n_blocks))):
             behind = totals[0]
-            narrowed = 0 if j in self.closed else self.n_blocks[j] - 1
+            narrowed = self.n_blocks[j] - 1
             totals.insert(
                 0, [narrowed * behind[self._raised(c, j)] + n for c, n in enumerate(behind)]
             )
@@ -68,10 +68,6 @@ class Index:
         """Number of entries of all boxes."""
         return self._totals[0][0]
 
-    def lowest(self, j: int) -> int:
-        """Return the smallest block of a column that is kept."""
-        return self.n_blocks[j] - 1 if j in self.closed else 0
-
     def _step(self, j: int, cost: int) -> int:
         return self._totals[j + 1][self._raised(cost, j)]
 
@@ -79,7 +75,7 @@ class Index:
         """Return where a box's entries start, and how many it has."""
         at = cost = 0
         for j, digit in enumerate(digits):
-            at += (digit - self.lowest(j)) * self._step(j, cost)
+            at += digit * self._step(j, cost)
             if digit < self.n_blocks[j] - 1:
                 cost = self._raised(cost, j)
         return at, self.sizes[cost]
@@ -90,7 +86,7 @@ class Index:
         arrays = self.arrays
         for j, flags in enumerate(is_open):
             digits = np.flatnonzero(flags)
-            at = (at[:, None] + (digits - self.lowest(j)) * arrays.step[j, cost][:, None]).ravel()
+            at = (at[:, None] + digits * arrays.step[j, cost][:, None]).ravel()
             raised = np.minimum(cost + self.costs[j], len(self.sizes) - 1)
             cost = np.where(digits < self.n_blocks[j] - 1, raised[:, None], cost[:, None]).ravel()
             kept = cost < len(self.sizes) - 1
@@ -105,7 +101,6 @@ class Index:
         p, n_costs = len(self.n_blocks), len(self.sizes)
         steps = [[self._step(j, cost) for cost in range(n_costs)] for j in range(p)]
         return IndexArrays(
-            lowest=np.array([self.lowest(j) for j in range(p)], np.int64),
             step=np.array(steps, np.int64),
             size=np.array(self.sizes, np.int64),
         )
@@ -224,22 +219,15 @@ class Plan:
             return max(0, self.max_leaves - cost)
         return 1 if self.shift == 0 else 1 << len(self.columns)
 
-    def index(self, closed: frozenset[int] = frozenset()) -> Index:
-        """Return where the boxes' entries are; `closed`: columns, in order, never split."""
-        return self._index(self._block_numbers(False), closed)
-
-    def shape_index(self, closed: frozenset[int] = frozenset()) -> Index:
-        """Return where the shapes' entries are."""
-        return self._index(self._block_numbers(True), closed)
+    def index(self, are_shapes: bool = False) -> Index:
+        """Return where the boxes' entries are, or the shapes'."""
+        sizes = (*(self.n_entries(cost) for cost in range(self._largest_cost + 1)), 0)
+        return Index(self._block_numbers(are_shapes), self.costs, sizes)
 
     def count_index(self) -> Index:
         """Return where the boxes' counts are."""
         sizes = (*(1 for _ in range(self._largest_cost + 1)), 0)
         return Index(self._block_numbers(False), self.costs, sizes)
-
-    def _index(self, n_blocks: tuple[int, ...], closed: frozenset[int]) -> Index:
-        sizes = (*(self.n_entries(cost) for cost in range(self._largest_cost + 1)), 0)
-        return Index(n_blocks, self.costs, sizes, closed)
 
     def _block_numbers(self, are_shapes: bool) -> tuple[int, ...]:
         return tuple(
@@ -269,8 +257,8 @@ class Plan:
         """
         pairs, products = self._joins
         of_box, per_pair = _WORK
-        boxes = self.count_index().n_entries
-        return of_box * boxes + pairs + products // per_pair + self._scattered
+        n_terms = of_box * self.count_index().n_entries + pairs + products // per_pair
+        return n_terms // (_SHORTER if self.is_short else 1) + self._scattered
 
     @cached_property
     def _joins(self) -> tuple[int, int]:
@@ -331,24 +319,50 @@ class Plan:
 
     @cached_property
     def memory_bytes(self) -> int:
-        """Bytes of all arrays, one column's closed boxes included."""
-        values = self.index().n_entries
-        closed = 0
-        if self.shift != UNION:
-            unlike = dict(
-                zip(zip(self.n_levels, self.is_nominal, strict=True), count(), strict=False)
-            )
-            closed = max(self.index(frozenset({j})).n_entries for j in unlike.values())
+        """Bytes of all arrays."""
+        value, count = (12, 4) if self.is_compact else (16, 8)
         blocks = self._block_numbers(False)
         row = (self.most + 1) * self.n_entries(0)
         sums = (max(blocks) + blocks[-1] if self.keeps else 2) * row
         tables = (self.most + max(self.n_levels)) * self.n_whole
-        shapes = self.shape_index().n_entries
         return (
-            16 * (values + closed + shapes + sums)
-            + 8 * (self.count_index().n_entries + tables)
+            value * self.index().n_entries
+            + 16 * (self.index(are_shapes=True).n_entries + sums)
+            + count * self.count_index().n_entries
+            + 8 * tables
             + 16 * self.n_pairs
             + sum(_block_bytes(q, n) for q, n in zip(self.n_levels, blocks, strict=True))
+        )
+
+    @cached_property
+    def is_short(self) -> bool:
+        """Whether the short way through lines leads; see `kernels.lines`.
+
+        Not where boxes have more than one entry, weights are not whole or many, leaves are not
+        uniform, or columns have too many partitions to list.
+        """
+        if self.shift != 0 or self.is_independent or not 0 < self.n_whole <= _FEW_ROWS:
+            return False
+        return self.has_few_ways
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether the boxes are so many that counts are float32, and exponents int32."""
+        return self.is_short and self.count_index().n_entries >= _MANY_BOXES
+
+    @property
+    def has_few_ways(self) -> bool:
+        """Whether the partitions of every column can be listed."""
+        return max(self.n_ways) <= _MOST_WAYS
+
+    @cached_property
+    def n_ways(self) -> tuple[int, ...]:
+        """How many partitions each column has."""
+        if self.partitions == "levels":
+            return tuple(int(q > 1) for q in self.n_levels)
+        return tuple(
+            sum(_n_partitions(q, b, nominal) for b in range(2, self._most(q) + 1))
+            for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
         )
 
     @property
@@ -368,6 +382,19 @@ def _n_blocks(n_levels: int, is_nominal: bool, partitions: str, are_shapes: bool
     if are_shapes:
         return n_levels
     return (1 << n_levels) - 1 if is_nominal else n_levels * (n_levels + 1) // 2
+
+
+@cache
+def _n_partitions(n_levels: int, n_parts: int, is_nominal: bool) -> int:
+    """Return in how many ways levels are shared out among so many blocks."""
+    if not is_nominal:
+        return comb(n_levels - 1, n_parts - 1)
+    if n_parts in (1, n_levels):
+        return int(n_levels > 0)
+    if n_parts > n_levels:
+        return 0
+    alone = _n_partitions(n_levels - 1, n_parts - 1, True)
+    return alone + n_parts * _n_partitions(n_levels - 1, n_parts, True)
 
 
 def _n_of_size(n_levels: int, size: int, is_nominal: bool) -> int:

@@ -155,6 +155,7 @@ def solve(
     memory_limit: float = 2e9,
     work_limit: float = 1e12,
     progress: Progress | None = None,
+    n_jobs: int | None = 1,
 ) -> "ExactPosterior":
     """Sum over all trees.
 
@@ -171,6 +172,8 @@ def solve(
         Of one pass over the boxes, see `ExactCost`; the default takes one core half a day.
     progress : callable, optional
         Takes the share of the work done, in [0, 1].
+    n_jobs : int or None
+        Threads of large tables, as joblib counts workers; the result does not depend on it.
 
     Raises
     ------
@@ -194,7 +197,7 @@ def solve(
     cost = check_fits(posterior, plan, memory_limit, work_limit)
     most = number_of_cells(posterior)
     if max_leaves is not None or cost.max_leaves in (None, posterior.model.max_leaves, most):
-        return ExactPosterior(posterior, plan, cost, progress)
+        return ExactPosterior(posterior, plan, cost, progress, n_jobs=n_jobs)
     free = Plan.of(posterior, None)
     free_cost = check_fits(posterior, free, memory_limit, work_limit, cost.memory_bytes)
     lattice, terms = Lattice.of(free, posterior), term_arrays(free, posterior.model)
@@ -203,7 +206,7 @@ def solve(
     tail = Tail(lattice, terms, count_all(lattice, posterior.table), root, total, most)
     n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
     while True:
-        exact = ExactPosterior(posterior, plan, cost, progress, log_prior)
+        exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs)
         cap, enough = plan.max_leaves, most
         if exact.leaf_count_probabilities[-max(1, *plan.costs) :].sum() < _LIKELY:
             negligible = exact.log_normalizer + np.log(LEFT_OUT)
@@ -249,6 +252,7 @@ class ExactPosterior:
         cost: ExactCost,
         progress: Progress | None = None,
         log_prior: float | None = None,
+        n_jobs: int | None = 1,
     ) -> None:
         self.posterior = posterior
         self.cost = cost
@@ -259,15 +263,17 @@ class ExactPosterior:
         lattice = Lattice.of(plan, posterior)
         terms = term_arrays(plan, posterior.model)
         self._shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
-        self._sums = Recursion(lattice, terms, count_all(lattice, posterior.table), self._shapes)
-        self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5))
+        counts = count_all(lattice, posterior.table, n_jobs)
+        self._sums = Recursion(lattice, terms, counts, self._shapes)
+        self._n_jobs = n_jobs
+        self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5), n_jobs=n_jobs)
         self._origin = self._sums.origin
         best = self._log_densities
         entry = int(np.argmax(best))
         self.log_density = float(best[entry]) + self._log_common
         (tree,) = choose_trees(self._sums, [entry], np.random.default_rng(0))  # nothing is drawn
         self.tree = posterior.canonical(tree)
-        self._sums.run(progress=_part_of(progress, 0.5, 1.0))
+        self._sums.run(progress=_part_of(progress, 0.5, 1.0), n_jobs=n_jobs)
         self._origin = self._sums.origin
         self._log_sum = float(logsumexp(self._log_densities))
         self.log_normalizer = self._log_sum + self._log_common
@@ -315,7 +321,7 @@ class ExactPosterior:
 
     @cached_property
     def split_probabilities(self) -> SplitProbabilities:
-        """Which columns are split, and which first; the first call solves anew without each."""
+        """Which columns are split, and which first; the first call sums anew without each."""
         names = [self.posterior.schema.names[j] for j in self._plan.columns]
         possible = self._entry_probabilities > 0
         worth = self._sums.first_splits(self._origin)[:, possible]
@@ -324,8 +330,12 @@ class ExactPosterior:
         first = dict.fromkeys(self.posterior.schema.names, 0.0)
         first.update(zip(names, splits, strict=True))
         used = dict.fromkeys(self.posterior.schema.names, 0.0)
-        for j, name in enumerate(names):
-            used[name] = self._used(j)
+        try:
+            for j, name in enumerate(names):
+                used[name] = self._used(j)
+        finally:
+            if self._plan.shift != UNION:
+                self._sums.run(n_jobs=self._n_jobs)
         first = {name: min(1.0, share) for name, share in first.items()}
         return SplitProbabilities(used, first, min(1.0, none))
 
@@ -336,12 +346,8 @@ class ExactPosterior:
         if self._plan.shift == UNION:
             entries = np.arange(self._entry_probabilities.size)
             return min(1.0, float(self._entry_probabilities[entries >> j & 1 == 1].sum()))
-        lattice = self._sums.lattice.without(j)
-        shapes = Recursion(lattice.shapes(), self._sums.terms, np.zeros(1), None)
-        shapes.run()
-        unused = Recursion(lattice, self._sums.terms, self._sums.counts, shapes)
-        unused.run()
-        log_sum = self._root.log_sum(unused.log_values(self._origin), self._total)
+        self._sums.run(closed=j, n_jobs=self._n_jobs)
+        log_sum = self._root.log_sum(self._sums.log_values(self._origin), self._total)
         return float(-np.expm1(min(0.0, log_sum - self._log_sum)))
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:

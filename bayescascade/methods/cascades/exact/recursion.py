@@ -5,15 +5,19 @@ from the root down, all of them together: a box's choices are made for every tre
 it, before those of any smaller box, so that what they need is computed once.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import chain, islice
+from itertools import chain, islice, product
+from threading import Event
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from bayescascade.base.jit import sparing
@@ -24,23 +28,28 @@ from bayescascade.methods.cascades.exact.kernels.boxes import (
 )
 from bayescascade.methods.cascades.exact.kernels.choices import choose_splits, sum_columns
 from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays, Work, new_work
+from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
-from bayescascade.methods.cascades.exact.lattice import Lattice
+from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables
 from bayescascade.methods.cascades.tree import LEAF, Tree
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-__all__ = ["Progress", "Recursion", "choose_trees", "count_all"]
+__all__ = ["Counts", "Progress", "Recursion", "choose_trees", "count_all"]
 
 Flags = NDArray[np.bool_]
 Progress = Callable[[float], None]
 Digits = tuple[int, ...]
+Counts = NDArray[np.floating[Any]]
+Piece = Callable[[Work, int, bool, int], bool]
 
 _PIECE = 0.2  # seconds between looks for an interrupt
 _FIRST_LINES = 64  # of the first piece, before it is known how long lines take
 _SUBSETS = 256  # sets of columns counted at once
 _FEW_TERMS = 20_000  # of all boxes: up to these, splits may be drawn without compiling
+_MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
+_FEWEST_TASKS = 32  # for each of them
 
 
 class Recursion:
@@ -50,7 +59,7 @@ class Recursion:
     ----------
     lattice : Lattice
     terms : TermArrays
-    counts : float64
+    counts : float64, or float32 of many boxes
         Of all boxes, at the places of ``lattice.plan.count_index()``; one zero for shapes.
     shapes : Recursion or None
         The values of the boxes' shapes; None if this lattice is one of shapes.
@@ -60,7 +69,7 @@ class Recursion:
         self,
         lattice: Lattice,
         terms: TermArrays,
-        counts: NDArray[np.float64],
+        counts: Counts,
         shapes: "Recursion | None",
     ) -> None:
         plan = lattice.plan
@@ -69,38 +78,73 @@ class Recursion:
         self.counts = counts
         self.shapes = shapes
         self.count_index = plan.count_index()
-        is_shape = shapes is None
-        self.index = plan.shape_index(lattice.closed) if is_shape else plan.index(lattice.closed)
-        self.values = _no_values(self.index.n_entries)
+        self.index = plan.index(are_shapes=shapes is None)
+        is_short = shapes is not None and plan.is_short
+        is_compact = is_short and plan.is_compact
+        self.values = _no_values(self.index.n_entries, np.int32 if is_compact else np.int64)
+        self.tables = short_tables(lattice, terms) if is_short else None
         self.work = _work_of(lattice)
-        self.maximize = False
+        self.how: tuple[bool, int | None, float] = (
+            False,
+            None,
+            np.nan,
+        )  # of the last run: maximize, closed, tilt
 
     def run(
         self,
         maximize: bool = False,
         is_open: Sequence[Flags] | None = None,
+        closed: int | None = None,
+        tilt: float = 0.0,
         progress: Progress | None = None,
+        n_jobs: int | None = 1,
     ) -> None:
-        """Evaluate all boxes, or those of open blocks; progress is told shares done in [0, 1]."""
-        self.maximize = maximize
-        lattice, index, count_index = self.lattice, self.index.arrays, self.count_index.arrays
+        """Evaluate all boxes, or some.
+
+        Parameters
+        ----------
+        maximize : bool
+        is_open : (p,) sequence of (n_blocks,) bool, optional
+            The blocks of every column whose boxes are evaluated.
+        closed : int, optional
+            A column, in the lattice's order, that is never split; boxes that narrow it are left as
+            they are.
+        tilt : float
+            Nats that every leaf counts more.
+        progress : callable, optional
+            Is told shares done, in [0, 1].
+        n_jobs : int or None
+            Threads, as joblib counts workers; the result does not depend on it.
+        """
+        lattice, plan = self.lattice, self.lattice.plan
+        index, count_index, arrays = self.index.arrays, self.count_index.arrays, lattice.arrays
+        terms = self.terms._replace(per_leaf=self.terms.per_leaf + tilt)
+        if closed is not None:
+            arrays = arrays._replace(splits=np.arange(len(lattice.blocks)) != closed)
+        how = (maximize, closed, tilt)
         shapes_index, shapes = index, _no_values(0)
         if self.shapes is None:  # all counts are the one zero
             count_index = count_index._replace(step=np.zeros_like(count_index.step))
         else:
             shapes_index, shapes = self.shapes.index.arrays, self.shapes.values
-            if self.shapes.maximize != maximize:
-                self.shapes.run(maximize)
-        flags = _open_blocks(lattice, is_open)
+            if self.shapes.how != how:
+                self.shapes.run(maximize, closed=closed, tilt=tilt)
+        self.how = how
+        flags = _open_blocks(lattice, is_open, closed)
 
-        def piece(is_first: bool, n_lines: int) -> bool:
+        def piece(work: Work, n_fixed: int, is_first: bool, n_lines: int) -> bool:
+            if self.tables is not None:
+                return evaluate_lines(
+                    arrays, index, flags, terms, self.tables, count_index, self.counts,
+                    self.values, shapes_index, shapes, work, maximize, n_fixed, is_first, n_lines,
+                )  # fmt: skip
             return evaluate_boxes(
-                lattice.arrays, index, flags, self.terms, count_index, self.counts, self.values,
-                shapes_index, shapes, self.work, maximize, is_first, n_lines,
+                arrays, index, flags, terms, count_index, self.counts, self.values,
+                shapes_index, shapes, work, maximize, n_fixed, is_first, n_lines,
             )  # fmt: skip
 
-        with self._sparing(lattice.plan.n_terms):
-            _in_pieces(piece, _n_lines(lattice), progress)
+        with self._sparing(plan.n_terms):
+            _all_lines(piece, lattice, flags, self.work, progress, n_jobs)
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries, nats; -inf where there is none.
@@ -145,13 +189,15 @@ class Recursion:
             The column split, -1 for a leaf, with its branches' blocks by lowest level, and entries.
         """
         n, most = len(entries), self.lattice.plan.most
+        maximize, _, tilt = self.how
+        terms = self.terms._replace(per_leaf=self.terms.per_leaf + tilt)
         columns, n_branches = np.empty(n, np.int64), np.empty(n, np.int64)
         parts = np.empty((n, 2, most), np.int64)
         self.work.digits[:] = digits
         with self._sparing(self._terms_of(digits, entries)):
             choose_splits(
-                rng, self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
-                self.counts, self.values, self.work, self.maximize, np.array(entries, np.int64),
+                rng, self.lattice.arrays, self.index.arrays, terms, self.count_index.arrays,
+                self.counts, self.values, self.work, maximize, np.array(entries, np.int64),
                 columns, n_branches, parts,
             )  # fmt: skip
         return [
@@ -189,14 +235,15 @@ def _work_of(lattice: Lattice) -> Work:
     plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
     line = n_blocks[-1] if plan.keeps else 1
     side = max(n_blocks) if plan.keeps else 1
-    return new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side)
+    n_places = 2 * plan.most * len(n_blocks) if plan.is_short else 0
+    return new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side, n_places)
 
 
-def count_all(lattice: Lattice, table: "Table") -> NDArray[np.float64]:
+def count_all(lattice: Lattice, table: "Table", n_jobs: int | None = 1) -> Counts:
     """Return the weight of the rows in every box that has counts."""
     plan = lattice.plan
     index = plan.count_index()
-    counts = np.zeros(index.n_entries)
+    counts: Counts = np.zeros(index.n_entries, np.float32 if plan.is_compact else np.float64)
     row_codes = np.ascontiguousarray(table.codes[list(plan.columns)].T)
     subsets = _narrowest(plan.costs, plan.n_levels, len(index.sizes) - 2)
     while subset := list(islice(subsets, _SUBSETS)):
@@ -204,13 +251,15 @@ def count_all(lattice: Lattice, table: "Table") -> NDArray[np.float64]:
             count_rows(
                 lattice.arrays, index.arrays, row_codes, table.weights, np.array(subset), counts
             )
-    flags, work = _open_blocks(lattice, None), _work_of(lattice)
+    flags = _open_blocks(lattice, None, None)
 
-    def piece(is_first: bool, n_lines: int) -> bool:
-        return count_boxes(lattice.arrays, index.arrays, flags, counts, work, is_first, n_lines)
+    def piece(work: Work, n_fixed: int, is_first: bool, n_lines: int) -> bool:
+        return count_boxes(
+            lattice.arrays, index.arrays, flags, counts, work, n_fixed, is_first, n_lines
+        )
 
     with sparing(plan.n_terms):
-        _in_pieces(piece, _n_lines(lattice), None)
+        _all_lines(piece, lattice, flags, _work_of(lattice), None, n_jobs)
     return counts
 
 
@@ -236,41 +285,87 @@ def _narrowest(
             stack.append(((*chosen, True), cost + costs[j]))
 
 
-def _open_blocks(lattice: Lattice, is_open: Sequence[Flags] | None) -> Flags:
+def _open_blocks(lattice: Lattice, is_open: Sequence[Flags] | None, closed: int | None) -> Flags:
     if is_open is not None:
         return np.concatenate(is_open)
     whole = [blocks.n_blocks - 1 for blocks in lattice.blocks]
-    flags = (np.arange(w + 1) >= (w if j in lattice.closed else 0) for j, w in enumerate(whole))
+    flags = (np.arange(w + 1) >= (w if j == closed else 0) for j, w in enumerate(whole))
     return np.fromiter(chain.from_iterable(flags), np.bool_)
 
 
-def _n_lines(lattice: Lattice) -> int:
-    """Return how many lines there are at most."""
-    n = 1
-    for j, blocks in enumerate(lattice.blocks[:-1]):
-        n *= 1 if j in lattice.closed else blocks.n_blocks
-    return n
+def _all_lines(
+    piece: Piece,
+    lattice: Lattice,
+    flags: Flags,
+    work: Work,
+    progress: Progress | None,
+    n_jobs: int | None,
+) -> None:
+    """Have a kernel go through all lines of open boxes, in pieces, in several threads if many.
+
+    A box needs those that keep less of one column: boxes that keep the same blocks of the first
+    columns are a task, which waits for those of fewer levels in these blocks together.
+    """
+    open_blocks = [
+        np.flatnonzero(flags[start:stop]).tolist()
+        for start, stop in zip(lattice.arrays.starts[:-1], lattice.arrays.starts[1:], strict=True)
+    ]
+    n_lines = float(np.prod([float(len(blocks)) for blocks in open_blocks[:-1]]))
+    n_threads = effective_n_jobs(n_jobs)
+    n_fixed, n_tasks = 0, 1
+    if n_threads > 1 and lattice.plan.shift == 0 and lattice.plan.n_terms > _MANY_TERMS:
+        while n_fixed < len(open_blocks) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
+            n_tasks *= len(open_blocks[n_fixed])
+            n_fixed += 1
+    pieces = _Pieces(piece, n_lines, n_lines / n_tasks, progress)
+    if n_fixed == 0:
+        pieces.run(work, ())
+        return
+    waves: dict[int, list[Digits]] = defaultdict(list)
+    sizes = [blocks.sizes for blocks in lattice.blocks[:n_fixed]]
+    for digits in product(*open_blocks[:n_fixed]):
+        waves[sum(int(size[d]) for size, d in zip(sizes, digits, strict=True))].append(digits)
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for _, wave in sorted(waves.items()):
+                for _ in pool.map(lambda digits: pieces.run(_work_of(lattice), digits), wave):
+                    pass
+        finally:
+            pieces.stopped.set()
 
 
-def _in_pieces(piece: Callable[[bool, int], bool], n_lines: int, progress: Progress | None) -> None:
-    """Call a kernel for as many lines at a time as take a fraction of a second."""
-    done, size, is_first, is_left = 0, _FIRST_LINES, True, True
-    while is_left:
-        started = perf_counter()
-        is_left = piece(is_first, size)
-        seconds = perf_counter() - started
-        done += size
-        is_first = False
-        if progress is not None:
-            progress(min(done / n_lines, 1.0) if is_left else 1.0)
-        if seconds < _PIECE / 2:
-            size *= 2
-        elif seconds > 2 * _PIECE:
-            size = max(1, size // 2)
+class _Pieces:
+    """Calls a kernel for as many lines at a time as take a fraction of a second."""
+
+    def __init__(
+        self, piece: Piece, n_lines: float, n_of_task: float, progress: Progress | None
+    ) -> None:
+        self._piece, self._progress = piece, progress
+        self._n_lines, self._n_of_task, self._done = n_lines, n_of_task, 0.0
+        self._size = _FIRST_LINES
+        self.stopped = Event()
+
+    def run(self, work: Work, digits: Digits) -> None:
+        """Go through all lines with the first digits given."""
+        work.digits[: len(digits)] = digits
+        n_left, is_first, is_left = self._n_of_task, True, True
+        while is_left and not self.stopped.is_set():
+            started, size = perf_counter(), self._size
+            is_left = self._piece(work, len(digits), is_first, size)
+            seconds = perf_counter() - started
+            self._done += min(size, n_left) if is_left else n_left
+            n_left -= min(size, n_left)
+            is_first = False
+            if self._progress is not None:
+                self._progress(min(self._done / self._n_lines, 1.0))
+            if is_left and seconds < _PIECE / 2:
+                self._size = size * 2
+            elif seconds > 2 * _PIECE:
+                self._size = max(1, size // 2)
 
 
-def _no_values(n: int) -> Scaled:
-    return Scaled(np.zeros(n), np.zeros(n, np.int64))
+def _no_values(n: int, exponents: type = np.int64) -> Scaled:
+    return Scaled(np.zeros(n), np.zeros(n, exponents))
 
 
 @dataclass(slots=True)

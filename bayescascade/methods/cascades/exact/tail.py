@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root
-from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.recursion import Counts, Recursion
 
 __all__ = ["LEFT_OUT", "Tail", "log_prior_mass"]
 
@@ -43,7 +43,7 @@ class Tail:
         Of a plan with one entry a box.
     terms : TermArrays
         Of the same plan, for the leaf model.
-    counts : float64 array or None
+    counts : array or None
         As of `Recursion`; None for trees without data.
     root : Root
     total : float
@@ -56,7 +56,7 @@ class Tail:
         self,
         lattice: Lattice,
         terms: TermArrays,
-        counts: Floats | None,
+        counts: Counts | None,
         root: Root,
         total: float,
         most: int,
@@ -111,12 +111,10 @@ class Tail:
 
     def _log_worth(self, log_z: float, maximize: bool) -> float:
         """Return the log of G, nats, or of its largest term."""
-        terms = self._terms._replace(per_leaf=log_z)
-        values = Recursion(self._lattice.shapes(), terms, np.zeros(1), None)
-        values.run(maximize)
+        values = Recursion(self._lattice.shapes(), self._terms, np.zeros(1), None)
         if self._counts is not None:
-            values = Recursion(self._lattice, terms, self._counts, values)
-            values.run(maximize)
+            values = Recursion(self._lattice, self._terms, self._counts, values)
+        values.run(maximize, tilt=log_z)
         return float(values.log_values()[0])
 
 
@@ -168,7 +166,7 @@ def log_prior_mass(
     def log_mass(cap: int) -> float:
         plan = replace(lattice.plan, shift=1, max_leaves=cap)
         shapes = replace(lattice, plan=plan).shapes()
-        n_bytes = 16 * plan.shape_index().n_entries
+        n_bytes = 16 * plan.index(are_shapes=True).n_entries
         if n_bytes > memory_limit:
             needed = f"{n_bytes / 1e9:.3g} GB for the prior of trees of up to {cap:,} leaves"
             raise TooLargeError(f"memory_limit must be at least {needed}", needed)

@@ -147,14 +147,14 @@ def test_predictions_leave_no_trace(problem, model, rng, monkeypatch):
     """Even if interrupted: draws, evidence and later predictions must be the same."""
     exact, fresh = solve(model.on(problem)), solve(model.on(problem))
     rows = all_rows(problem)
-    evaluate = recursion.evaluate_boxes
+    evaluate = recursion._all_lines
 
     def interrupted(*arguments):
         evaluate(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(recursion, "evaluate_boxes", interrupted)
+        patch.setattr(recursion, "_all_lines", interrupted)
         with pytest.raises(KeyboardInterrupt):
             exact.log_predictive(coded(rows))
     exact.log_predictive(coded(rows[:2]))
@@ -171,14 +171,14 @@ def test_equal_rows_are_evaluated_once(monkeypatch):
     """A test file of many equal rows must not cost as many recursions."""
     exact = solve(BRANCH.on(BINARY))
     n_runs = 0
-    evaluate = recursion.evaluate_boxes
+    evaluate = recursion.evaluate_lines
 
     def counted(*arguments):
         nonlocal n_runs
         n_runs += 1
         return evaluate(*arguments)
 
-    monkeypatch.setattr(recursion, "evaluate_boxes", counted)
+    monkeypatch.setattr(recursion, "evaluate_lines", counted)
     once = exact.log_predictive(coded([(0, 1, 0)]))
     runs_of_one = n_runs
     found = exact.log_predictive(coded([(0, 1, 0)] * 50))

@@ -34,15 +34,22 @@ __all__ = [
     "enter_box",
     "evaluate_boxes",
     "find_children",
+    "find_line",
+    "find_shape",
+    "first_line",
     "is_grouped",
+    "next_line",
 ]
 
 
 @inner_kernel
-def first_line(lattice, index, is_open, work):
-    """Go to the first line of the open boxes that have entries."""
+def first_line(lattice, index, is_open, work, n_fixed):
+    """Go to the first line of the open boxes that have entries, with the first digits given."""
     work.cost[0] = 0
-    _lowest_from(lattice, index, is_open, work, 0)
+    for j in range(n_fixed):
+        whole = lattice.starts[j + 1] - lattice.starts[j] - 1
+        work.cost[j + 1] = _raised(lattice, index, work.cost[j], j, work.digits[j] < whole)
+    _lowest_from(lattice, index, is_open, work, n_fixed)
 
 
 @inner_kernel
@@ -55,9 +62,9 @@ def enter_box(lattice, index, work):
 
 
 @inner_kernel
-def next_line(lattice, index, is_open, work):
-    """Go to the next line; False behind the last."""
-    for back in range(work.digits.shape[0] - 1):
+def next_line(lattice, index, is_open, work, n_fixed):
+    """Go to the next line with the same first digits; False behind the last."""
+    for back in range(work.digits.shape[0] - 1 - n_fixed):
         j = work.digits.shape[0] - 2 - back
         start, whole = lattice.starts[j], lattice.starts[j + 1] - lattice.starts[j] - 1
         if work.digits[j] < whole:
@@ -96,9 +103,9 @@ def find_line(index, work, base, stride):
     """Write to the last place of base and stride where the line's own entries are."""
     last = work.digits.shape[0] - 1
     stride[last] = index.step[last, work.cost[last]]
-    base[last] = -index.lowest[last] * stride[last]
+    base[last] = 0
     for j in range(last):
-        base[last] += (work.digits[j] - index.lowest[j]) * index.step[j, work.cost[j]]
+        base[last] += work.digits[j] * index.step[j, work.cost[j]]
 
 
 @inner_kernel
@@ -106,10 +113,10 @@ def find_shape(lattice, index, work):
     """Return base and stride of the shapes of the line's boxes."""
     last = work.digits.shape[0] - 1
     stride = index.step[last, work.cost[last]]
-    base = -index.lowest[last] * stride
+    base = 0
     for j in range(last):
         shape = lattice.shape[lattice.starts[j] + work.digits[j]]
-        base += (shape - index.lowest[j]) * index.step[j, work.cost[j]]
+        base += shape * index.step[j, work.cost[j]]
     return base, stride
 
 
@@ -124,11 +131,11 @@ def find_children(lattice, index, work, base, stride, step):
     before = 0
     behind = 0
     for j in range(last):
-        behind += (work.digits[j] - index.lowest[j]) * index.step[j, work.cost[j]]
+        behind += work.digits[j] * index.step[j, work.cost[j]]
     own_step = index.step[last, work.cost[last]]
     for j in range(last):
         stride[j] = index.step[j, work.cost[j]]
-        own = (work.digits[j] - index.lowest[j]) * stride[j]
+        own = work.digits[j] * stride[j]
         behind -= own
         whole = lattice.starts[j + 1] - lattice.starts[j] - 1
         if lattice.costs[j] == 0 or work.digits[j] < whole:
@@ -138,15 +145,14 @@ def find_children(lattice, index, work, base, stride, step):
             base[j] = before
             cost = _raised(lattice, index, work.cost[j], j, True)
             for i in range(j + 1, last):
-                base[j] += (work.digits[i] - index.lowest[i]) * index.step[i, cost]
+                base[j] += work.digits[i] * index.step[i, cost]
                 is_narrowed = work.digits[i] < lattice.starts[i + 1] - lattice.starts[i] - 1
                 cost = _raised(lattice, index, cost, i, is_narrowed)
             step[j] = index.step[last, cost]
-        base[j] -= index.lowest[j] * stride[j] + index.lowest[last] * step[j]
         before += own
     stride[last] = own_step
     step[last] = 0
-    base[last] = before - index.lowest[last] * own_step
+    base[last] = before
 
 
 @kernel
@@ -173,7 +179,7 @@ def count_rows(
                 if subsets[s, j]:
                     block = lattice.single[lattice.level_start[j] + row_codes[row, j]]
                     cost += lattice.costs[j]
-                at += (block - index.lowest[j]) * step
+                at += block * step
             counts[at] += weights[row]
 
 
@@ -184,6 +190,7 @@ def count_boxes(
     is_open: Array,
     counts: Array,
     work: Work,
+    n_fixed: int,
     is_first: bool,
     n_lines: int,
 ) -> bool:
@@ -193,11 +200,11 @@ def count_boxes(
     entries must it be counted already, by `count_rows`.
     """
     if is_first:
-        first_line(lattice, index, is_open, work)
+        first_line(lattice, index, is_open, work, n_fixed)
     last = work.digits.shape[0] - 1
     for _ in range(n_lines):
         find_children(lattice, index, work, work.count_base, work.count_stride, work.count_step)
-        digit = index.lowest[last]
+        digit = 0
         if index.step[last, work.cost[last]] == 0:
             digit = lattice.starts[last + 1] - lattice.starts[last] - 1
         for block in range(digit, lattice.starts[last + 1] - lattice.starts[last]):
@@ -209,7 +216,7 @@ def count_boxes(
                     base = work.count_base[j] + block * work.count_step[j]
                     counts[own] = _shared_out(lattice, counts, j, kept, base, work.count_stride[j])
                     break
-        if not next_line(lattice, index, is_open, work):
+        if not next_line(lattice, index, is_open, work, n_fixed):
             return False
     return True
 
@@ -253,6 +260,7 @@ def evaluate_boxes(
     shapes: Scaled,
     work: Work,
     maximize: bool,
+    n_fixed: int,
     is_first: bool,
     n_lines: int,
 ) -> bool:
@@ -263,7 +271,7 @@ def evaluate_boxes(
     without rows are copied from those of their shape if `shapes` has any.
     """
     if is_first:
-        first_line(lattice, index, is_open, work)
+        first_line(lattice, index, is_open, work, n_fixed)
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]
     grouped = is_grouped(lattice, terms, last)
@@ -279,7 +287,7 @@ def evaluate_boxes(
         shape, shape_step = 0, 0
         if has_shapes:
             shape, shape_step = find_shape(lattice, shapes_index, work)
-        lowest = index.lowest[last] if work.stride[last] > 0 else stop - start - 1
+        lowest = 0 if work.stride[last] > 0 else stop - start - 1
         for block in range(lowest, stop - start):
             cost = work.cost[last] + (lattice.costs[last] if block < stop - start - 1 else 0)
             limit = index.size[min(cost, index.size.shape[0] - 1)]
@@ -304,7 +312,7 @@ def evaluate_boxes(
                 _evaluate_one(lattice, terms, values, work, count, own, maximize)
             else:
                 _evaluate_many(lattice, terms, values, work, count, own, limit, maximize)
-        if not next_line(lattice, index, is_open, work):
+        if not next_line(lattice, index, is_open, work, n_fixed):
             return False
     return True
 

@@ -17,6 +17,7 @@ __all__ = [
     "IndexArrays",
     "LatticeArrays",
     "Scaled",
+    "Tables",
     "TermArrays",
     "Work",
     "new_work",
@@ -58,14 +59,13 @@ class LatticeArrays(NamedTuple):
 
 
 class IndexArrays(NamedTuple):
-    """Where the entries of a box start: the sum over columns of (digit - lowest) * step.
+    """Where the entries of a box start: the sum over columns of digit * step.
 
-    lowest (p,) int64: smallest digit kept; step (p, C + 2) int64: entries passed over by one digit
-    of a column, by the cost of the columns before it; size (C + 2,) int64: entries of a box by its
-    cost. Costs above C count as C + 1, where all are 0.
+    step (p, C + 2) int64: entries passed over by one digit of a column, by the cost of the columns
+    before it; size (C + 2,) int64: entries of a box by its cost. Costs above C count as C + 1,
+    where all are 0.
     """
 
-    lowest: Array
     step: Array
     size: Array
 
@@ -95,8 +95,26 @@ class TermArrays(NamedTuple):
     leaf_log_gamma: Array
 
 
+class Tables(NamedTuple):
+    """What the short way through a line looks up: see `lines`.
+
+    begin, end (B + 1, N) int64: where the partitions of a block into b blocks stand in `children`,
+    which says how far from a box's entry those of its children are, int64; leaf (G,) float64: log
+    of what n rows are worth as a leaf, but for its volume and `TermArrays.per_leaf`; factor,
+    exponent (B + 1, G): what a split of n rows into b branches is worth, but for them; G = 1 in the
+    leaf model.
+    """
+
+    begin: Array
+    end: Array
+    children: Array
+    leaf: Array
+    factor: Array
+    exponent: Array
+
+
 class Scaled(NamedTuple):
-    """Numbers ``mantissa * 2**(512 * exponent)``: float64 and int64 arrays of one length."""
+    """Numbers ``mantissa * 2**(512 * exponent)``: float64 and integer arrays of one length."""
 
     mantissa: Array
     exponent: Array
@@ -120,9 +138,14 @@ class Work(NamedTuple):
     sums: Array  # (R E,) float64, int64: sums over partitions, see `sums.row_of`
     sums_exponent: Array
     side: Array  # (1,) int64: first row of the sums that are not of the line
+    places: Array  # (P,) int64: where a line's splits begin and end in `Tables.children`
+    begins: Array  # (B + 1,) int64: where those into b branches begin and end
+    ends: Array
 
 
-def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int) -> Work:
+def new_work(
+    n_columns: int, most: int, n_entries: int, n_line: int, n_side: int, n_places: int
+) -> Work:
     """Allocate scratch: `n_entries` a box at most, sums for `n_line` and `n_side` blocks."""
 
     def zeros() -> Array:
@@ -146,4 +169,7 @@ def new_work(n_columns: int, most: int, n_entries: int, n_line: int, n_side: int
         sums=np.empty(n_sums),
         sums_exponent=np.empty(n_sums, np.int64),
         side=np.array([n_line * row]),
+        places=np.empty(n_places, np.int64),
+        begins=np.zeros(row, np.int64),
+        ends=np.zeros(row, np.int64),
     )

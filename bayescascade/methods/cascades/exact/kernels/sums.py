@@ -111,8 +111,6 @@ def level_products(lattice, terms, values, work, column, base, stride, limit, ma
     """Write to row b of the side the product of the column's last b levels, b = 2 .. q."""
     start, stop = lattice.level_start[column], lattice.level_start[column + 1]
     q = stop - start
-    right, right_exponent = values.mantissa, values.exponent
-    k0 = base + lattice.single[stop - 1] * stride
     for b in range(2, q + 1):
         inner = limit if terms.shift == UNION else limit - terms.shift * (q - b)
         at = row_of(terms, work, work.side[0], 0, b)
@@ -120,13 +118,19 @@ def level_products(lattice, terms, values, work, column, base, stride, limit, ma
         n = inner if terms.shift == UNION else inner - terms.shift
         left = base + lattice.single[stop - b] * stride
         n_left = n if terms.shift == UNION else n - terms.shift * (b - 2)
-        _join(
-            terms.shift, values.mantissa, values.exponent, left, n_left,
-            right, right_exponent, k0, n, 1.0, maximize,
-            work.sums, work.sums_exponent, at, inner,
-        )  # fmt: skip
+        if b == 2:
+            _join(
+                terms.shift, values.mantissa, values.exponent, left, n_left,
+                values.mantissa, values.exponent, base + lattice.single[stop - 1] * stride, n,
+                1.0, maximize, work.sums, work.sums_exponent, at, inner,
+            )  # fmt: skip
+        else:
+            _join(
+                terms.shift, values.mantissa, values.exponent, left, n_left,
+                work.sums, work.sums_exponent, row_of(terms, work, work.side[0], 0, b - 1), n,
+                1.0, maximize, work.sums, work.sums_exponent, at, inner,
+            )  # fmt: skip
         _normalize(work.sums, work.sums_exponent, at, inner)
-        right, right_exponent, k0 = work.sums, work.sums_exponent, at
 
 
 @inner_kernel

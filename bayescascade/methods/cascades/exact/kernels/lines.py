@@ -1,0 +1,153 @@
+"""The short way through a line of boxes: one entry each, whole weights, uniform leaves.
+
+A child's place differs from its box's by what the split alone says, and those are looked up, as is
+what depends on nothing but the number of rows. Of few rows one float has digits enough for logs.
+"""
+
+from math import exp, floor
+
+import numpy as np
+
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.cascades.exact.kernels.boxes import (
+    find_line,
+    find_shape,
+    first_line,
+    next_line,
+)
+from bayescascade.methods.cascades.exact.kernels.layout import (
+    Array,
+    IndexArrays,
+    LatticeArrays,
+    Scaled,
+    Tables,
+    TermArrays,
+    Work,
+)
+from bayescascade.methods.cascades.exact.kernels.terms import UNIT, ZERO, added, normalized
+
+__all__ = ["evaluate_lines"]
+
+_PER_UNIT = 1.0 / UNIT
+
+
+@kernel
+def evaluate_lines(
+    lattice: LatticeArrays,
+    index: IndexArrays,
+    is_open: Array,
+    terms: TermArrays,
+    tables: Tables,
+    counts_index: IndexArrays,
+    counts: Array,
+    values: Scaled,
+    shapes_index: IndexArrays,
+    shapes: Scaled,
+    work: Work,
+    maximize: bool,
+    n_fixed: int,
+    is_first: bool,
+    n_lines: int,
+) -> bool:
+    """Do what `boxes.evaluate_boxes` does, of boxes with one entry."""
+    if is_first:
+        first_line(lattice, index, is_open, work, n_fixed)
+    last = work.digits.shape[0] - 1
+    start, stop = lattice.starts[last], lattice.starts[last + 1]
+    mantissas, exponents = values.mantissa, values.exponent
+    children, places = tables.children, work.places
+    for _ in range(n_lines):
+        find_line(index, work, work.base, work.stride)
+        find_line(counts_index, work, work.count_base, work.count_stride)
+        shape, shape_step = find_shape(lattice, shapes_index, work)
+        log_volume = 0.0
+        for j in range(last):
+            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j], 0]
+        _list_splits(lattice, terms, tables, work)
+        for block in range(stop - start):
+            if not is_open[start + block]:
+                continue
+            own = work.base[last] + block * work.stride[last]
+            count = np.float64(counts[work.count_base[last] + block * work.count_stride[last]])
+            if count == 0.0:
+                source = shape + lattice.shape[start + block] * shape_step
+                mantissas[own] = shapes.mantissa[source]
+                exponents[own] = shapes.exponent[source]
+                continue
+            n_rows = np.int64(count)
+            value = tables.leaf[n_rows] + terms.per_leaf
+            value -= count * (log_volume + lattice.log_width[start + block, 0])
+            power = floor(value * _PER_UNIT + 0.5)
+            mantissa, exponent = exp(value - power * UNIT), np.int64(power)
+            for i in range(terms.branches.shape[0]):
+                b = terms.branches[i]
+                more, more_exponent = 0.0, ZERO
+                own_splits = work.ends[b]
+                if lattice.splits[last]:
+                    places[own_splits] = tables.begin[b, start + block]
+                    places[own_splits + 1] = tables.end[b, start + block]
+                for split in range(work.begins[b], own_splits + 2, 2):
+                    if b > 2:
+                        more, more_exponent = _products(
+                            mantissas, exponents, children, places[split], places[split + 1], own,
+                            b, maximize, more, more_exponent,
+                        )  # fmt: skip
+                        continue
+                    for at in range(places[split], places[split + 1], 2):
+                        left = np.uint64(own + children[at])
+                        right = np.uint64(own + children[at + 1])
+                        product = mantissas[left] * mantissas[right]
+                        power = np.int64(exponents[left]) + np.int64(exponents[right])
+                        if power == more_exponent:
+                            more = max(more, product) if maximize else more + product
+                        else:
+                            more, more_exponent = added(
+                                more, more_exponent, product, power, maximize
+                            )
+                if more == 0.0:
+                    continue
+                more, more_exponent = normalized(more, more_exponent)
+                if terms.is_branch:
+                    more *= tables.factor[b, n_rows]
+                    more_exponent += np.int64(tables.exponent[b, n_rows])
+                mantissa, exponent = added(mantissa, exponent, more, more_exponent, maximize)
+            mantissas[own], exponents[own] = normalized(mantissa, exponent)
+        if not next_line(lattice, index, is_open, work, n_fixed):
+            return False
+    return True
+
+
+@inner_kernel
+def _list_splits(lattice, terms, tables, work):
+    """List where the partitions of a line's blocks begin and end, by their sizes.
+
+    The last column's stand behind the others', to be filled in for every box.
+    """
+    n = 0
+    for i in range(terms.branches.shape[0]):
+        b = terms.branches[i]
+        work.begins[b] = n
+        for j in range(work.digits.shape[0] - 1):
+            block = lattice.starts[j] + work.digits[j]
+            if lattice.splits[j] and tables.begin[b, block] < tables.end[b, block]:
+                work.places[n], work.places[n + 1] = tables.begin[b, block], tables.end[b, block]
+                n += 2
+        work.ends[b] = n
+        work.places[n], work.places[n + 1] = 0, 0
+        n += 2
+
+
+@inner_kernel
+def _products(
+    mantissas, exponents, children, begin, end, own, b, maximize, mantissa, exponent
+):  # fmt: skip
+    """Add the products of the b children of each of some splits."""
+    for at in range(begin, end, b):
+        product, power = 1.0, 0
+        for i in range(at, at + b):
+            child = own + children[i]
+            product, power = normalized(
+                product * mantissas[child], power + np.int64(exponents[child])
+            )
+        mantissa, exponent = added(mantissa, exponent, product, power, maximize)
+    return mantissa, exponent

@@ -1,0 +1,129 @@
+"""The leaf model without data, however many leaves trees have: the sum over all trees.
+
+There are ``N_K`` trees of K leaves, and ``Z = exp(-rate) sum_K rate**K / K! N_K``. Let ``G(t) =
+sum_K N_K t**K``. As ``1 / K!`` is the mean of ``exp(z) z**-K`` over a circle ``abs(z) = R`` around
+0, Z is ``exp(-rate)`` times that of ``exp(z) G(rate / z)``, whichever R is taken: the trapezoid
+rule converges geometrically, and where ``R + ln G(rate / R)`` is least nothing cancels. A somewhat
+larger R costs some digits, but keeps away from where G grows without bound.
+
+G is the recursion over the boxes' shapes, which are few, with a complex number for every leaf.
+"""
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+
+from bayescascade.methods.cascades.exact.lattice import Lattice
+from bayescascade.methods.cascades.exact.recursion import Recursion
+
+__all__ = ["log_prior_sum"]
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+_LOST = 8.0  # nats that may cancel
+_PRECISE = 1e-10  # of the sum, between one number of points and twice as many
+_NEGLIGIBLE = 40.0  # nats below what is summed
+_MOST_POINTS = 1 << 14
+
+
+def log_prior_sum(shapes: Recursion, rate: float, most: int) -> float:
+    """Return the log of the sum over all trees of ``exp(-rate) rate**K / K!``, nats.
+
+    NaN if the rule does not converge with 16,384 points.
+
+    Parameters
+    ----------
+    shapes : Recursion
+        Of a plan with one entry a box, for the leaf model.
+    rate : float > 0
+    most : int
+        Leaves that no tree has more of.
+    """
+
+    def exponent(log_radius: float) -> float:
+        shapes.run(tilt=float(np.log(rate)) - log_radius)
+        return float(np.exp(log_radius) + shapes.log_values()[0])
+
+    # where it is least, R is the mean number of leaves if each counts rate / R times
+    saddle = minimize_scalar(exponent, bounds=(-1.0, np.log(most) + 1.0), method="bounded").x
+    lowest = exponent(saddle) + _LOST
+    far = np.log(4.0 * np.exp(saddle) + 100.0)
+    log_radius = brentq(lambda x: exponent(x) - lowest, saddle, far, xtol=1e-3)
+    radius = float(np.exp(log_radius))
+    scale = exponent(log_radius)  # of what is summed up, relative to its value on the real axis
+    total, n_points, fresh = 0.0, 32 + 2 * int(8 * np.sqrt(radius)), slice(None)
+    before = np.nan
+    while n_points <= _MOST_POINTS:
+        angles = 2.0 * np.pi * np.arange(n_points // 2 + 1)[fresh] / n_points
+        weights = np.full(n_points // 2 + 1, 2.0)  # both conjugates
+        weights[[0, -1]] = 1.0
+        weights = weights[fresh]
+        near = radius * (1.0 - np.cos(angles)) < _NEGLIGIBLE + _LOST
+        turns = np.exp(1j * angles[near])
+        relative = np.exp(radius * (turns - 1.0)) * _relative_sums(
+            shapes.lattice, float(np.log(rate)) - log_radius, 1.0 / turns
+        )
+        total += float((weights[near] * relative.real).sum())
+        mean = total / n_points
+        if abs(mean - before) <= _PRECISE * abs(mean):
+            return scale + float(np.log(mean)) - rate
+        before, n_points, fresh = mean, 2 * n_points, slice(1, None, 2)
+    return np.nan
+
+
+def _relative_sums(lattice: Lattice, log_leaf: float, turns: Complexes) -> Complexes:
+    """Return sums over all trees, every leaf counting ``exp(log_leaf) * turn``, over that with 1.
+
+    (m,) complex128 for as many turns of absolute value 1.
+    """
+    turns = np.concatenate([[1.0], turns])
+    blocks = lattice.blocks
+    steps = lattice.plan.index(are_shapes=True).arrays.step[:, 0].tolist()
+    splits = [_splits_of(lattice, j, step) for j, step in enumerate(steps)]
+    n_shapes = int(np.prod([b.n_blocks for b in blocks]))
+    sums = np.empty((n_shapes, turns.size), np.complex128)  # over that of turn 1
+    logs = np.empty(n_shapes)  # of that
+    kinds = np.unique([(b.n_blocks, b.times.sum()) for b in blocks], axis=0, return_inverse=True)[1]
+    alike = [np.flatnonzero(kinds.reshape(-1) == kind) for kind in range(kinds.max() + 1)]
+    for at, digits in enumerate(product(*(range(b.n_blocks) for b in blocks))):
+        first = np.array(digits)  # of the shapes that differ only in the order of columns alike
+        for columns in alike:
+            first[columns] = np.sort(first[columns])
+        before = int(first @ steps)
+        if before < at:
+            sums[at], logs[at] = sums[before], logs[before]
+            continue
+        found = [(np.array([log_leaf]), turns[None])]
+        for of_column, digit in zip(splits, digits, strict=True):
+            for children, log_times in of_column[digit]:
+                below = at + children
+                found.append((log_times + logs[below].sum(axis=1), sums[below].prod(axis=1)))
+        log_terms = np.concatenate([log_term for log_term, _ in found])
+        top = log_terms.max()
+        terms = np.exp(log_terms - top) @ np.concatenate([term for _, term in found])
+        logs[at] = top + np.log(terms[0].real)
+        sums[at] = terms / terms[0].real
+    return sums[-1, 1:]
+
+
+def _splits_of(
+    lattice: Lattice, column: int, step: int
+) -> list[list[tuple[NDArray[np.int64], Floats]]]:
+    """Return, for every block of a column, its splits by their numbers of branches.
+
+    Each (n, b) int64, how far the children are, and (n,) the logs of how many splits that stands
+    for.
+    """
+    plan, found = lattice.plan, []
+    ways = lattice.blocks[column].partitions(plan.most, plan.partitions == "levels")
+    for block, of_block in enumerate(ways):
+        by_size = []
+        for b in sorted({len(parts) for parts, _ in of_block}):
+            of_size = [(parts, times) for parts, times in of_block if len(parts) == b]
+            children = (np.array([parts for parts, _ in of_size], np.int64) - block) * step
+            by_size.append((children, np.log([times for _, times in of_size])))
+        found.append(by_size)
+    return found

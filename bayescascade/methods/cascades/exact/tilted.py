@@ -1,0 +1,173 @@
+"""The posterior of the leaf model where sums by numbers of leaves would not fit."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.cascades.exact.cost import ExactCost, check_fits, number_of_cells
+from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.prior import log_prior_sum
+from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
+from bayescascade.methods.cascades.exact.tilts import BestTree, Tilts
+from bayescascade.methods.cascades.models import LeafModel
+from bayescascade.methods.cascades.tree import Tree
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["TiltedPosterior", "solve_by_tilts"]
+
+PassProgress = Callable[[int, float, BestTree | None], None]
+
+_MANY_TERMS = 5e7  # of a pass: with more, the sum is as precise as a print
+_ENOUGH, _PRECISE = 5e-3, 1e-9  # nats
+_ROUNDING = 1e-14  # of a log density, as in `tail`
+
+
+def solve_by_tilts(
+    posterior: "CascadePosterior",
+    *,
+    memory_limit: float = 2e9,
+    work_limit: float = 1e12,
+    rng: np.random.Generator | int | None = None,
+    progress: PassProgress | None = None,
+    n_jobs: int | None = 1,
+) -> "TiltedPosterior":
+    """Find the most probable tree of a leaf model, and sum over all trees, by a few dozen passes.
+
+    Ctrl-C ends it early, from the first pass on: the best tree is then what was found, with the
+    gap that is left.
+
+    Parameters
+    ----------
+    posterior : LeafPosterior
+        Without a bound on leaves.
+    memory_limit : float > 0, bytes
+    work_limit : float > 0, terms
+        Of one pass over the boxes, see `ExactCost`.
+    rng : numpy.random.Generator, int or None
+        Or the seed of one. Nothing that is not said to be a draw depends on it but for rounding.
+    progress : callable, optional
+        Takes the number of passes made, the share of the next, and the best tree so far.
+    n_jobs : int or None
+        Threads, as joblib counts workers; the result does not depend on it.
+
+    Raises
+    ------
+    ParameterError
+        If the model is no leaf model, or bounds the number of leaves.
+    TooLargeError
+        If a pass takes more than is allowed; the message says what would fit.
+    """
+    model = posterior.model
+    if not isinstance(model, LeafModel) or model.max_leaves is not None:
+        raise ParameterError(
+            f"posterior must be of a leaf model without max_leaves to be solved by tilts, "
+            f"got {model!r}"
+        )
+    check_real("memory_limit", memory_limit, above=0.0)
+    check_real("work_limit", work_limit, above=0.0)
+    plan = Plan.of(posterior, None)
+    cost = check_fits(posterior, plan, memory_limit, work_limit)
+    lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, model)
+    shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
+    boxes = Recursion(lattice, terms, count_all(lattice, posterior.table, n_jobs), shapes)
+    total = float(posterior.table.weights.sum())
+    tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs)
+    if progress is not None:
+        tilts.progress = lambda share: progress(tilts.n_passes, share, tilts.best)
+    return TiltedPosterior(posterior, cost, tilts, np.random.default_rng(rng))
+
+
+class TiltedPosterior:
+    """The posterior of a leaf model; made by `solve_by_tilts`.
+
+    Attributes
+    ----------
+    posterior : LeafPosterior
+    cost : ExactCost
+        What a pass took.
+    tree : Tree
+        The most probable tree found.
+    log_density : float
+        Its log density, nats.
+    gap : float >= 0
+        Nats by which any tree may have more; 0 if none has, up to 1e-13 of what leaves are worth.
+    log_normalizer : float
+        Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats; NaN if
+        interrupted before.
+    error : float >= 0
+        Bound on its error, nats; infinity if none was proved, and `log_normalizer` is then what all
+        trees come to at most.
+    log_evidence : float
+        Log probability of the data under the normalized prior, nats, with the same error; NaN if
+        interrupted before, or if columns have too many partitions (see `prior`).
+    n_passes : int
+        Passes over the boxes.
+    is_interrupted : bool
+        Whether Ctrl-C ended it early.
+    """
+
+    def __init__(
+        self,
+        posterior: "CascadePosterior",
+        cost: ExactCost,
+        tilts: Tilts,
+        rng: np.random.Generator,
+    ) -> None:
+        self.posterior = posterior
+        self.cost = cost
+        self._tilts, self._sum = tilts, None
+        self.log_normalizer = self.log_evidence = np.nan
+        self.error = np.inf
+        self.is_interrupted = False
+        expected = int(min(posterior.model.rate, tilts.most))
+        try:
+            guess = tilts.maximize(expected).tree.n_leaves
+            precise = _ENOUGH if cost.n_terms > _MANY_TERMS else _PRECISE
+            self._sum = tilts.add_up(guess, rng, precise)
+            root, plan = tilts.root, tilts.boxes.lattice.plan
+            self.log_normalizer = self._sum.log_sum + root.log_common(tilts.total)
+            self.error = self._sum.error + _ROUNDING * abs(self.log_normalizer)
+            if plan.has_few_ways and tilts.boxes.shapes is not None:
+                log_prior = log_prior_sum(tilts.boxes.shapes, posterior.model.rate, tilts.most)
+                self.log_evidence = self.log_normalizer - log_prior
+        except KeyboardInterrupt:
+            if tilts.best is None:
+                raise
+            self.is_interrupted = True
+        best = tilts.best
+        assert best is not None  # at least one pass was made
+        self.tree = posterior.canonical(best.tree)
+        self.log_density = posterior.log_density(self.tree)
+        self.gap = best.gap
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the boxes so far."""
+        return self._tilts.n_passes
+
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
+        """Return independent draws from the posterior; it takes a few passes over the boxes.
+
+        Parameters
+        ----------
+        n : int >= 0
+        rng : numpy.random.Generator, int or None
+            Or the seed of one.
+
+        Raises
+        ------
+        ParameterError
+            If the search was interrupted before the sum over all trees was known.
+        TooLargeError
+            If none of a thousand trees drawn from tilts is one of the posterior's.
+        """
+        check_integer("n", n, minimum=0)
+        if self._sum is None:
+            raise ParameterError("sample must be asked of a search that was not interrupted")
+        return self._tilts.draw(self._sum, n, np.random.default_rng(rng))

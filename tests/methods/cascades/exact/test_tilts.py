@@ -1,0 +1,138 @@
+"""The leaf model by tilted passes: against lists of all trees, and sums by numbers of leaves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.methods.cascades.exact import recursion, solve, solve_by_tilts
+from bayescascade.methods.cascades.exact.tilts import Tilts
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from tests.methods.cascades.exact.brute_force import (
+    FRACTIONAL_BINS,
+    LEVELS,
+    NO_DATA,
+    BruteForce,
+    cases,
+)
+from tests.methods.cascades.exact.test_exact_cost import random_table
+from tests.methods.cascades.exact.test_exact_draws import drawn_indices
+from tests.methods.cascades.exact.test_exact_tail import copies
+from tests.methods.cascades.problems import (
+    BINARY,
+    BINS,
+    CONSTANT,
+    FRACTIONAL,
+    INDEPENDENT,
+    LEAF,
+    MULTIWAY,
+)
+from tests.statistical.chi_square import fits
+
+ALL = cases(
+    (BINARY, LEAF), (BINARY, INDEPENDENT), (MULTIWAY, LEAF), (BINS, LEAF), (FRACTIONAL, LEAF),
+    (FRACTIONAL_BINS, INDEPENDENT), (CONSTANT, LEAF), (LEVELS, LEAF), (NO_DATA, LEAF),
+)  # fmt: skip
+
+
+def assert_is_of_all_trees(tilted, everything):
+    """Hold what is said, bounds and log densities, against a list of all trees."""
+    largest, rounding = (
+        everything.log_densities.max(),
+        1e-9 + 1e-12 * abs(everything.log_normalizer),
+    )
+    assert tilted.log_density <= largest + rounding
+    assert tilted.log_density + tilted.gap >= largest - rounding
+    assert abs(tilted.log_normalizer - everything.log_normalizer) <= tilted.error + rounding
+    evidence = everything.log_normalizer - everything.log_prior_normalizer
+    assert abs(tilted.log_evidence - evidence) <= tilted.error + rounding
+
+
+@ALL
+def test_tilts_tell_of_all_trees(problem, model):
+    """A bound that does not hold would be a false certificate."""
+    everything = BruteForce(problem, model)
+    tilted = solve_by_tilts(model.on(problem), rng=0)
+    assert_is_of_all_trees(tilted, everything)
+    assert tilted.error < 1e-6
+    assert tilted.gap < 2.0
+
+
+@copies
+def test_bounds_hold_under_extreme_priors_and_weights(problem, model):
+    """Where leaf counts have several humps, far apart, a bound is needed most."""
+    everything = BruteForce(problem, model)
+    assert_is_of_all_trees(solve_by_tilts(model.on(problem), rng=0), everything)
+
+
+@pytest.mark.parametrize(
+    "expected", [0.3, *(pytest.param(e, marks=pytest.mark.slow) for e in (8.0, 40.0))]
+)
+def test_what_sums_by_leaves_say_tilts_say(expected):
+    """The same table, once small enough to be kept by numbers of leaves."""
+    posterior = LeafPosterior(random_table((3, 3, 2, 4)), expected, 2.0)
+    exact, tilted = solve(posterior), solve_by_tilts(posterior, rng=0)
+    assert tilted.error < 1e-6
+    assert_allclose(tilted.log_normalizer, exact.log_normalizer, rtol=0, atol=tilted.error + 1e-8)
+    assert_allclose(tilted.log_evidence, exact.log_evidence, rtol=0, atol=tilted.error + 1e-8)
+    assert tilted.log_density <= exact.log_density + 1e-9 <= tilted.log_density + tilted.gap + 2e-9
+    others = [tree.n_leaves - 1 for tree in tilted.sample(2_000, 0)]
+    assert fits(others, exact.leaf_count_probabilities)
+    assert not fits(others, np.roll(exact.leaf_count_probabilities, 1))  # broken: a leaf more
+
+
+@cases((BINARY, LEAF), (MULTIWAY, INDEPENDENT))
+def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch):
+    """Draws of a tilt alone, the broken twin, have other numbers of leaves."""
+    everything = BruteForce(problem, replace(model))
+    tilted = solve_by_tilts(model.on(problem), rng=0)
+    observed = drawn_indices(tilted, everything, rng)
+    assert fits(observed, everything.probabilities)
+    found = tilted._sum
+    outer = np.argmax(np.abs(found.tilts - found.tilts.mean()))
+    shares = np.eye(found.tilts.size)[outer]
+    monkeypatch.setattr(tilted, "_sum", replace(found, shares=shares))
+    assert not fits(drawn_indices(tilted, everything, rng), everything.probabilities)
+
+
+def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
+    """A search of minutes must not be lost."""
+    posterior = LeafPosterior(random_table((3, 3, 2, 4)), 8.0, 2.0)
+    whole = solve_by_tilts(posterior, rng=0)
+    run, passes = Tilts._run, []
+
+    def interrupted(tilts, tilt, maximize):
+        passes.append(tilt)
+        if len(passes) == 3:
+            raise KeyboardInterrupt
+        return run(tilts, tilt, maximize)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tilts, "_run", interrupted)
+        found = solve_by_tilts(posterior, rng=0)
+    assert found.is_interrupted
+    assert found.n_passes == 2
+    assert posterior.log_density(found.tree) == found.log_density
+    assert found.log_density + found.gap >= whole.log_density
+    assert np.isnan(found.log_evidence)
+    with pytest.raises(ParameterError, match="not interrupted"):
+        found.sample(1)
+    monkeypatch.setattr(recursion, "evaluate_lines", _interrupt)
+    with pytest.raises(KeyboardInterrupt):  # nothing was found yet
+        solve_by_tilts(posterior)
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_what_tilts_cannot_do_is_refused():
+    """Better an error than the posterior of another model."""
+    table = random_table((2, 2, 2))
+    for posterior in (BranchPosterior(table), LeafPosterior(table, max_leaves=3)):
+        with pytest.raises(ParameterError, match="leaf model without max_leaves"):
+            solve_by_tilts(posterior)
+    with pytest.raises(TooLargeError, match="memory_limit"):
+        solve_by_tilts(LeafPosterior(random_table((2,) * 8)), memory_limit=1e4)
