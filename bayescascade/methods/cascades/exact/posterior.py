@@ -181,8 +181,6 @@ def solve(
         If the solution would take more than is allowed; the message says what would fit. At once,
         unless it shows only on the way that trees of more leaves matter.
     """
-    if posterior.model.leaf == "dependent":  # whose trees `dependent_trees` sums over
-        raise ParameterError('leaf must be "uniform" or "independent" here, got "dependent"')
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)
     check_real("memory_limit", memory_limit, above=0.0)
