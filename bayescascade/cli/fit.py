@@ -62,9 +62,9 @@ OF_MODELS = (
 )
 @click.option(
     "--leaf",
-    type=click.Choice(["uniform", "independent", "dependent"]),
-    help="Rows inside a leaf: all alike, each column by itself, or any two together "
-    "(trees; uniform).",
+    type=click.Choice(["uniform", "independent", "dependent", "auto"]),
+    help="Rows inside a leaf: all alike, each column by itself, any two together, or what has the "
+    "largest evidence (trees; auto).",
 )
 @click.option(
     "--leaf-concentration",
@@ -111,6 +111,8 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     _check_options(name, options)
     from bayescascade.cli.rows import read_table
 
+    if name != "rules" and options["leaf"] is None:
+        options["leaf"] = "auto"
     task = set_up(name, data, options)
     table = read_table(data, **task.declared)
     learn(context, task, table, table.notes)

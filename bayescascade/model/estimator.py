@@ -194,6 +194,10 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
             return ""
         return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
 
+    def _told(self) -> list[str]:
+        """Return how the model was made, in words."""
+        return self.parameter_words(self.get_params())
+
     def _default_steps(self, table: Table) -> int:
         """Return the steps per chain and phase where `n_steps` is None."""
         return default_steps(table.n_distinct)
@@ -252,7 +256,7 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
             n_blocks=most_blocks(table.n_distinct),
             n_replicas=self._n_replicas,
             title=self.title,
-            told=", ".join(self.parameter_words(self.get_params())),
+            told=", ".join(self._told()),
             settings={"model": self.model_name},
         )
         self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
@@ -310,7 +314,7 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
     def page(self) -> Page:
         """Return data, search, convergence, columns, what was learned and the posterior."""
         summary, learned = self.summary_, self.learned_
-        words = [self.title, *self.parameter_words(self.get_params())]
+        words = [self.title, *self._told()]
         if self.predictive == "average":
             words.append("predictive average")
         found = [

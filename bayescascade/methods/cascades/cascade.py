@@ -23,7 +23,9 @@ from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.dependence import DependentTree, pair_counts
+from bayescascade.methods.cascades.leaf_choice import LeafChoice, best_of_few_steps, steps_within
 from bayescascade.methods.cascades.models import (
+    LEAVES,
     PARTITIONS,
     BranchModel,
     CascadeModel,
@@ -35,7 +37,7 @@ from bayescascade.methods.cascades.models import (
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
-from bayescascade.model.search import Search, most_blocks
+from bayescascade.model.search import SAMPLED, Search, most_blocks
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.trace import COLUMNS_USED
 
@@ -51,6 +53,7 @@ STARTS = ("random", "greedy")
 _AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
 _MOST_TERMS = 1e12  # hours
 _MOST_COUNTS = 1 << 21  # of pairs of levels, in all draws that are kept
+_MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 _TOLD = 5e-3  # nats of error, up to which an evidence is told: printed, it is right
 
@@ -61,6 +64,7 @@ class Summed(NamedTuple):
     exact: "ExactPosterior | TiltedPosterior | DependentTrees"
     certificate: Certificate
     shares: Mapping[str, Mapping[str, float]]
+    log_sum: float | None  # over all trees, nats, if that is known
     is_interrupted: bool = False
 
 
@@ -112,19 +116,51 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         is_usual = (name, value) in (("partitions", "subsets"), ("leaf", "uniform"))
         return "" if is_usual else super()._words_of(name, parameters)
 
+    @property
+    def leaf_(self) -> str:
+        """What leaves are: `leaf`, or what was chosen if that is "auto"."""
+        check_is_fitted(self, "_best")
+        return self._leaf
+
+    @property
+    def _leaf(self) -> str:
+        if self.leaf != "auto":
+            return self.leaf
+        return self.leaf_choice_.leaf if "leaf_choice_" in self.__dict__ else LEAVES[0]
+
+    def _told(self) -> list[str]:
+        if self.leaf != "auto" or "leaf_choice_" not in self.__dict__:
+            return super()._told()
+        named = {**self.get_params(), "leaf": self._leaf}
+        told = [words for words in self.parameter_words(named) if words != f"leaf {self._leaf}"]
+        return [*told, self.leaf_choice_.words()]
+
+    def _default_steps(self, table: Table) -> int:
+        steps = super()._default_steps(table)
+        return steps_within(table, steps, _MOST_ADDITIONS) if self._leaf == "dependent" else steps
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"leaf_choice": self.leaf_choice_.to_record()} if self.leaf == "auto" else {}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        if self.leaf == "auto":
+            self.leaf_choice_ = LeafChoice.from_record(record["leaf_choice"])
+
     def _model_parameters(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self._model_class)}
+        own = {field.name: getattr(self, field.name) for field in fields(self._model_class)}
+        return {**own, "leaf": self._leaf}
 
     def _model(self) -> CascadeModel:
         """Return the model that the parameters describe; raises ParameterError if they are bad."""
         return self._model_class(**self._model_parameters())
 
-    def _make_posterior(self, table: Table) -> CascadePosterior:
+    def _make_posterior(self, table: Table, **changed: Any) -> CascadePosterior:
         parameters = self._model_parameters()
         parameters.update(max_branches=self.max_branches, partitions=self.partitions)
-        return self._posterior_class(table, **parameters)
+        return self._posterior_class(table, **{**parameters, **changed})
 
     def _check_model(self) -> None:
+        check_choice("leaf", self.leaf, (*LEAVES, "auto"))
         self._model()
         if self.max_branches is not None:
             check_integer("max_branches", self.max_branches, minimum=2)
@@ -141,10 +177,50 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 'got "greedy"'
             )
 
+    def _fit_table(self, table: Table, search: Search) -> None:
+        self.__dict__.pop("leaf_choice_", None)
+        self._summed: Summed | None = None
+        try:
+            if self.leaf == "auto":
+                self.leaf_choice_ = self._choose_leaf(table, search)
+            super()._fit_table(table, search)
+        finally:
+            del self._summed  # large
+
+    def _choose_leaf(self, table: Table, search: Search) -> LeafChoice:
+        """Sum over all trees of each kind of leaves, or find one that is probable."""
+        choice, refusal, kept = LeafChoice(), None, dict[str, Summed]()
+        for leaf in LEAVES:
+            if (leaf, self.density) == ("dependent", "empirical"):
+                continue  # shares of the rows say nothing of cells
+            posterior, summed = self._make_posterior(table, leaf=leaf), None
+            try:
+                if search.search not in SAMPLED:
+                    summed = self._sum_up(posterior, search, search.rng())
+            except TooLargeError as error:
+                if search.search == "exact":
+                    refusal = error
+                    continue
+            if summed is None:
+                choice.best[leaf] = best_of_few_steps(posterior)
+                continue
+            kept[leaf], choice.best[leaf] = summed, summed.exact.log_density
+            if summed.log_sum is not None:
+                choice.sums[leaf] = summed.log_sum
+            for other in set(kept) - {choice.leaf, max(choice.best, key=choice.best.__getitem__)}:
+                del kept[other]  # large, and will not be chosen
+            if summed.is_interrupted:
+                kept = {k: v._replace(is_interrupted=True) for k, v in kept.items()}
+                break
+        if refusal is not None and not choice.best:
+            raise refusal
+        self._summed = kept.get(choice.leaf)
+        return choice
+
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
         """Return what all trees come to, with as many independent draws as chains would keep."""
         started, rng = perf_counter(), search.rng()
-        summed = self._sum_up(posterior, search, rng)
+        summed = self._summed or self._sum_up(posterior, search, rng)
         n_chains = int(search.n_chains)
         n_draws = max(1, most_blocks(posterior.table.n_distinct) // n_chains)
         drawn = [] if summed.is_interrupted else summed.exact.sample(n_chains * n_draws, rng)
@@ -186,7 +262,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 progress=lambda share: report("all trees", share, {}),
             )  # fmt: skip
             certificate = Certificate(0.0, f"{exact.cost.n_boxes:,} boxes", exact.log_evidence)
-            return Summed(exact, certificate, _shares(exact))
+            return Summed(exact, certificate, _shares(exact), exact.log_normalizer)
         except TooLargeError:
             if not isinstance(model, LeafModel) or model.max_leaves is not None:
                 raise
@@ -197,7 +273,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         is_told = tilted.error < _TOLD and not np.isnan(tilted.log_evidence)
         log_evidence = tilted.log_evidence if is_told else None
         certificate = Certificate(tilted.gap, f"{tilted.cost.n_boxes:,} boxes", log_evidence)
-        return Summed(tilted, certificate, {}, tilted.is_interrupted)
+        log_sum = tilted.log_normalizer if tilted.error < _TOLD else None
+        return Summed(tilted, certificate, {}, log_sum, tilted.is_interrupted)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
@@ -213,7 +290,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return [tree] * self.n_chains
 
     def _most_kept_draws(self) -> int:
-        if self.leaf != "dependent":
+        if self._leaf != "dependent":
             return super()._most_kept_draws()
         n_counts = self._best.tree.n_leaves * int(self.schema_.n_levels.sum()) ** 2
         return max(1, min(super()._most_kept_draws(), _MOST_COUNTS // n_counts))

@@ -85,6 +85,8 @@ class DependentTrees:
     log_evidence : float
         That, less the same sum without data: the log probability of the data under the normalized
         prior. If tempered, both are what stands in its place, and no evidence.
+    is_complete : bool
+        Whether there are no deeper trees.
 
     Raises
     ------
@@ -107,6 +109,7 @@ class DependentTrees:
         self._work = new_dependence_work(leaf_alpha, self._n_levels.size)
         self._open = np.flatnonzero(self._n_levels > 1).tolist()
         self.max_depth = min(int(max_depth), len(self._open))
+        self.is_complete = self.max_depth == len(self._open)
         self._root = np.zeros(self.table.n_distinct, np.int64)  # each row's box, nothing fixed
         self._subsets: list[Subset] = []
         for size in range(self.max_depth + 1):

@@ -42,12 +42,14 @@ class LeafCascade(Cascade):
         A split shares out a column's remaining levels in any groups (ordered columns: of
         neighbors), or sends each its own way, whatever `max_branches` says. The latter makes far
         fewer trees, so that far larger tables are searched exactly.
-    leaf : {"uniform", "independent", "dependent"}
+    leaf : {"uniform", "independent", "dependent", "auto"}
         Inside a leaf all rows are equally probable, or each column follows a distribution of its
         own, independent of the others, or depends on at most one other, in all ways that a tree can
         join them, of which it is the average. A dependent leaf needs `density` "posterior_mean",
         has no credible intervals, and keeps fewer draws; a row's missing cells may be filled in by
-        up to 65,536 ways, and evidence may leave as many cells of a leaf.
+        up to 65,536 ways, and evidence may leave as many cells of a leaf. "auto": which of them has
+        the largest evidence, or, where not all trees of each can be summed over, the best tree; it
+        takes as long as all of their exact searches, and short annealings for the others.
     leaf_concentration : float > 0
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
@@ -96,6 +98,10 @@ class LeafCascade(Cascade):
         The most probable tree found.
     log_posterior_ : float
         Its log posterior density, nats, unnormalized.
+    leaf_ : str
+        What leaves are: `leaf`, or which was chosen if that is "auto".
+    leaf_choice_ : LeafChoice
+        By what, if it is; `methods.cascades.leaf_choice`.
     posterior_ : LeafPosterior
         The posterior; not there in a model read from a file, which holds no data.
     run_ : PosteriorRun
@@ -172,8 +178,8 @@ checkpoint, resume, progress
 
     Attributes
     ----------
-    tree_, log_posterior_, posterior_, run_, exact_, summary_, schema_, n_features_in_, \
-feature_names_in_
+    tree_, log_posterior_, leaf_, leaf_choice_, posterior_, run_, exact_, summary_, schema_, \
+n_features_in_, feature_names_in_
         As in `LeafCascade`.
     """
 
@@ -216,21 +222,21 @@ feature_names_in_
         is_exact = self._sums_dependent and self.search in ("auto", "exact")
         if (self.max_depth, self.temper) != (None, None) and not is_exact:
             raise ParameterError(
-                'max_depth and temper must be None but for leaf "dependent", search "auto" or '
-                '"exact", partitions "levels" and no feature_inclusion, '
+                'max_depth and temper must be None but for leaf "dependent" or "auto", search '
+                '"auto" or "exact", partitions "levels" and no feature_inclusion, '
                 f"got {self.max_depth} and {self.temper}"
             )
 
     @property
     def _sums_dependent(self) -> bool:
         """Whether there is an exact search over dependent leaves."""
-        settings = self.leaf, self.partitions, self.feature_inclusion
-        return settings == ("dependent", "levels", None)
+        settings = self.partitions, self.feature_inclusion
+        return self.leaf in ("dependent", "auto") and settings == ("levels", None)
 
     def _sum_up(
         self, posterior: CascadePosterior, search: Search, rng: np.random.Generator
     ) -> Summed:
-        if not self._sums_dependent:
+        if posterior.model.leaf != "dependent" or not self._sums_dependent:
             return super()._sum_up(posterior, search, rng)
         table = posterior.table
         max_depth = fitting_depth(table, self.max_depth, self.memory_limit * 1e9)
@@ -245,7 +251,8 @@ feature_names_in_
         )
         names = (*table.schema.names, "none")
         first = dict(zip(names, exact.first_splits.tolist(), strict=True))
-        return Summed(exact, certificate, {"first split": shares_of(first)})
+        log_sum = exact.tempered(None).log_normalizer if exact.is_complete else None
+        return Summed(exact, certificate, {"first split": shares_of(first)}, log_sum)
 
     def _chosen_temper(self, table: Table, max_depth: int) -> float | None:
         """Return `temper`, or by which of them rows held out score best."""
@@ -255,5 +262,5 @@ feature_names_in_
         learned = table.weights - held
         if not (held.any() and learned.any()):
             return None
-        posterior = self._make_posterior(with_weights(table, learned))
+        posterior = self._make_posterior(with_weights(table, learned), leaf="dependent")
         return DependentTrees(posterior, max_depth).best_temper(with_weights(table, held))
