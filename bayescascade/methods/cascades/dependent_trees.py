@@ -32,20 +32,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, rel_entr
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.methods.cascades.dependence import integrate_missing
+from bayescascade.methods.cascades.dependence import integrate_missing, pair_counts
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import new_dependence_work
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, root_box
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["TEMPERS", "DependentTrees", "fitting_depth"]
+__all__ = ["TEMPERS", "DependentTrees", "fitting_trees"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -61,6 +61,7 @@ _ROWS_AT_ONCE = 1 << 24  # times subsets of columns, times tempers
 _CELLS_AT_ONCE = 1 << 22  # pairs of levels in boxes
 _QUICK = 2e9  # steps, some ten seconds
 _MOST_STEPS = 1e13  # hours
+_DEEP = 3  # columns that paths fix, rather than fewer of more columns
 
 
 class DependentTrees:
@@ -75,6 +76,8 @@ class DependentTrees:
         Most columns that a path from the root may fix.
     temper : float > 0 or None
         A box of more rows decides as if it held so many; None for the posterior.
+    columns : sequence of int, optional
+        Those that trees may fix; None for all.
 
     Attributes
     ----------
@@ -85,8 +88,10 @@ class DependentTrees:
     log_evidence : float
         That, less the same sum without data: the log probability of the data under the normalized
         prior. If tempered, both are what stands in its place, and no evidence.
+    n_columns : int
+        How many columns of two or more levels trees may fix.
     is_complete : bool
-        Whether there are no deeper trees.
+        Whether there are no other trees.
 
     Raises
     ------
@@ -95,7 +100,11 @@ class DependentTrees:
     """
 
     def __init__(
-        self, posterior: "CascadePosterior", max_depth: int, temper: float | None = None
+        self,
+        posterior: "CascadePosterior",
+        max_depth: int,
+        temper: float | None = None,
+        columns: Sequence[int] | None = None,
     ) -> None:
         inclusion = posterior.parameters()["feature_inclusion"]
         if inclusion is not None:
@@ -107,9 +116,12 @@ class DependentTrees:
         self._log_widths = np.log(self._arrays.widths)
         leaf_alpha = posterior.model_arrays.leaf_alpha
         self._work = new_dependence_work(leaf_alpha, self._n_levels.size)
-        self._open = np.flatnonzero(self._n_levels > 1).tolist()
-        self.max_depth = min(int(max_depth), len(self._open))
-        self.is_complete = self.max_depth == len(self._open)
+        self._open = can_split = np.flatnonzero(self._n_levels > 1).tolist()
+        if columns is not None:
+            self._open = sorted(set(can_split) & set(columns))
+        self.n_columns = len(self._open)
+        self.max_depth = min(int(max_depth), self.n_columns)
+        self.is_complete = self.max_depth == len(can_split)
         self._root = np.zeros(self.table.n_distinct, np.int64)  # each row's box, nothing fixed
         self._subsets: list[Subset] = []
         for size in range(self.max_depth + 1):
@@ -351,34 +363,72 @@ class DependentTrees:
         return Tree.from_nested(below(0), self.posterior.is_nominal)
 
 
-def fitting_depth(table: "Table", max_depth: int | None, memory_limit: float) -> int:
-    """Return how many columns paths may fix; if None is asked for, as many as take some seconds.
+def fitting_trees(
+    posterior: "CascadePosterior", max_depth: int | None, memory_limit: float
+) -> tuple[int, list[int]]:
+    """Return how many columns paths may fix, and which, so that it takes some seconds.
+
+    All of them; or, where paths could then fix fewer than three, those with the largest sums of
+    mutual information with others, of which paths may fix three. If `max_depth` is asked for, it is
+    that, of all columns.
 
     Raises
     ------
     ParameterError
         If all trees of the depth that is asked for take more than hours, or `memory_limit` bytes.
     """
-    levels = np.array([m for m in table.schema.n_levels.tolist() if m > 1], np.float64)
+    table = posterior.table
+    can_split = np.flatnonzero(table.schema.n_levels > 1)
+    if max_depth is not None:
+        deepest, steps, n_bytes = _fitting_depth(table, can_split, _MOST_STEPS, memory_limit)
+        if deepest < min(max_depth, can_split.size):
+            raise ParameterError(
+                f"max_depth must be at most {deepest} for all trees over this table to fit, got "
+                f"{max_depth}: {deepest + 1} takes {n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
+            )
+        return max_depth, can_split.tolist()
+    depth, *_ = _fitting_depth(table, can_split, _QUICK, memory_limit)
+    if depth >= min(_DEEP, can_split.size):
+        return depth, can_split.tolist()
+    order = np.argsort(-_information(posterior)[can_split], kind="stable")
+    for n_columns in range(can_split.size - 1, 0, -1):
+        columns = can_split[np.sort(order[:n_columns])]
+        if _fitting_depth(table, columns, _QUICK, memory_limit)[0] >= min(_DEEP, n_columns):
+            return min(_DEEP, n_columns), columns.tolist()
+    return depth, can_split.tolist()
+
+
+def _fitting_depth(
+    table: "Table", columns: Integers, most_steps: float, memory_limit: float
+) -> tuple[int, float, float]:
+    """Return up to how many of some columns may be fixed, and steps and bytes of one more."""
+    levels = table.schema.n_levels[columns].astype(np.float64)
     n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
     products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
-    most_steps = _QUICK if max_depth is None else _MOST_STEPS
-    deepest = levels.size if max_depth is None else min(max_depth, levels.size)
-    steps, n_bytes = 0.0, 0.0
-    for size in range(deepest + 1):
-        k, n_subsets = levels.size - size, float(comb(levels.size, size))
+    n_left = int((table.schema.n_levels > 1).sum())
+    steps = n_bytes = 0.0
+    for size in range(levels.size + 1):
+        k, n_subsets = n_left - size, float(comb(levels.size, size))
         n_boxes = min(float(products[size]), n_subsets * n)
         steps += n_subsets * n * (k**2 / 2 + 1) + n_boxes * (k**3 / 3 + 10 * k**2 + 1)
         n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
-        fits, fitting = steps <= most_steps and n_bytes <= memory_limit, max(size - 1, 0)
-        if not fits and max_depth:
-            raise ParameterError(
-                f"max_depth must be at most {fitting} for all trees over this table to fit, got "
-                f"{max_depth}: {size} takes {n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
-            )
-        if not fits:
-            return fitting
-    return deepest
+        if steps > most_steps or n_bytes > memory_limit:
+            return max(size - 1, 0), steps, n_bytes
+    return levels.size, steps, n_bytes
+
+
+def _information(posterior: "CascadePosterior") -> Floats:
+    """Return the sum of each column's mutual information with the others, (p,) float64, nats."""
+    schema = posterior.schema
+    (pairs,) = pair_counts(schema, posterior.arrays, root_box(schema)[np.newaxis])
+    starts = posterior.arrays.offsets[:-1]
+    shares = pairs / pairs.diagonal().sum() * schema.n_columns
+    single = shares.diagonal()
+    worth = rel_entr(shares, np.outer(single, single))
+    sums = np.add.reduceat(np.add.reduceat(worth, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(sums, 0.0)
+    total: Floats = sums.sum(axis=0)
+    return total
 
 
 def _grouped(box: NDArray[np.integer], n_boxes: int) -> tuple[Integers, Integers]:

@@ -3,7 +3,7 @@
 Goh (2018), section 3.2; `models` has the formulas, and `cascade` what both have in common.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade, Summed, shares_of
-from bayescascade.methods.cascades.dependent_trees import DependentTrees, fitting_depth
+from bayescascade.methods.cascades.dependent_trees import DependentTrees, fitting_trees
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.model.search import Search
@@ -161,7 +161,8 @@ class BranchCascade(Cascade):
         Most branches of a split; None for as many as there are levels.
     max_depth : int >= 0 or None
         Of an exact search over dependent leaves, which takes `partitions` "levels": most columns
-        that a path fixes. None: as many as take seconds. Rows are best scored by the average over
+        that a path fixes. None: as many as take seconds; of wide tables three, of the columns that
+        tell most of others. Rows are best scored by the average over
         all trees, `predictive` "average", which in a loaded model is one over the draws kept.
     temper : float > 0, "auto" or None
         In that search, boxes of more rows decide what to do as if they held so many of them. That
@@ -239,10 +240,12 @@ n_features_in_, feature_names_in_
         if posterior.model.leaf != "dependent" or not self._sums_dependent:
             return super()._sum_up(posterior, search, rng)
         table = posterior.table
-        max_depth = fitting_depth(table, self.max_depth, self.memory_limit * 1e9)
-        temper = self._chosen_temper(table, max_depth)
-        exact = DependentTrees(posterior, max_depth, temper)
+        extent = fitting_trees(posterior, self.max_depth, self.memory_limit * 1e9)
+        temper = self._chosen_temper(table, *extent)
+        exact = DependentTrees(posterior, extent[0], temper, extent[1])
         scope = f"of depth up to {exact.max_depth}"
+        if exact.n_columns < (table.schema.n_levels > 1).sum():
+            scope += f" over {exact.n_columns} columns"
         certificate = Certificate(
             gap=0.0,
             extent=f"{exact.n_boxes:,} boxes",
@@ -254,7 +257,7 @@ n_features_in_, feature_names_in_
         log_sum = exact.tempered(None).log_normalizer if exact.is_complete else None
         return Summed(exact, certificate, {"first split": shares_of(first)}, log_sum)
 
-    def _chosen_temper(self, table: Table, max_depth: int) -> float | None:
+    def _chosen_temper(self, table: Table, max_depth: int, columns: Sequence[int]) -> float | None:
         """Return `temper`, or by which of them rows held out score best."""
         if not isinstance(self.temper, str):
             return self.temper
@@ -263,4 +266,5 @@ n_features_in_, feature_names_in_
         if not (held.any() and learned.any()):
             return None
         posterior = self._make_posterior(with_weights(table, learned), leaf="dependent")
-        return DependentTrees(posterior, max_depth).best_temper(with_weights(table, held))
+        trees = DependentTrees(posterior, max_depth, columns=columns)
+        return trees.best_temper(with_weights(table, held))

@@ -11,7 +11,7 @@ import pytest
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.dependent_trees import TEMPERS, DependentTrees, fitting_depth
+from bayescascade.methods.cascades.dependent_trees import TEMPERS, DependentTrees, fitting_trees
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.model.record import load
 from tests.methods.cascades.slow_dependence import log_evidence
@@ -313,27 +313,50 @@ def test_chains_find_what_exact_searches_cannot(estimator, tmp_path):
     )
 
 
+def fitting(frame, max_depth, memory_limit=2e9):
+    posterior = BranchPosterior(Table.from_frame(frame), leaf="dependent", partitions="levels")
+    return fitting_trees(posterior, max_depth, memory_limit)
+
+
+def wide(n_columns):
+    """Return rows of columns that say nothing of each other, but for three at the end."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (3000, n_columns))
+    codes[:, -3:] = codes[:, -1:] ^ (rng.random((3000, 3)) < [0.1, 0.2, 0.0])
+    return pd.DataFrame(codes, columns=[f"c{j}" for j in range(n_columns)]).astype(str)
+
+
 def test_depths_that_take_too_long_are_refused():
     """Before they are tried; by default trees are as deep as takes seconds."""
-    rng = np.random.default_rng(0)
-    wide = pd.DataFrame(rng.integers(0, 2, (3000, 60)), columns=[f"c{j}" for j in range(60)])
-    table = Table.from_frame(wide.astype(str))
-    assert 0 < fitting_depth(table, None, 2e9) < 4
-    assert fitting_depth(Table.from_frame(weather()), None, 2e9) == 4
-    assert fitting_depth(Table.from_frame(weather()), 9, 2e9) == 4
-    assert fitting_depth(table, None, 1e6) == 0
-    assert fitting_depth(table, 2, 2e9) == 2
+    assert fitting(weather(), None) == (4, [0, 1, 2, 3])
+    assert fitting(weather(), 9) == (9, [0, 1, 2, 3])
+    assert fitting(wide(60), 2) == (2, list(range(60)))
+    assert fitting(wide(60), None, 1e4) == (0, list(range(60)))
     with pytest.raises(ParameterError, match=r"at most \d for all trees .*, got 30"):
-        fitting_depth(table, 30, 2e9)
+        fitting(wide(60), 30)
     with pytest.raises(ParameterError, match=r"max_depth must be at most 0"):
-        fitting_depth(table, 2, 1e5)
+        fitting(wide(60), 2, 1e5)
+
+
+def test_trees_over_many_columns_split_those_that_tell_of_others():
+    """Rather three of some than one of all; what was left out is told."""
+    depth, columns = fitting(wide(200), None)
+    assert depth == 3
+    assert {197, 198, 199} <= set(columns)
+    assert len(columns) < 200
+    few = Table.from_frame(wide(5))
+    posterior = BranchPosterior(few, leaf="dependent", partitions="levels")
+    some = DependentTrees(posterior, 3, columns=[1, 3])
+    assert (some.n_columns, some.max_depth, some.is_complete) == (2, 2, False)
+    assert set(np.flatnonzero(some.first_splits)) <= {1, 3, 5}  # the last is none
+    assert DependentTrees(posterior, 5).is_complete
 
 
 def test_rows_with_too_many_missing_cells_are_refused():
     model = fitted()
     scored = model.score_samples(weather().head(3).assign(town=None, rain=None))
     assert np.isfinite(scored).all()
-    wide = pd.DataFrame(np.eye(17, dtype=int), columns=[f"c{j}" for j in range(17)]).astype(str)
-    single = BranchCascade(**DEPENDENT, max_depth=0).fit(wide)
+    frame = wide(17)
+    single = BranchCascade(**DEPENDENT, max_depth=0).fit(frame)
     with pytest.raises(DataError, match="65,536 ways"):
-        single.score_samples(wide.head(1).assign(**dict.fromkeys(wide.columns)))
+        single.score_samples(frame.head(1).assign(**dict.fromkeys(frame.columns)))

@@ -26,9 +26,9 @@ RATE, ALPHA, A = 1.8, 0.7, 1.3
 SETTINGS = {"partitions": "levels", "leaf": "dependent", "leaf_concentration": A}
 
 
-def trees_of(problem, max_depth, temper=None, **changed):
+def trees_of(problem, max_depth, temper=None, columns=None, **changed):
     posterior = BranchPosterior(problem.table, RATE, ALPHA, **SETTINGS, **changed)
-    return DependentTrees(posterior, max_depth, temper)
+    return DependentTrees(posterior, max_depth, temper, columns)
 
 
 class Parity(Problem):
@@ -75,6 +75,22 @@ def test_the_evidence_sums_over_all_trees(problem, max_depth):
     if len(trees) > 1:
         all_but_the_second = np.sort(values)[np.arange(len(values)) != len(values) - 2]
         assert abs(log_sum(all_but_the_second) - log_sum(values)) > 1e-4
+
+
+@pytest.mark.parametrize("columns", [[0, 2], [1], []])
+def test_trees_may_be_of_some_columns(columns):
+    """The sum is that of the listed trees that split no others."""
+
+    def splits(tree):
+        if tree is None:
+            return set()
+        return {tree[0]}.union(*(splits(below) for _, below in tree[1]))
+
+    trees, values = listed(MIXED, 2)
+    kept = [value for tree, value in zip(trees, values, strict=True) if splits(tree) <= {*columns}]
+    found = trees_of(MIXED, 2, columns=columns)
+    assert found.log_normalizer == pytest.approx(log_sum(np.array(kept)), rel=1e-12)
+    assert abs(log_sum(values) - found.log_normalizer) > 1e-4
 
 
 @cases
