@@ -7,13 +7,19 @@ is the evidence; its maximum the most probable tree; walking down in proportion 
 """
 
 from bayescascade.methods.cascades.exact.cost import ExactCost
-from bayescascade.methods.cascades.exact.posterior import ExactPosterior, SplitProbabilities, solve
+from bayescascade.methods.cascades.exact.posterior import (
+    ExactPosterior,
+    SplitProbabilities,
+    SummedPosterior,
+    solve,
+)
 from bayescascade.methods.cascades.exact.tilted import TiltedPosterior, solve_by_tilts
 
 __all__ = [
     "ExactCost",
     "ExactPosterior",
     "SplitProbabilities",
+    "SummedPosterior",
     "TiltedPosterior",
     "solve",
     "solve_by_tilts",

@@ -6,6 +6,7 @@ from math import log10
 from typing import TYPE_CHECKING
 
 from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import LeafModel
@@ -17,6 +18,7 @@ __all__ = ["ExactCost", "check_fits", "first_cap", "number_of_cells"]
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
+_MOST_TRIED = 1e8  # terms of boxes that are counted one by one, to say what would fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +110,16 @@ def check_fits(
     TooLargeError
         If it does not fit; the message says what would.
     """
+    cost = ExactCost.of_plan(plan)
+    if cost.fits(memory_limit - in_use, work_limit):
+        return cost
 
     def fits(plan: Plan) -> bool:
-        return ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit)
+        if ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit):
+            return True
+        few = min(work_limit, _MOST_TRIED)
+        return HeldBoxes.of(posterior, plan, memory_limit - in_use, few) is not None
 
-    cost = ExactCost.of_plan(plan)
-    if fits(plan):
-        return cost
     cost = replace(cost, memory_bytes=cost.memory_bytes + in_use)
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"

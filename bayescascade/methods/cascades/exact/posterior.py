@@ -15,17 +15,20 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import (
     ExactCost,
     check_fits,
     first_cap,
     number_of_cells,
 )
+from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import (
+    Boxes,
     Progress,
     Recursion,
     choose_trees,
@@ -37,7 +40,7 @@ from bayescascade.methods.cascades.tree import Tree
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["ExactPosterior", "RowAverages", "SplitProbabilities", "solve"]
+__all__ = ["ExactPosterior", "RowAverages", "SplitProbabilities", "SummedPosterior", "solve"]
 
 Floats = NDArray[np.float64]
 Row = tuple[int, ...]
@@ -156,8 +159,12 @@ def solve(
     work_limit: float = 1e12,
     progress: Progress | None = None,
     n_jobs: int | None = 1,
-) -> "ExactPosterior":
+) -> "SummedPosterior":
     """Sum over all trees.
+
+    The result is an `ExactPosterior`, which averages densities of rows, too, unless only boxes that
+    hold data are kept: of the branch model with `partitions` "levels", where all boxes do not fit
+    or take far longer.
 
     Parameters
     ----------
@@ -192,6 +199,10 @@ def solve(
             f"weights that sum to at most {_MOST_ROWS:.1e}",
         )
     plan = Plan.of(posterior, first_cap(posterior, max_leaves))
+    if plan.shift == 0:
+        cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
+        kind = SummedPosterior if isinstance(boxes, HeldBoxes) else ExactPosterior
+        return kind(posterior, plan, cost, progress, n_jobs=n_jobs, boxes=boxes)
     cost = check_fits(posterior, plan, memory_limit, work_limit)
     most = number_of_cells(posterior)
     if max_leaves is not None or cost.max_leaves in (None, posterior.model.max_leaves, most):
@@ -218,7 +229,7 @@ def solve(
         del exact  # before the next one takes its memory
 
 
-class ExactPosterior:
+class SummedPosterior:
     """All trees of a posterior at once; made by `solve`.
 
     Attributes
@@ -251,6 +262,7 @@ class ExactPosterior:
         progress: Progress | None = None,
         log_prior: float | None = None,
         n_jobs: int | None = 1,
+        boxes: Boxes | None = None,
     ) -> None:
         self.posterior = posterior
         self.cost = cost
@@ -258,11 +270,7 @@ class ExactPosterior:
         self._plan = plan
         self._root = Root(plan, posterior.model)
         self._total = float(posterior.table.weights.sum())
-        lattice = Lattice.of(plan, posterior)
-        terms = term_arrays(plan, posterior.model)
-        self._shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
-        counts = count_all(lattice, posterior.table, n_jobs)
-        self._sums = Recursion(lattice, terms, counts, self._shapes)
+        self._sums = Recursion.of(posterior, plan, n_jobs) if boxes is None else boxes
         self._n_jobs = n_jobs
         self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5), n_jobs=n_jobs)
         self._origin = self._sums.origin
@@ -278,10 +286,10 @@ class ExactPosterior:
         own = (None, posterior.model.max_leaves, number_of_cells(posterior))
         self.is_complete = log_prior is not None or self.max_leaves in own
         if log_prior is None:
-            log_prior = self._root.log_sum(self._shapes.log_values(), 0.0)
+            assert self._sums.shapes is not None  # these are boxes of rows
+            log_prior = self._root.log_sum(self._sums.shapes.log_values(), 0.0)
             log_prior += self._root.log_common(0.0)
         self.log_evidence = self.log_normalizer - log_prior
-        self._averages = RowAverages(self._sums, self._root, self._total, self._origin)
 
     @property
     def _log_densities(self) -> Floats:
@@ -362,6 +370,15 @@ class ExactPosterior:
         shares = self._entry_probabilities
         entries = rng.choice(shares.size, size=n, p=shares / shares.sum())
         return choose_trees(self._sums, entries.tolist(), rng)
+
+
+class ExactPosterior(SummedPosterior):
+    """All trees of a posterior at once, and of a posterior with a row more."""
+
+    @cached_property
+    def _averages(self) -> RowAverages:
+        assert isinstance(self._sums, Recursion)
+        return RowAverages(self._sums, self._root, self._total, self._origin)
 
     def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of rows, averaged over all trees and their leaf probabilities.

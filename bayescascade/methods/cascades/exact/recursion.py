@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from itertools import chain, islice, product
 from threading import Event
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -30,13 +30,15 @@ from bayescascade.methods.cascades.exact.kernels.choices import choose_splits, s
 from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays, Work, new_work
 from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
-from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables
+from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables, term_arrays
+from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.tree import LEAF, Tree
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
+    from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Counts", "Progress", "Recursion", "choose_trees", "count_all"]
+__all__ = ["Boxes", "Counts", "Progress", "Recursion", "choose_trees", "count_all", "log_of"]
 
 Flags = NDArray[np.bool_]
 Progress = Callable[[float], None]
@@ -50,6 +52,42 @@ _SUBSETS = 256  # sets of columns counted at once
 _FEW_TERMS = 20_000  # of all boxes: up to these, splits may be drawn without compiling
 _MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
 _FEWEST_TASKS = 32  # for each of them
+
+
+class Boxes(Protocol):
+    """Values of boxes, from which trees are read off: `Recursion` documents what it does."""
+
+    lattice: Lattice
+
+    @property
+    def shapes(self) -> "Boxes | None":
+        """The same of boxes without rows."""
+
+    @property
+    def origin(self) -> int:
+        """See `Recursion`, as all that follows."""
+
+    def run(
+        self,
+        maximize: bool = False,
+        *,
+        closed: int | None = None,
+        tilt: float = 0.0,
+        progress: Progress | None = None,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Evaluate all boxes."""
+
+    def log_values(self, origin: int = 0) -> NDArray[np.float64]:
+        """Return the logs of all trees' entries."""
+
+    def first_splits(self, origin: int) -> NDArray[np.float64]:
+        """Return what each first split gives."""
+
+    def choose(
+        self, rng: np.random.Generator, digits: Sequence[int], entries: Sequence[int]
+    ) -> list[tuple[int, list[int], list[int]]]:
+        """Choose how to go on in a box."""
 
 
 class Recursion:
@@ -81,7 +119,7 @@ class Recursion:
         self.index = plan.index(are_shapes=shapes is None)
         is_short = shapes is not None and plan.is_short
         is_compact = is_short and plan.is_compact
-        self.values = _no_values(self.index.n_entries, np.int32 if is_compact else np.int64)
+        self.values = no_values(self.index.n_entries, np.int32 if is_compact else np.int64)
         self.tables = short_tables(lattice, terms) if is_short else None
         self.work = _work_of(lattice)
         self.how: tuple[bool, int | None, float] = (
@@ -89,6 +127,13 @@ class Recursion:
             None,
             np.nan,
         )  # of the last run: maximize, closed, tilt
+
+    @classmethod
+    def of(cls, posterior: "CascadePosterior", plan: Plan, n_jobs: int | None = 1) -> "Recursion":
+        """Return the boxes of a plan for a posterior, counted."""
+        lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, posterior.model)
+        shapes = cls(lattice.shapes(), terms, np.zeros(1), None)
+        return cls(lattice, terms, count_all(lattice, posterior.table, n_jobs), shapes)
 
     def run(
         self,
@@ -122,7 +167,7 @@ class Recursion:
         if closed is not None:
             arrays = arrays._replace(splits=np.arange(len(lattice.blocks)) != closed)
         how = (maximize, closed, tilt)
-        shapes_index, shapes = index, _no_values(0)
+        shapes_index, shapes = index, no_values(0)
         if self.shapes is None:  # all counts are the one zero
             count_index = count_index._replace(step=np.zeros_like(count_index.step))
         else:
@@ -151,7 +196,7 @@ class Recursion:
 
         Those of large numbers have few digits for their differences, unless their `origin` is near.
         """
-        return _log_of(self.values, self._whole, origin)
+        return log_of(self.values, self._whole, origin)
 
     @property
     def origin(self) -> int:
@@ -214,17 +259,18 @@ class Recursion:
         """
         whole = self.lattice.whole
         _, n = self.index.locate(whole)
-        sums = _no_values((len(whole) + 1) * n)
+        sums = no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
         with self._sparing(self._terms_of(whole, range(n))):
             sum_columns(
                 self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, sums,
             )  # fmt: skip
-        return _log_of(sums, slice(None), origin).reshape(-1, n)
+        return log_of(sums, slice(None), origin).reshape(-1, n)
 
 
-def _log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
+def log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
+    """Return the logs of some numbers, nats, less those of an exponent."""
     with np.errstate(divide="ignore"):
         logs: NDArray[np.float64] = np.log(numbers.mantissa[where])
     return logs + (numbers.exponent[where] - origin) * UNIT
@@ -364,7 +410,7 @@ class _Pieces:
                 self._size = max(1, size // 2)
 
 
-def _no_values(n: int, exponents: type = np.int64) -> Scaled:
+def no_values(n: int, exponents: type = np.int64) -> Scaled:
     return Scaled(np.zeros(n), np.zeros(n, exponents))
 
 
@@ -377,9 +423,7 @@ class _Node:
     branches: "list[_Node]" = field(default_factory=list)
 
 
-def choose_trees(
-    recursion: Recursion, entries: Sequence[int], rng: np.random.Generator
-) -> list[Tree]:
+def choose_trees(recursion: Boxes, entries: Sequence[int], rng: np.random.Generator) -> list[Tree]:
     """Return a tree for each of the root's `entries`: drawn by sums, or the best by maxima."""
     lattice = recursion.lattice
     words = [blocks.words.tolist() for blocks in lattice.blocks]

@@ -7,11 +7,11 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.methods.cascades.exact.cost import ExactCost, check_fits, number_of_cells
-from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
+from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
+from bayescascade.methods.cascades.exact.cost import ExactCost, number_of_cells
+from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
-from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
 from bayescascade.methods.cascades.exact.tilts import BestTree, Tilts
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
@@ -72,10 +72,7 @@ def solve_by_tilts(
     check_real("memory_limit", memory_limit, above=0.0)
     check_real("work_limit", work_limit, above=0.0)
     plan = Plan.of(posterior, None)
-    cost = check_fits(posterior, plan, memory_limit, work_limit)
-    lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, model)
-    shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
-    boxes = Recursion(lattice, terms, count_all(lattice, posterior.table, n_jobs), shapes)
+    cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
     total = float(posterior.table.weights.sum())
     tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs)
     if progress is not None:
