@@ -24,7 +24,6 @@ from bayescascade.methods.cascades.exact.kernels.held import (
     count_sets,
     evaluate_sets,
     tabulate,
-    tabulate_factors,
     weigh_splits,
 )
 from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays
@@ -41,7 +40,7 @@ Floats = NDArray[np.float64]
 
 _MOST_COLUMNS, _MOST_BOXES = 28, 1 << 31
 _MOST_CELLS = 1 << 50  # exponents of sums over trees are at most some times as large
-_PIECE = 1 << 23  # rows times sets gone through between looks for an interrupt, at most
+_PIECE = 1 << 21  # rows times sets gone through between looks for an interrupt, at most
 _MANY_VISITS = 1e8  # from which on threads share the work
 _BYTES_OF_SET, _BYTES_OF_BOX, _BYTES_OF_WORTH = 12, 20, 16
 _MOST_TABULATED = 1 << 16  # rows for which factors of splits are
@@ -89,7 +88,6 @@ class HeldBoxes:
             n_levels=n_levels[self._columns],
             splits=np.ones(p, np.bool_),
             starts=starts[self._columns],
-            is_wide=np.array([np.any(lattice.widths[j] != 1) for j in self._columns], np.bool_),
             log_width=log_width,
             constant=np.array([fsum(constant), fsum([*constant, -fsum(constant)])]),
             pattern=np.zeros(n, np.int64),
@@ -103,8 +101,8 @@ class HeldBoxes:
         self._ways: list[tuple[int, list[int], list[int]]] = [(-1, [], [])]
         for j, q in zip(self._columns.tolist(), self._held.n_levels.tolist(), strict=True):
             self._ways.append((j, list(range(q)), [0] * q))
-        self._outside = self._values = self._factors = no_values(0)
-        self._work = self._new_work(0)
+        self._outside = self._values = no_values(0)
+        self._work = self._new_work()
         self._how: tuple[bool, int | None, float] = (False, None, 0.0)
         self.n_boxes = self.n_visits = 0
         self.shapes = HeldBoxes(lattice, terms, codes[:, :0], weights[:0]) if n else self
@@ -143,11 +141,10 @@ class HeldBoxes:
     def count(self, memory_limit: float = np.inf, work_limit: float = np.inf) -> bool:
         """Count the boxes; False as soon as they take more memory, bytes, or work, terms."""
         counts, totals = np.zeros(1 << self._p, np.int32), np.zeros(2, np.int64)
-        held = self._held._replace(steps=self._held.steps[:0])
-        work = self._new_work(0)
+        work = self._new_work()
         for top in range(self._n_tops):
             with sparing(self._n << self._p):
-                count_sets(held, work, top, self._n_low, counts, totals)
+                count_sets(self._held, work, top, self._n_low, counts, totals)
             self.n_boxes, self.n_visits = totals.tolist()
             if self.memory_bytes > memory_limit or self.n_terms > work_limit:
                 return False
@@ -217,15 +214,15 @@ class HeldBoxes:
             steps=np.take_along_axis(sizes[:, :-1], first, axis=1),
         )
 
-    def _new_work(self, n_patterns: int) -> HeldWork:
+    def _new_work(self) -> HeldWork:
         p, n = self._p, self._n
         q = max(2, *self.lattice.plan.n_levels)
         return HeldWork(
-            rows=np.empty((p + 1, n), np.int32),
+            rows=np.zeros((p + 1, max(n, 1)), np.int32),
             bounds=np.zeros((p + 1, n // 2 + 2), np.int64),
             n_boxes=np.zeros(p + 1, np.int64),
-            offsets=np.zeros((p + 1, n_patterns), np.int64),
-            levels=np.zeros((p + 1, 2), np.int64),
+            levels=np.zeros(p + 1, np.int64),
+            offsets=np.zeros(self._held.rows.size, np.int64),
             place=np.full((p, n), -1, np.int32),
             power=np.ones((p, q + 1)),
             power_exponent=np.zeros((p, q + 1), np.int64),
@@ -254,24 +251,21 @@ class HeldBoxes:
         if self._values.mantissa.size < self.n_boxes:
             self._values = no_values(self.n_boxes)
             self._held = self._held._replace(first=np.zeros(self.n_boxes, np.int32))
-        if self._factors.mantissa.size == 0:
-            self._factors = self._tabulated_factors()
         if closed != self._how[1]:
             self._held = self._with_patterns(closed)
         self._how = maximize, closed, tilt
         held, terms = self._held, self._tilted_terms
-        self._work = work = self._new_work(held.rows.size)
+        self._work = work = self._new_work()
         self._outside = no_values(self._n_worths)
         with sparing(self._n_worths * self._p**2):
-            tabulate(held, terms, self._outside, work, maximize)
+            tabulate(held, terms, self._outside, self._values, work, maximize)
 
         def piece(top: int) -> int:
-            own = work if n_threads == 1 else self._new_work(held.rows.size)
+            own = work if n_threads == 1 else self._new_work()
             with sparing(self.n_visits / self._n_tops):
                 evaluate_sets(
-                    held, terms, self._factors, self._outside, self._values, own,
-                    top, self._n_low, maximize,
-                )  # fmt: skip
+                    held, terms, self._outside, self._values, own, top, self._n_low, maximize
+                )
             first, last = top << self._n_low, top + 1 << self._n_low
             return int(held.set_start[last] - held.set_start[first])
 
@@ -290,15 +284,6 @@ class HeldBoxes:
     def _tilted_terms(self) -> TermArrays:
         return self.terms._replace(per_leaf=self.terms.per_leaf + self._how[2])
 
-    def _tabulated_factors(self) -> Scaled:
-        if not self.terms.is_branch:
-            return no_values(1)
-        n = min(self.terms.log_gamma.shape[1], _MOST_TABULATED)
-        factors = no_values(n * (self.lattice.plan.most + 1))
-        with sparing(factors.mantissa.size):
-            tabulate_factors(self.terms, self._new_work(0), factors)
-        return factors
-
     def _weigh(self, digits: Sequence[int]) -> Scaled:
         """Return what a box is worth as a leaf, and by splits of each column."""
         held, worth = self._held, no_values(self._columns.size + 1)
@@ -306,9 +291,8 @@ class HeldBoxes:
         codes = np.where(of_columns < held.n_levels, of_columns, -1)
         with sparing(held.codes.size):
             weigh_splits(
-                held, self._tilted_terms, self._factors, self._outside, self._values, self._work,
-                codes, worth,
-            )  # fmt: skip
+                held, self._tilted_terms, self._outside, self._values, self._work, codes, worth
+            )
         return worth
 
     def log_values(self, origin: int = 0) -> Floats:
