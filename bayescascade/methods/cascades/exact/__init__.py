@@ -3,7 +3,8 @@
 A box is what splits leave of every column. The sum over all trees below a box is its worth as a
 leaf, plus, for every split, what the split is worth times the sums of its branches' boxes; boxes
 that several orders of splitting lead to are evaluated once. The sum over the whole table's trees
-is the evidence; its maximum the most probable tree; walking down in proportion draws trees.
+is the evidence; its maximum the most probable tree; walking down in proportion draws trees. Where a
+split sends each level its own way, only boxes that hold two or more distinct rows need be kept.
 """
 
 from bayescascade.methods.cascades.exact.cost import ExactCost

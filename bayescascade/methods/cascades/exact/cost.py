@@ -18,7 +18,7 @@ __all__ = ["ExactCost", "check_fits", "first_cap", "number_of_cells"]
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
-_MOST_TRIED = 1e8  # terms of boxes that are counted one by one, to say what would fit
+_MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what would fit
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,8 +167,9 @@ class HeldBoxes:
     @property
     def n_terms(self) -> int:
         """Work of one pass, as of `ExactCost`."""
-        of_sets = (1 << self._p) // 4 + 4 * self._p * self._n_worths
-        return self.n_visits // 3 + 2 * self.n_boxes + of_sets
+        per_set = 8 + self._p * int(self._held.rows.size)  # patterns are found
+        of_tables = 4 * self._p * self._n_worths
+        return self.n_visits // 3 + 2 * self.n_boxes + (per_set << self._p) // 32 + of_tables
 
     @property
     def _n_worths(self) -> int:

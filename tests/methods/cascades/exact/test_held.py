@@ -194,6 +194,18 @@ def test_memory_is_what_was_announced_and_a_limit_is_kept():
         solve(fewer, memory_limit=announced)
 
 
+def test_boxes_are_kept_by_what_they_cost(monkeypatch):
+    """All boxes say more, and are kept unless they take long and far longer."""
+    posterior = BranchPosterior(dense_table(6), partitions="levels")
+    assert isinstance(solve(posterior), ExactPosterior)
+    monkeypatch.setattr(cheapest, "_SHORT", 0.0)
+    monkeypatch.setattr(cheapest, "_DEARER", 0.1)
+    held_cost = solve(posterior).cost
+    assert held_cost.n_boxes < 4**6 / 2
+    monkeypatch.setattr(cheapest, "_DEARER", 1e3)
+    assert solve(posterior).cost.n_boxes == 4**6
+
+
 def test_ctrl_c_is_seen_between_pieces(monkeypatch):
     """A pass over millions of boxes must not have to be waited for."""
     posterior = LeafPosterior(dense_table(12), partitions="levels")
