@@ -7,7 +7,7 @@ import numpy as np
 from bayescascade.methods.cascades.exact.cost import ExactCost, check_fits
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.recursion import Boxes, Recursion
+from bayescascade.methods.cascades.exact.recursion import Recursion
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
@@ -23,7 +23,7 @@ def cheapest_boxes(
     memory_limit: float,
     work_limit: float,
     n_jobs: int | None,
-) -> tuple[ExactCost, Boxes]:
+) -> tuple[ExactCost, Recursion | HeldBoxes]:
     """Return the boxes of a plan, counted, and what a pass over them takes.
 
     Those that hold data, where all take long and far longer, or more than is allowed.

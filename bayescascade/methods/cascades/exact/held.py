@@ -168,7 +168,7 @@ class HeldBoxes:
     def n_terms(self) -> int:
         """Work of one pass, as of `ExactCost`."""
         per_set = 8 + self._p * int(self._held.rows.size)  # patterns are found
-        of_tables = 4 * self._p * self._n_worths
+        of_tables = 2 * self._p * self._n_worths
         return self.n_visits // 3 + 2 * self.n_boxes + (per_set << self._p) // 32 + of_tables
 
     @property

@@ -28,7 +28,6 @@ from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import (
-    Boxes,
     Progress,
     Recursion,
     choose_trees,
@@ -262,7 +261,7 @@ class SummedPosterior:
         progress: Progress | None = None,
         log_prior: float | None = None,
         n_jobs: int | None = 1,
-        boxes: Boxes | None = None,
+        boxes: Recursion | HeldBoxes | None = None,
     ) -> None:
         self.posterior = posterior
         self.cost = cost

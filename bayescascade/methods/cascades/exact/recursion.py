@@ -63,10 +63,6 @@ class Boxes(Protocol):
     def shapes(self) -> "Boxes | None":
         """The same of boxes without rows."""
 
-    @property
-    def origin(self) -> int:
-        """See `Recursion`, as all that follows."""
-
     def run(
         self,
         maximize: bool = False,
@@ -80,9 +76,6 @@ class Boxes(Protocol):
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries."""
-
-    def first_splits(self, origin: int) -> NDArray[np.float64]:
-        """Return what each first split gives."""
 
     def choose(
         self, rng: np.random.Generator, digits: Sequence[int], entries: Sequence[int]
