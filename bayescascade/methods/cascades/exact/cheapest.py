@@ -39,6 +39,6 @@ def cheapest_boxes(
         limit = min(work_limit, cost.n_terms / _DEARER if fits else np.inf)
         held = HeldBoxes.of(posterior, plan, memory_limit, limit)
         if held is not None:
-            return ExactCost(held.n_boxes, held.n_terms, held.memory_bytes, None), held
+            return ExactCost.of_held(held), held
     cost = check_fits(posterior, plan, memory_limit, work_limit)
     return cost, Recursion.of(posterior, plan, n_jobs)

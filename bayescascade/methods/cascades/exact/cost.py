@@ -18,6 +18,7 @@ __all__ = ["ExactCost", "check_fits", "first_cap", "number_of_cells"]
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
+_SOMEWHAT = 10  # times too large is told how large exactly
 _MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what would fit
 
 
@@ -64,6 +65,11 @@ class ExactCost:
             memory_bytes=plan.memory_bytes,
             max_leaves=plan.max_leaves if plan.shift == 1 else None,
         )
+
+    @classmethod
+    def of_held(cls, held: HeldBoxes) -> "ExactCost":
+        """Return what boxes that hold data take."""
+        return cls(held.n_boxes, held.n_terms, held.memory_bytes, None)
 
     def fits(self, memory_limit: float, work_limit: float) -> bool:
         """Whether it takes no more than `memory_limit` bytes and `work_limit` terms."""
@@ -113,6 +119,9 @@ def check_fits(
     cost = ExactCost.of_plan(plan)
     if cost.fits(memory_limit - in_use, work_limit):
         return cost
+    held = HeldBoxes.of(posterior, plan, _SOMEWHAT * memory_limit, _MOST_TRIED)
+    if held is not None:  # what would be enough
+        cost = ExactCost.of_held(held)
 
     def fits(plan: Plan) -> bool:
         if ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit):

@@ -189,6 +189,7 @@ def test_memory_is_what_was_announced_and_a_limit_is_kept():
         solve(posterior, memory_limit=announced - 1)
     n_kept = int(str(refused.value).split("what fits: ")[1].split(" of ")[0])
     assert n_kept == 11
+    assert refused.value.needed == found.cost.words()
     fewer = BranchPosterior(dense_table(12), partitions="subsets")
     with pytest.raises(TooLargeError, match='what fits: partitions="levels"'):
         solve(fewer, memory_limit=announced)
