@@ -23,8 +23,9 @@ def cheapest_boxes(
     memory_limit: float,
     work_limit: float,
     n_jobs: int | None,
+    in_use: int = 0,
 ) -> tuple[ExactCost, Recursion | HeldBoxes]:
-    """Return the boxes of a plan, counted, and what a pass over them takes.
+    """Return the boxes of a plan, counted, and what a pass over them takes; `in_use`: bytes.
 
     Those that hold data, where all take long and far longer, or more than is allowed.
 
@@ -34,11 +35,11 @@ def cheapest_boxes(
         If neither fit; the message says what would.
     """
     cost = ExactCost.of_plan(plan)
-    fits = cost.fits(memory_limit, work_limit)
+    fits = cost.fits(memory_limit - in_use, work_limit)
     if not fits or cost.n_terms > _SHORT:
         limit = min(work_limit, cost.n_terms / _DEARER if fits else np.inf)
-        held = HeldBoxes.of(posterior, plan, memory_limit, limit)
+        held = HeldBoxes.of(posterior, plan, memory_limit - in_use, limit)
         if held is not None:
             return ExactCost.of_held(held), held
-    cost = check_fits(posterior, plan, memory_limit, work_limit)
+    cost = check_fits(posterior, plan, memory_limit, work_limit, in_use)
     return cost, Recursion.of(posterior, plan, n_jobs)

@@ -25,13 +25,12 @@ from bayescascade.methods.cascades.exact.cost import (
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
-from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
+from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import (
     Progress,
     Recursion,
     choose_trees,
-    count_all,
 )
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
 from bayescascade.methods.cascades.tree import Tree
@@ -207,11 +206,14 @@ def solve(
     if max_leaves is not None or cost.max_leaves in (None, posterior.model.max_leaves, most):
         return ExactPosterior(posterior, plan, cost, progress, n_jobs=n_jobs)
     free = Plan.of(posterior, None)
-    free_cost = check_fits(posterior, free, memory_limit, work_limit, cost.memory_bytes)
-    lattice, terms = Lattice.of(free, posterior), term_arrays(free, posterior.model)
+    free_cost, boxes = cheapest_boxes(
+        posterior, free, memory_limit, work_limit, n_jobs, cost.memory_bytes
+    )
     root = Root(plan, posterior.model)
-    log_prior = log_prior_mass(lattice, terms, root, plan.max_leaves, most, memory_limit)
-    tail = Tail(lattice, terms, count_all(lattice, posterior.table), root, total, most)
+    log_prior = log_prior_mass(
+        boxes.lattice, boxes.terms, root, plan.max_leaves, most, memory_limit
+    )
+    tail = Tail(boxes, root, total, most)
     n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
     while True:
         exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs)
