@@ -43,7 +43,7 @@ from bayescascade.model.trace import COLUMNS_USED
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.dependent_trees import DependentTrees
-    from bayescascade.methods.cascades.exact import ExactPosterior, TiltedPosterior
+    from bayescascade.methods.cascades.exact import SummedPosterior, TiltedPosterior
     from bayescascade.methods.cascades.exact.tilts import BestTree
 
 __all__ = ["Cascade", "Summed", "shares_of"]
@@ -61,7 +61,7 @@ _TOLD = 5e-3  # nats of error, up to which an evidence is told: printed, it is r
 class Summed(NamedTuple):
     """All trees of a posterior, as an exact search sums over them."""
 
-    exact: "ExactPosterior | TiltedPosterior | DependentTrees"
+    exact: "SummedPosterior | TiltedPosterior | DependentTrees"
     certificate: Certificate
     shares: Mapping[str, Mapping[str, float]]
     log_sum: float | None  # over all trees, nats, if that is known
@@ -420,7 +420,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return log_prior + model.log_likelihood(tree, counts, log_inside)
 
 
-def _shares(exact: "ExactPosterior") -> dict[str, dict[str, float]]:
+def _shares(exact: "SummedPosterior") -> dict[str, dict[str, float]]:
     """Return exact posterior shares, largest first, as far as they cost little."""
     shares: dict[str, dict[str, float]] = {}
     if exact.max_leaves is not None:
