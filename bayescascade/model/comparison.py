@@ -7,6 +7,7 @@ a level which only the other half has is known.
 
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
@@ -42,7 +43,7 @@ class Learned(NamedTuple):
 
     model: RowDensities
     n_parts: float  # leaves, rules with the else, or cells; infinite if more than 1.8e308
-    settings: Mapping[str, float]  # what the rows decided
+    settings: Mapping[str, float | str]  # what the rows decided
 
 
 Learner: TypeAlias = Callable[[Table, int, int | None], Learned]
@@ -58,7 +59,7 @@ class Outcome:
     log_likelihood: float  # mean over the rows of the other half, nats a row
     n_parts: float  # as of `Learned`
     seconds: float  # to choose settings and learn
-    settings: Mapping[str, float]  # what was chosen by the half that was learned from
+    settings: Mapping[str, float | str]  # what was chosen by the half that was learned from
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,21 @@ class Comparison(Printed):
             halvings = f"{n_halvings} random halvings"
             told.insert(0, "±: standard error over halvings")
         how = f"{halvings}: learned on one half, scored on the other, nats a row"
-        return (heading, Pieces([how]), BLANK, table, BLANK, Pieces(told, "dim"))
+        chosen = [words for model in models for words in whole._chosen_words(model)]
+        legend = Pieces(told, "dim")
+        return (heading, Pieces([how]), BLANK, table, BLANK, legend, *map(_line, chosen))
+
+    def _chosen_words(self, model: str) -> list[str]:
+        """Return such as "leaf cascade: leaf dependent in 4 of 5", of what is no number."""
+        outcomes = self.of(model)
+        chosen = Counter(
+            f"{name} {value}"
+            for outcome in outcomes
+            for name, value in outcome.settings.items()
+            if isinstance(value, str)
+        )
+        title = self.titles.get(model, model)
+        return [f"{title}: {words} in {n} of {len(outcomes)}" for words, n in chosen.items()]
 
     def record(self) -> dict[str, Any]:
         """Return what every density made of every halving that it finished, as plain data."""
@@ -252,6 +267,10 @@ def fit_whole(model: Estimator, table: Table) -> Estimator:
     if model.summary_.interrupted:
         raise KeyboardInterrupt
     return model
+
+
+def _line(words: str) -> Pieces:
+    return Pieces([words])
 
 
 def _mean_text(values: Floats) -> str:

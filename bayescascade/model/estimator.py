@@ -194,6 +194,10 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
             return ""
         return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
 
+    def _told(self) -> list[str]:
+        """Return how the model was made, in words."""
+        return self.parameter_words(self.get_params())
+
     def _default_steps(self, table: Table) -> int:
         """Return the steps per chain and phase where `n_steps` is None."""
         return default_steps(table.n_distinct)
@@ -202,6 +206,10 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
         """Return where each chain starts, or None for wherever the posterior says."""
         del posterior
         return None
+
+    def _most_kept_draws(self) -> int:
+        """Return how many draws are kept with their weights, and saved, at most."""
+        return MAX_KEPT_DRAWS
 
     def _set_features(self, schema: Schema) -> None:
         """Set the attributes that say which columns the model is about."""
@@ -248,7 +256,7 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
             n_blocks=most_blocks(table.n_distinct),
             n_replicas=self._n_replicas,
             title=self.title,
-            told=", ".join(self.parameter_words(self.get_params())),
+            told=", ".join(self._told()),
             settings={"model": self.model_name},
         )
         self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
@@ -272,8 +280,9 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
     def _draws(self) -> list[Draw[C]]:
         """Distinct posterior draws with their weights and how often each was drawn."""
         drawn = [state for chain in self.run_.draws for state in chain]
-        if len(drawn) > MAX_KEPT_DRAWS:
-            chosen = np.linspace(0, len(drawn) - 1, MAX_KEPT_DRAWS).round().astype(int)
+        most = self._most_kept_draws()
+        if len(drawn) > most:
+            chosen = np.linspace(0, len(drawn) - 1, most).round().astype(int)
             drawn = [drawn[i] for i in chosen]
         times: dict[S, int] = {}
         for state in drawn:
@@ -305,7 +314,7 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
     def page(self) -> Page:
         """Return data, search, convergence, columns, what was learned and the posterior."""
         summary, learned = self.summary_, self.learned_
-        words = [self.title, *self.parameter_words(self.get_params())]
+        words = [self.title, *self._told()]
         if self.predictive == "average":
             words.append("predictive average")
         found = [

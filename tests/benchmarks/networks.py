@@ -43,15 +43,11 @@ class BayesianNetwork:
             log_tables = np.log(counts / counts.sum(axis=-1, keepdims=True))
             self._tables.append((columns, log_tables))
 
-    @property
-    def n_parameters(self) -> int:
-        """Free probabilities of all tables."""
-        return sum(values.size - values.size // values.shape[-1] for _, values in self._tables)
-
-    def score(self, table: Table) -> float:
-        """Return the sum of the rows' log densities, nats."""
-        scores = sum(values[tuple(table.codes[columns])] for columns, values in self._tables)
-        return float(table.weights @ scores)
+    def score_rows(self, table: Table) -> NDArray[np.float64]:
+        """Return the log density of each distinct row, nats."""
+        parts = [values[tuple(table.codes[columns])] for columns, values in self._tables]
+        scores: NDArray[np.float64] = np.sum(parts, axis=0)
+        return scores
 
 
 def hill_climbed(table: Table) -> BayesianNetwork:

@@ -12,7 +12,7 @@ import pytest
 import bayescascade
 from bayescascade.cli import classify as classify_module, fit as fit_module
 from bayescascade.cli.fit import fit
-from bayescascade.methods.cascades import estimators, models
+from bayescascade.methods.cascades import cascade, models
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import estimator, search
@@ -29,7 +29,9 @@ SMALL = ("--steps", 200, "--chains", 2, "--seed", 1)
     [
         (
             "fitted",
-            LeafCascade(search="anneal+metropolis", n_steps=10_000, n_chains=2, random_state=0),
+            LeafCascade(
+                leaf="auto", search="anneal+metropolis", n_steps=10_000, n_chains=2, random_state=0
+            ),
         ),
         ("listed", DensityRuleList(n_steps=2_000, n_chains=2, random_state=0)),
     ],
@@ -195,8 +197,8 @@ def test_options_are_the_estimators_parameters() -> None:
         ("density", estimator.DENSITIES),
         ("predictive", estimator.PREDICTIVES),
         ("partitions", models.PARTITIONS),
-        ("leaf", models.LEAVES),
-        ("start", estimators.STARTS),
+        ("leaf", (*models.LEAVES, "auto")),
+        ("start", cascade.STARTS),
     ):
         choice = options[name].type
         assert isinstance(choice, click.Choice)
@@ -218,8 +220,9 @@ def test_defaults_in_the_help_are_the_estimators() -> None:
     assert branch.parameters["max_branches"].default is None
     assert f"({leaf.parameters['n_chains'].default})" in told["n_chains"]
     assert told["memory_limit"].endswith(f"({leaf.parameters['memory_limit'].default:g}).")
-    for name in ("partitions", "leaf", "leaf_concentration", "start"):
+    for name in ("partitions", "leaf_concentration", "start"):
         assert told[name].endswith(f"(trees; {leaf.parameters[name].default}).".replace(".0", ""))
+    assert told["leaf"].endswith("(trees; auto).")  # the paper's are uniform
     assert leaf.parameters["max_leaves"].default is None
     assert rules["time_limit"].default is None
 
@@ -236,3 +239,18 @@ def test_an_exact_search_of_lists_has_no_trace(command: list[str], tmp_path: Pat
 def test_lists_have_no_automatic_search() -> None:
     found = run("fit", TITANIC, "--model", "rules", "--search", "auto")
     assert_error(found, "--search auto needs --model leaf or branch, got rules")
+
+
+def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
+    """Depth and tempering reach the estimator; the saved file has what the page needs."""
+    options = ("--model", "branch", "--leaf", "dependent", "--partitions", "levels")
+    out = tmp_path / "m.json"
+    found = run("fit", TITANIC, *options, "--max-depth", 2, "--temper", 300, "--out", out)
+    told = " ".join(found.stdout.split())
+    assert "exact: no tree of depth up to 2, tempered at 300 rows, is more probable" in told
+    assert "tempered at 300 rows, which is no posterior" in told
+    assert ", apart 0." in told
+    assert run("show", out).stdout == found.stdout
+    chosen = run("fit", TITANIC, *options, "--max-depth", 1, "--temper", "auto")
+    assert "temper chosen by rows held out" in " ".join(chosen.stdout.split())
+    assert_error(run("fit", TITANIC, "--temper", 300), "--temper needs --model branch, got leaf")

@@ -37,6 +37,7 @@ from tests.people import DECLARED, draw_people
 __all__ = ["ESTIMATORS", "POSTERIORS", "Case", "Step", "fitted", "gibbs", "rows"]
 
 CHAINS = {"search": "anneal+metropolis", "n_steps": 120, "n_chains": 2, "random_state": 3}
+DEPENDENT = {"leaf": "dependent", "leaf_concentration": 100.0}  # else one leaf would do
 COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}
 
 
@@ -89,6 +90,11 @@ ESTIMATORS = {
         LeafCascade, CHAINS | DECLARED | {"search": "exact", "partitions": "levels"}
     ),
     "branch": Case(BranchCascade, CHAINS | DECLARED | {"predictive": "average"}),
+    "dependent": Case(LeafCascade, CHAINS | DECLARED | DEPENDENT),
+    "dependent exact": Case(
+        BranchCascade, CHAINS | DECLARED | DEPENDENT | {"search": "exact", "partitions": "levels"}
+    ),
+    "leaf auto": Case(LeafCascade, CHAINS | DECLARED | {"leaf": "auto"}),
     "rules": Case(DensityRuleList, CHAINS | DECLARED),
     "labels": Case(RuleListClassifier, CHAINS, True),
     "det": Case(DensityEstimationTree, {"random_state": 0} | DECLARED),

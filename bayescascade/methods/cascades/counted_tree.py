@@ -51,11 +51,14 @@ class CountedTree:
     level_counts : (n_leaves, L) float64 or None
         Of independent leaves, left to right: the weight of every level of every column, the levels
         of one column after those of the one before. None for uniform leaves, which need none.
+    pair_counts : (n_leaves, L, L) float64 or None
+        Of dependent leaves: the weight of every pair of levels, of levels alone on the diagonal.
     """
 
     tree: Tree
     counts: NDArray[np.float64]
     level_counts: NDArray[np.float64] | None = None
+    pair_counts: NDArray[np.float64] | None = None
 
     @property
     def total(self) -> float:
@@ -67,11 +70,14 @@ class CountedTree:
         record = {**self.tree.to_flat(), "leaf_counts": self.counts[self.tree.leaves].tolist()}
         if self.level_counts is not None:
             record["level_counts"] = self.level_counts.tolist()
+        if self.pair_counts is not None:
+            lower = np.tril_indices(self.pair_counts.shape[1])
+            record["pair_counts"] = self.pair_counts[:, *lower].tolist()
         return record
 
     @classmethod
     def from_record(
-        cls, record: Mapping[str, Any], schema: Schema, *, has_level_counts: bool = False
+        cls, record: Mapping[str, Any], schema: Schema, leaf: str = "uniform"
     ) -> "CountedTree":
         """Rebuild from what `to_record` returned.
 
@@ -79,8 +85,8 @@ class CountedTree:
         ----------
         record : mapping
         schema : Schema
-        has_level_counts : bool
-            Whether there must be counts of levels in the leaves, or must be none.
+        leaf : {"uniform", "independent", "dependent"}
+            Whether there must be counts of levels in the leaves, or of pairs of levels.
 
         Raises
         ------
@@ -103,13 +109,18 @@ class CountedTree:
         if not is_count.all() or not 0 < math.fsum(leaf_counts) < math.inf:
             raise ModelFileError("a saved tree's counts must be finite, >= 0 and not all 0")
         counts = tree.summed(leaf_counts)
-        if ("level_counts" in record) != has_level_counts:
-            raise ModelFileError(
-                "a saved tree must have counts of levels exactly if its leaves are independent"
-            )
-        told = record.get("level_counts")
-        levels = _read_level_counts(told, tree, counts, schema) if has_level_counts else None
-        return cls(tree, counts, levels)
+        inside = {}
+        for what, kind, read in (
+            ("level", "independent", _read_level_counts), ("pair", "dependent", _read_pair_counts)
+        ):  # fmt: skip
+            if (f"{what}_counts" in record) != (leaf == kind):
+                raise ModelFileError(
+                    f"a saved tree must have counts of {what}s exactly if its leaves are {kind}"
+                )
+            if leaf == kind:
+                told = record[f"{what}_counts"]
+                inside[f"{what}_counts"] = read(told, tree, counts, schema)
+        return cls(tree, counts, **inside)
 
 
 def _read_level_counts(
@@ -133,6 +144,29 @@ def _read_level_counts(
     if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
         raise ModelFileError("a saved tree's counts of levels must sum up to those of its leaves")
     return level_counts
+
+
+def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
+    """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be anything."""
+    n_levels, given = int(schema.n_levels.sum()), np.array(told, np.float64)
+    lower = np.tril_indices(n_levels)
+    if given.shape != (tree.n_leaves, lower[0].size):
+        raise ModelFileError(
+            f"a saved tree's counts of pairs must be {tree.n_leaves} lists of {lower[0].size}, "
+            f"got an array of shape {given.shape}"
+        )
+    pairs = np.zeros((tree.n_leaves, n_levels, n_levels))
+    pairs[:, *lower] = pairs[:, *lower[::-1]] = given
+    if not (np.isfinite(pairs) & (pairs >= 0)).all():
+        raise ModelFileError("a saved tree's counts of pairs must be finite and >= 0")
+    levels = np.diagonal(pairs, axis1=1, axis2=2)
+    _read_level_counts(levels, tree, counts, schema)
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(pairs, level_starts(schema)[:-1], axis=2)
+    expected = levels[:, :, np.newaxis]
+    if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
+        raise ModelFileError("a saved tree's counts of pairs must sum up to those of its levels")
+    return pairs
 
 
 def density_intervals(

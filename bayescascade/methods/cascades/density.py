@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DensityTree"]
 
-_MOSTLY, _MOST_LINES = "mostly ", 2  # what stands out inside a leaf, below it
+_MOSTLY = "mostly "  # what stands out inside a leaf, below it
 _MOST_TOLD = 3  # levels that stand out, in an explanation
 
 
@@ -39,6 +39,8 @@ class DensityTree(TreeParts):
 
     Its parameters are those of `TreeParts`.
     """
+
+    most_lines: ClassVar[int] = 2  # of what stands out inside a leaf
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -74,10 +76,10 @@ class DensityTree(TreeParts):
         nodes = range(self.tree.n_nodes)
         inside = [
             Pieces(
-                [one.words(self.schema) for one in self.standouts(node)] if is_leaf else [],
+                self._inside_words(node) if is_leaf else [],
                 indent=len(_MOSTLY),
                 first=_MOSTLY,
-                most_lines=_MOST_LINES,
+                most_lines=self.most_lines,
             )
             for node, is_leaf in zip(nodes, self.tree.feature < 0, strict=True)
         ]
@@ -85,18 +87,22 @@ class DensityTree(TreeParts):
         parents = self.tree.parent.tolist()
         return (Guided(labels, parents, columns, self.rule_words, inside),)
 
+    def _inside_words(self, leaf: int) -> list[str]:
+        """Return what there is to say of the inside of a leaf, the most telling first."""
+        return [one.words(self.schema) for one in self.standouts(leaf)]
+
     def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
-        is_uniform = self.level_probabilities is None
+        log_density, is_average = self._log_density_told(leaf, codes)
         told = density_text(
             self.counts[leaf],
             self.counts[0],
             self.probabilities[leaf],
-            self.log_densities[leaf],
-            self.relative_densities[leaf],
-            is_average=not is_uniform,
+            log_density,
+            float(np.exp(log_density + self.log_domain)),
+            is_average=is_average,
         )
         words = f"{self.rule_words(leaf)}: {told}"
-        if is_uniform:
+        if self.level_probabilities is None:
             return words
         for how, standouts in (
             ("mostly", self.standouts(leaf)),
@@ -105,6 +111,11 @@ class DensityTree(TreeParts):
             told = " and ".join(one.words(self.schema) for one in standouts[:_MOST_TOLD])
             words += f"; {how} {told}" if told else ""
         return words
+
+    def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
+        """Return which log density to tell of a row, and whether it is the leaf's average."""
+        del codes
+        return float(self.log_densities[leaf]), self.level_probabilities is not None
 
     # -- densities and draws -----------------------------------------------------------------------
 
@@ -168,16 +179,20 @@ class DensityTree(TreeParts):
         return first, following
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-        """Draw (p, n) codes: a leaf by its probability, then every column within the leaf."""
+        """Draw (p, n) codes: a leaf by its probability, then the row within the leaf."""
         leaves = self.tree.leaves
         shares = self.probabilities[leaves]
         chosen = rng.choice(leaves, size=n, p=shares / shares.sum())
         codes = np.empty((self.schema.n_columns, n), np.int32)
         for leaf in np.unique(chosen):
             inside = np.flatnonzero(chosen == leaf)
-            for j, left in enumerate(self.boxes[leaf]):
-                shares = self.level_shares(leaf, j)
-                codes[j, inside] = rng.choice(left, size=inside.size, p=shares)
+            codes[:, inside] = self._sample_inside(leaf, inside.size, rng)
+        return codes
+
+    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        codes = np.empty((self.schema.n_columns, n), np.int32)
+        for j, left in enumerate(self.boxes[leaf]):
+            codes[j] = rng.choice(left, size=n, p=self.level_shares(leaf, j))
         return codes
 
     # -- as plain data -----------------------------------------------------------------------------

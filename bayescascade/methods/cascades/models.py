@@ -24,6 +24,8 @@ Dirichlet-multinomial over its ``m_j`` levels that are left in the leaf's box, w
     sum_j [ lnG(a m_j) - lnG(n_l + a m_j)
             + sum_{c left} (lnG(n_jc + a) - lnG(a) - n_jc ln w_c) ]
 
+A *dependent* leaf averages over all trees that connect its columns; `dependence` has the formula.
+
 The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
 that many leaves times the Poisson, as in the thesis. The thesis's plug-in density ``n_l / (n v_l)``
 is zero on an empty leaf; the posterior mean is used unless asked otherwise.
@@ -53,7 +55,7 @@ __all__ = [
     "independent_probabilities",
 ]
 
-LEAVES = ("uniform", "independent")
+LEAVES = ("uniform", "independent", "dependent")
 """What the density is inside a leaf."""
 
 PARTITIONS = ("subsets", "levels")
@@ -73,10 +75,11 @@ class CascadeModel(ABC):
         Dirichlet parameter.
     max_leaves : int >= 1 or None
         Most leaves of a tree; None for no bound.
-    leaf : {"uniform", "independent"}
+    leaf : {"uniform", "independent", "dependent"}
         What the density is inside a leaf.
     leaf_concentration : float > 0
-        Dirichlet parameter of every level of a column inside an independent leaf.
+        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
+        prior of a dependent one is worth.
     """
 
     kind: ClassVar[int]
@@ -143,10 +146,11 @@ class LeafModel(CascadeModel):
         Dirichlet parameter of every leaf.
     max_leaves : int >= 1 or None
         Trees of more leaves have no density; None for no such bound.
-    leaf : {"uniform", "independent"}
+    leaf : {"uniform", "independent", "dependent"}
         What the density is inside a leaf.
     leaf_concentration : float > 0
-        Dirichlet parameter of every level of a column inside an independent leaf.
+        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
+        prior of a dependent one is worth.
     """
 
     expected_leaves: float = 8.0

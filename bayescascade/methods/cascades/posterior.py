@@ -22,6 +22,7 @@ from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
 from bayescascade.methods.cascades.models import (
+    LEAVES,
     PARTITIONS,
     BranchModel,
     CascadeModel,
@@ -123,6 +124,14 @@ class CascadePosterior(CompiledPosterior[Tree]):
             boxes, levels = tree.boxes(root_box(self.schema)), self.level_counts(tree)
             a = self.model.leaf_concentration
             inside = independent_log_inside(self.schema, boxes, levels, a)
+        elif self.model.leaf == "dependent":  # what kernels say of a leaf, less what models do
+            with sparing(self._n_cells_of(tree) * self.schema.n_columns):
+                inside = self._load(tree, tree.n_nodes).reals[:, layout.VALUE].copy()
+            if isinstance(self.model, LeafModel):
+                a = self.model.concentration
+                inside -= gammaln(counts + a) - gammaln(a)
+            else:
+                inside += self.model.rate
         return self.model.log_likelihood(tree, counts, inside)
 
     def log_density(self, state: Tree | DensityTree) -> float:
@@ -264,7 +273,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def _n_cells_of(self, state: Tree) -> int:
         """Return how many cells of the table counting a tree goes through, at most."""
-        n_columns = self.table.schema.n_columns if self.model.leaf == "independent" else 1
+        n_columns = 1 if self.model.leaf == "uniform" else self.table.schema.n_columns
         return self.table.n_distinct * n_columns * state.n_nodes
 
     def _load(self, state: Tree, capacity: int) -> layout.Work:
@@ -298,7 +307,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         largest = max(2, int(nominal_levels.max(initial=2)))
         weights = self.branch_log_weights
         max_leaves, leaf_alpha = self.model.max_leaves, self.model.leaf_concentration
-        independent = self.model.leaf == "independent"
+        independent, dependent = (self.model.leaf == leaf for leaf in LEAVES[1:])
         whole = whole_weights(self.table.weights)
         norms = np.full(weights.shape, -np.inf)
         norms[2:] = np.logaddexp.accumulate(weights[2:])
@@ -319,6 +328,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             independent=independent,
             leaf_alpha=float(leaf_alpha),
             leaf_log_gamma=gammaln(whole[: None if independent else 0] + leaf_alpha),
+            dependent=dependent,
         )
 
     @cached_property

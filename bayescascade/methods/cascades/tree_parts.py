@@ -11,6 +11,7 @@ probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (
 * `rarities`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -220,6 +221,16 @@ class TreeParts(DensityParts):
     def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
         nested, leaves = self._below(known, 0)
         tree = Tree.from_nested(nested, self.is_nominal)
+        shares, inside = self._inside_given(known, leaves)
+        counts = tree.summed(self.counts[leaves] * shares)
+        probabilities = tree.summed(self.probabilities[leaves] * shares)
+        changes = {"tree": tree, "counts": counts, "probabilities": probabilities, **inside}
+        return changes, float(probabilities[0])
+
+    def _inside_given(
+        self, known: Evidence, leaves: Sequence[int]
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Return the share of each leaf that evidence leaves, and what that changes inside."""
         shares = np.ones(len(leaves))
         inside = self.level_probabilities
         if inside is not None:
@@ -239,10 +250,7 @@ class TreeParts(DensityParts):
                 # of levels of probability 0 alone the leaf has none, and any spread is right
                 levels[left] = chosen / total if total > 0 else widths[left] / widths[left].sum()
                 shares[row] *= total
-        counts = tree.summed(self.counts[leaves] * shares)
-        probabilities = tree.summed(self.probabilities[leaves] * shares)
-        changes = {"tree": tree, "counts": counts, "probabilities": probabilities}
-        return {**changes, "level_probabilities": inside}, float(probabilities[0])
+        return shares, {"level_probabilities": inside}
 
     def _below(self, evidence: Evidence, node: int) -> tuple[Any, list[int]]:
         """Return the nested tree that evidence leaves below a node, and its leaves in order."""

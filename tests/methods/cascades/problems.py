@@ -156,6 +156,18 @@ INDEPENDENT_BRANCH = Model(
     {**BRANCH.parameters, "leaf": "independent", "leaf_concentration": 1.3},
     reference.branch_log_density,
 )
+DEPENDENT = Model(
+    "dependent",
+    LeafPosterior,
+    {**LEAF.parameters, "leaf": "dependent", "leaf_concentration": 1.6},
+    reference.leaf_log_density,
+)
+DEPENDENT_BRANCH = Model(
+    "dependent-branch",
+    BranchPosterior,
+    {**BRANCH.parameters, "leaf": "dependent", "leaf_concentration": 0.8},
+    reference.branch_log_density,
+)
 BOUNDED = Model(
     "bounded", LeafPosterior, {**LEAF.parameters, "max_leaves": 4}, reference.leaf_log_density
 )
@@ -189,6 +201,9 @@ WITH_OPTIONS = (
     (UNEVEN_LEVELS, LEAF),
     (UNEVEN_LEVELS, BRANCH),
     (UNEVEN_LEVELS, INDEPENDENT),
+    (BINS, DEPENDENT),
+    (FRACTIONAL, DEPENDENT_BRANCH),
+    (MIXED_WAYS, DEPENDENT),
 )
 """Each option with what it could fail at: few problems, as every exact test runs over them."""
 

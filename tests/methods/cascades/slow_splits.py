@@ -207,7 +207,7 @@ def _log_inside(
     """Return what each branch of the splits of column `j` contributes as a leaf, (n, b) float64."""
     table, is_nominal = posterior.table, posterior.is_nominal
     blocks = [list(block) for partition in partitions for block in partition]
-    if posterior.model.leaf == "uniform":  # the other columns' widths are the same for all
+    if posterior.model.leaf != "independent":  # the other columns' widths are the same for all
         widths = table.schema.columns[j].widths
         shares = np.array([widths[block].sum() for block in blocks]) / widths[list(box[j])].sum()
         uniform: NDArray[np.float64] = -weights * np.log(shares.reshape(weights.shape))

@@ -85,7 +85,7 @@ small_columns = st.lists(
     options=st.fixed_dictionaries(
         {
             "partitions": st.sampled_from(["subsets", "levels"]),
-            "leaf": st.sampled_from(["uniform", "independent"]),
+            "leaf": st.sampled_from(["uniform", "independent", "dependent"]),
             "leaf_concentration": st.sampled_from([0.3, 1.0]),
         }
     ),

@@ -224,7 +224,7 @@ def test_forged_counts_of_levels_are_refused(told, words):
     tree = Tree.from_nested((0, [((0,), None), ((1,), None)]), [True, False])
     record = {**tree.to_flat(), "leaf_counts": [10.0, 20.0]}
     good = {**record, "level_counts": [[10.0, 0.0, 6.0, 4.0], [0.0, 20.0, 15.0, 5.0]]}
-    CountedTree.from_record(good, schema, has_level_counts=True)
+    CountedTree.from_record(good, schema, "independent")
     errors = (ModelFileError, TypeError, ValueError) if words == "a number" else ModelFileError
     with pytest.raises(errors, match=None if words == "a number" else words):
-        CountedTree.from_record({**record, "level_counts": told}, schema, has_level_counts=True)
+        CountedTree.from_record({**record, "level_counts": told}, schema, "independent")

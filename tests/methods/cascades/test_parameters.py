@@ -22,6 +22,8 @@ BAD = {
     "partitions": ["level", None],
     "leaf": ["naive"],
     "leaf_concentration": [0, None],
+    "max_depth": [2],
+    "temper": [10.0],
     "memory_limit": [0, "2"],
     "start": ["det"],
     "n_chains": [2.0],

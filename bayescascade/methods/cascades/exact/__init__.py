@@ -3,11 +3,17 @@
 A box is what splits leave of every column. The sum over all trees below a box is its worth as a
 leaf, plus, for every split, what the split is worth times the sums of its branches' boxes; boxes
 that several orders of splitting lead to are evaluated once. The sum over the whole table's trees
-is the evidence; its maximum the most probable tree; walking down in proportion draws trees.
+is the evidence; its maximum the most probable tree; walking down in proportion draws trees. Where a
+split sends each level its own way, only boxes that hold two or more distinct rows need be kept.
 """
 
 from bayescascade.methods.cascades.exact.cost import ExactCost
-from bayescascade.methods.cascades.exact.posterior import ExactPosterior, SplitProbabilities, solve
+from bayescascade.methods.cascades.exact.posterior import (
+    ExactPosterior,
+    SplitProbabilities,
+    SummedPosterior,
+    solve,
+)
 from bayescascade.methods.cascades.exact.tilted import (
     TiltedPosterior,
     certificate_of,
@@ -19,6 +25,7 @@ __all__ = [
     "ExactCost",
     "ExactPosterior",
     "SplitProbabilities",
+    "SummedPosterior",
     "TiltedPosterior",
     "certificate_of",
     "solve",

@@ -6,6 +6,7 @@ from math import log10
 from typing import TYPE_CHECKING
 
 from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import LeafModel
@@ -17,6 +18,8 @@ __all__ = ["ExactCost", "check_fits", "first_cap", "number_of_cells"]
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
+_SOMEWHAT = 10  # times too large is told how large exactly
+_MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what would fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class ExactCost:
             max_leaves=plan.max_leaves if plan.shift == 1 else None,
         )
 
+    @classmethod
+    def of_held(cls, held: HeldBoxes) -> "ExactCost":
+        """Return what boxes that hold data take."""
+        return cls(held.n_boxes, held.n_terms, held.memory_bytes, None)
+
     def fits(self, memory_limit: float, work_limit: float) -> bool:
         """Whether it takes no more than `memory_limit` bytes and `work_limit` terms."""
         return self.memory_bytes <= memory_limit and self.n_terms <= work_limit
@@ -108,13 +116,19 @@ def check_fits(
     TooLargeError
         If it does not fit; the message says what would.
     """
+    cost = ExactCost.of_plan(plan)
+    if cost.fits(memory_limit - in_use, work_limit):
+        return cost
+    held = HeldBoxes.of(posterior, plan, _SOMEWHAT * memory_limit, _MOST_TRIED)
+    if held is not None:  # what would be enough
+        cost = ExactCost.of_held(held)
 
     def fits(plan: Plan) -> bool:
-        return ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit)
+        if ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit):
+            return True
+        few = min(work_limit, _MOST_TRIED)
+        return HeldBoxes.of(posterior, plan, memory_limit - in_use, few) is not None
 
-    cost = ExactCost.of_plan(plan)
-    if fits(plan):
-        return cost
     cost = replace(cost, memory_bytes=cost.memory_bytes + in_use)
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.exact.kernels.layout import UNION, IndexArrays
 from bayescascade.methods.cascades.models import BranchModel
 
@@ -142,6 +143,8 @@ class Plan:
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None) -> "Plan":
         """Plan the solution of a posterior; `max_leaves` None: entries are not by leaves."""
         model, table = posterior.model, posterior.table
+        if model.leaf == "dependent":  # whose trees `dependent_trees` sums over
+            raise ParameterError('leaf must be "uniform" or "independent" here, got "dependent"')
         n_levels = [int(q) for q in posterior.schema.n_levels]
         plan = cls(
             columns=(),

@@ -11,21 +11,22 @@ from scipy.special import logsumexp, softmax
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.averages import RowAverages
+from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import (
     ExactCost,
     check_fits,
     first_cap,
     number_of_cells,
 )
+from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
-from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
+from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import (
     Progress,
     Recursion,
     choose_trees,
-    count_all,
 )
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
 from bayescascade.methods.cascades.tree import Tree
@@ -33,7 +34,7 @@ from bayescascade.methods.cascades.tree import Tree
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["ExactPosterior", "SplitProbabilities", "solve"]
+__all__ = ["ExactPosterior", "SplitProbabilities", "SummedPosterior", "solve"]
 
 Floats = NDArray[np.float64]
 
@@ -69,8 +70,12 @@ def solve(
     work_limit: float = 1e12,
     progress: Progress | None = None,
     n_jobs: int | None = 1,
-) -> "ExactPosterior":
+) -> "SummedPosterior":
     """Sum over all trees.
+
+    The result is an `ExactPosterior`, which averages densities of rows, too, unless only boxes that
+    hold data are kept: of the branch model with `partitions` "levels", where all boxes do not fit
+    or take far longer.
 
     Parameters
     ----------
@@ -105,16 +110,23 @@ def solve(
             f"weights that sum to at most {_MOST_ROWS:.1e}",
         )
     plan = Plan.of(posterior, first_cap(posterior, max_leaves))
+    if plan.shift == 0:
+        cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
+        kind = SummedPosterior if isinstance(boxes, HeldBoxes) else ExactPosterior
+        return kind(posterior, plan, cost, progress, None, n_jobs, memory_limit, boxes)
     cost = check_fits(posterior, plan, memory_limit, work_limit)
     most = number_of_cells(posterior)
     if max_leaves is not None or cost.max_leaves in (None, posterior.model.max_leaves, most):
         return ExactPosterior(posterior, plan, cost, progress, None, n_jobs, memory_limit)
     free = Plan.of(posterior, None)
-    free_cost = check_fits(posterior, free, memory_limit, work_limit, cost.memory_bytes)
-    lattice, terms = Lattice.of(free, posterior), term_arrays(free, posterior.model)
+    free_cost, boxes = cheapest_boxes(
+        posterior, free, memory_limit, work_limit, n_jobs, cost.memory_bytes
+    )
     root = Root(plan, posterior.model)
-    log_prior = log_prior_mass(lattice, terms, root, plan.max_leaves, most, memory_limit)
-    tail = Tail(lattice, terms, count_all(lattice, posterior.table), root, total, most)
+    log_prior = log_prior_mass(
+        boxes.lattice, boxes.terms, root, plan.max_leaves, most, memory_limit
+    )
+    tail = Tail(boxes, root, total, most)
     n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
     while True:
         exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs, memory_limit)
@@ -131,7 +143,7 @@ def solve(
         del exact  # before the next one takes its memory
 
 
-class ExactPosterior:
+class SummedPosterior:
     """All trees of a posterior at once; made by `solve`.
 
     Attributes
@@ -170,6 +182,7 @@ class ExactPosterior:
         log_prior: float | None = None,
         n_jobs: int | None = 1,
         memory_limit: float = np.inf,
+        boxes: Recursion | HeldBoxes | None = None,
     ) -> None:
         self.posterior = posterior
         self.cost = cost
@@ -177,11 +190,7 @@ class ExactPosterior:
         self._plan = plan
         self._root = Root(plan, posterior.model)
         self._total = float(posterior.table.weights.sum())
-        lattice = Lattice.of(plan, posterior)
-        terms = term_arrays(plan, posterior.model)
-        self._shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
-        counts = count_all(lattice, posterior.table, n_jobs)
-        self._sums = Recursion(lattice, terms, counts, self._shapes)
+        self._sums = Recursion.of(posterior, plan, n_jobs) if boxes is None else boxes
         self._n_jobs, self._memory_limit = n_jobs, memory_limit
         self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5), n_jobs=n_jobs)
         self._origin = self._sums.origin
@@ -197,7 +206,8 @@ class ExactPosterior:
         own = (None, posterior.model.max_leaves, number_of_cells(posterior))
         self.is_complete = log_prior is not None or self.max_leaves in own
         if log_prior is None:
-            log_prior = self._root.log_sum(self._shapes.log_values(), 0.0)
+            assert self._sums.shapes is not None  # these are boxes of rows
+            log_prior = self._root.log_sum(self._sums.shapes.log_values(), 0.0)
             log_prior += self._root.log_common(0.0)
         self.log_evidence = self.log_normalizer - log_prior
 
@@ -281,6 +291,10 @@ class ExactPosterior:
         entries = rng.choice(shares.size, size=n, p=shares / shares.sum())
         return choose_trees(self._sums, entries.tolist(), rng)
 
+
+class ExactPosterior(SummedPosterior):
+    """All trees of a posterior at once, and of a posterior with a row more."""
+
     def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of rows, averaged over all trees and their leaf probabilities.
 
@@ -308,6 +322,7 @@ class ExactPosterior:
 
     @cached_property
     def _averages(self) -> RowAverages:
+        assert isinstance(self._sums, Recursion)
         n_bytes = self.cost.memory_bytes + RowAverages.memory_bytes(self._plan)
         if n_bytes > self._memory_limit:
             needed = f"{n_bytes / 1e9:.3g} GB for averages over all trees"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from bayescascade.methods.cascades.exact.lattice import Lattice
-from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.recursion import Boxes
 
 __all__ = ["log_prior_sum"]
 
@@ -29,14 +29,14 @@ _NEGLIGIBLE = 40.0  # nats below what is summed
 _MOST_POINTS = 1 << 14
 
 
-def log_prior_sum(shapes: Recursion, rate: float, most: int) -> float:
+def log_prior_sum(shapes: Boxes, rate: float, most: int) -> float:
     """Return the log of the sum over all trees of ``exp(-rate) rate**K / K!``, nats.
 
     NaN if the rule does not converge with 16,384 points.
 
     Parameters
     ----------
-    shapes : Recursion
+    shapes : Boxes
         Of a plan with one entry a box, for the leaf model.
     rate : float > 0
     most : int
@@ -80,6 +80,8 @@ def _relative_sums(lattice: Lattice, log_leaf: float, turns: Complexes) -> Compl
     (m,) complex128 for as many turns of absolute value 1.
     """
     turns = np.concatenate([[1.0], turns])
+    if lattice.plan.partitions == "levels":
+        return _sums_by_levels(lattice.plan.n_levels, log_leaf, turns)[1:]
     blocks = lattice.blocks
     steps = lattice.plan.index(are_shapes=True).arrays.step[:, 0].tolist()
     splits = [_splits_of(lattice, j, step) for j, step in enumerate(steps)]
@@ -107,6 +109,30 @@ def _relative_sums(lattice: Lattice, log_leaf: float, turns: Complexes) -> Compl
         logs[at] = top + np.log(terms[0].real)
         sums[at] = terms / terms[0].real
     return sums[-1, 1:]
+
+
+def _sums_by_levels(n_levels: tuple[int, ...], log_leaf: float, turns: Complexes) -> Complexes:
+    """Return the same where each level goes its own way; the first turn is 1.
+
+    A shape is then how many columns of each number of levels are left whole.
+    """
+    levels, numbers = np.unique([q for q in n_levels if q > 1], return_counts=True)
+    steps = np.concatenate([[1], np.cumprod(numbers + 1)]).astype(np.int64)
+    sums = np.empty((steps[-1], turns.size), np.complex128)
+    logs = np.empty(steps[-1])
+    for at in range(steps[-1]):
+        log_terms, terms = [log_leaf], [turns]
+        for q, number, step in zip(levels.tolist(), numbers, steps, strict=False):
+            n_left = at // step % (number + 1)
+            if n_left > 0:
+                log_terms.append(np.log(n_left) + q * logs[at - step])
+                terms.append(sums[at - step] ** q)
+        top = max(log_terms)
+        mixed = np.exp(np.array(log_terms) - top) @ np.array(terms)
+        logs[at] = top + np.log(mixed[0].real)
+        sums[at] = mixed / mixed[0].real
+    whole: Complexes = sums[-1]
+    return whole
 
 
 def _splits_of(

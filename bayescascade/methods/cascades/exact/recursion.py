@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from itertools import chain, islice, pairwise, product
 from threading import Event
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -34,13 +34,15 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
 )
 from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
-from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables
+from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables, term_arrays
+from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.tree import LEAF, Tree
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
+    from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Counts", "Progress", "Recursion", "choose_trees", "count_all"]
+__all__ = ["Boxes", "Counts", "Progress", "Recursion", "choose_trees", "count_all", "log_of"]
 
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -55,6 +57,35 @@ _SUBSETS = 256  # sets of columns counted at once
 _FEW_TERMS = 20_000  # of all boxes: up to these, splits may be drawn without compiling
 _MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
 _FEWEST_TASKS = 32  # for each of them
+
+
+class Boxes(Protocol):
+    """Values of boxes, from which trees are read off: `Recursion` documents what it does."""
+
+    lattice: Lattice
+
+    @property
+    def shapes(self) -> "Boxes | None":
+        """The same of boxes without rows."""
+
+    def run(
+        self,
+        maximize: bool = False,
+        *,
+        closed: int | None = None,
+        tilt: float = 0.0,
+        progress: Progress | None = None,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Evaluate all boxes."""
+
+    def log_values(self, origin: int = 0) -> NDArray[np.float64]:
+        """Return the logs of all trees' entries."""
+
+    def choose(
+        self, rng: np.random.Generator, digits: Integers, entries: Integers
+    ) -> tuple[Integers, Integers, Integers]:
+        """Choose how to go on in boxes."""
 
 
 class Recursion:
@@ -86,7 +117,7 @@ class Recursion:
         self.index = plan.index(are_shapes=shapes is None)
         is_short = shapes is not None and plan.is_short
         is_compact = is_short and plan.is_compact
-        self.values = _no_values(self.index.n_entries, np.int32 if is_compact else np.int64)
+        self.values = no_values(self.index.n_entries, np.int32 if is_compact else np.int64)
         self.tables = short_tables(lattice, terms) if is_short else None
         self.work = _work_of(lattice)
         self.how: tuple[bool, int | None, float] = (
@@ -94,6 +125,13 @@ class Recursion:
             None,
             np.nan,
         )  # of the last run: maximize, closed, tilt
+
+    @classmethod
+    def of(cls, posterior: "CascadePosterior", plan: Plan, n_jobs: int | None = 1) -> "Recursion":
+        """Return the boxes of a plan for a posterior, counted."""
+        lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, posterior.model)
+        shapes = cls(lattice.shapes(), terms, np.zeros(1), None)
+        return cls(lattice, terms, count_all(lattice, posterior.table, n_jobs), shapes)
 
     def run(
         self,
@@ -124,7 +162,7 @@ class Recursion:
         if closed is not None:
             arrays = arrays._replace(splits=np.arange(len(lattice.blocks)) != closed)
         how = (maximize, closed, tilt)
-        shapes_index, shapes = index, _no_values(0)
+        shapes_index, shapes = index, no_values(0)
         if self.shapes is None:  # all counts are the one zero
             count_index = count_index._replace(step=np.zeros_like(count_index.step))
         else:
@@ -153,7 +191,7 @@ class Recursion:
 
         Those of large numbers have few digits for their differences, unless their `origin` is near.
         """
-        return _log_of(self.values, self._whole, origin)
+        return log_of(self.values, self._whole, origin)
 
     @property
     def origin(self) -> int:
@@ -244,17 +282,18 @@ class Recursion:
         """
         whole = self.lattice.whole
         _, n = self.index.locate(whole)
-        sums = _no_values((len(whole) + 1) * n)
+        sums = no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
         with self._sparing(self._terms_of(np.array(whole), np.arange(n))):
             sum_columns(
                 self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, sums,
             )  # fmt: skip
-        return _log_of(sums, slice(None), origin).reshape(-1, n)
+        return log_of(sums, slice(None), origin).reshape(-1, n)
 
 
-def _log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
+def log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
+    """Return the logs of some numbers, nats, less those of an exponent."""
     with np.errstate(divide="ignore"):
         logs: NDArray[np.float64] = np.log(numbers.mantissa[where])
     return logs + (numbers.exponent[where] - origin) * UNIT
@@ -392,13 +431,11 @@ class _Pieces:
                 self._size = max(1, size // 2)
 
 
-def _no_values(n: int, exponents: type = np.int64) -> Scaled:
+def no_values(n: int, exponents: type = np.int64) -> Scaled:
     return Scaled(np.zeros(n), np.zeros(n, exponents))
 
 
-def choose_trees(
-    recursion: Recursion, entries: Sequence[int], rng: np.random.Generator
-) -> list[Tree]:
+def choose_trees(recursion: Boxes, entries: Sequence[int], rng: np.random.Generator) -> list[Tree]:
     """Return a tree for each of the root's `entries`: drawn by sums, or the best by maxima."""
     lattice = recursion.lattice
     words = np.concatenate([blocks.words for blocks in lattice.blocks])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root
-from bayescascade.methods.cascades.exact.recursion import Counts, Recursion
+from bayescascade.methods.cascades.exact.recursion import Boxes, Recursion
 
 __all__ = ["LEFT_OUT", "Tail", "log_prior_mass"]
 
@@ -39,12 +39,8 @@ class Tail:
 
     Parameters
     ----------
-    lattice : Lattice
-        Of a plan with one entry a box.
-    terms : TermArrays
-        Of the same plan, for the leaf model.
-    counts : array or None
-        As of `Recursion`; None for trees without data.
+    boxes : Boxes
+        Of a plan with one entry a box, for the leaf model.
     root : Root
     total : float
         Weight of all rows.
@@ -54,16 +50,12 @@ class Tail:
 
     def __init__(
         self,
-        lattice: Lattice,
-        terms: TermArrays,
-        counts: Counts | None,
+        boxes: Boxes,
         root: Root,
         total: float,
         most: int,
     ) -> None:
-        self._lattice = lattice
-        self._terms = terms
-        self._counts = counts
+        self._boxes = boxes
         self._root = root
         self._total = total
         self._most = most
@@ -111,11 +103,8 @@ class Tail:
 
     def _log_worth(self, log_z: float, maximize: bool) -> float:
         """Return the log of G, nats, or of its largest term."""
-        values = Recursion(self._lattice.shapes(), self._terms, np.zeros(1), None)
-        if self._counts is not None:
-            values = Recursion(self._lattice, self._terms, self._counts, values)
-        values.run(maximize, tilt=log_z)
-        return float(values.log_values()[0])
+        self._boxes.run(maximize, tilt=log_z)
+        return float(self._boxes.log_values()[0])
 
 
 def _log_series(log_ratios: Floats) -> Floats:
@@ -151,7 +140,11 @@ def log_prior_mass(
 
     Parameters
     ----------
-    lattice, terms, root, most
+    lattice : Lattice
+        Of a plan with one entry a box.
+    terms : TermArrays
+        Of the same plan, for the leaf model.
+    root, most
         As of `Tail`.
     cap : int
         Leaves from which on it is asked whether more are needed.
@@ -175,6 +168,7 @@ def log_prior_mass(
         return root.log_sum(values.log_values(), 0.0) + root.log_common(0.0)
 
     found = log_mass(cap)
-    tail = Tail(lattice, terms, None, root, 0.0, most)
+    shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
+    tail = Tail(shapes, root, 0.0, most)
     enough = tail.enough(cap, found + np.log(LEFT_OUT), _PRIOR_PASSES)
     return found if enough == cap else log_mass(enough)

@@ -7,12 +7,13 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.methods.cascades.exact.cost import ExactCost, check_fits, number_of_cells
-from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
+from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
+from bayescascade.methods.cascades.exact.cost import ExactCost, number_of_cells
+from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.posterior import ExactPosterior, solve
+from bayescascade.methods.cascades.exact.posterior import SummedPosterior, solve
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
-from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, count_all
+from bayescascade.methods.cascades.exact.recursion import Progress
 from bayescascade.methods.cascades.exact.tilts import BestTree, Tilts
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
@@ -41,7 +42,7 @@ def solve_or_tilt(
     pass_progress: PassProgress | None = None,
     n_jobs: int | None = 1,
     n_draws: int = 0,
-) -> "tuple[ExactPosterior | TiltedPosterior, list[Tree]]":
+) -> "tuple[SummedPosterior | TiltedPosterior, list[Tree]]":
     """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
 
     Parameters and errors are those of both; Ctrl-C ends tilts early.
@@ -63,7 +64,7 @@ def solve_or_tilt(
     return exact, exact.sample(n_draws, rng)
 
 
-def certificate_of(exact: "ExactPosterior | TiltedPosterior") -> Certificate:
+def certificate_of(exact: "SummedPosterior | TiltedPosterior") -> Certificate:
     """Return what is proved; its evidence is told if printed it is right."""
     is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
     return Certificate(
@@ -121,10 +122,7 @@ def solve_by_tilts(
     check_real("work_limit", work_limit, above=0.0)
     check_integer("n_draws", n_draws, minimum=0)
     plan = Plan.of(posterior, None)
-    cost = check_fits(posterior, plan, memory_limit, work_limit)
-    lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, model)
-    shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
-    boxes = Recursion(lattice, terms, count_all(lattice, posterior.table, n_jobs), shapes)
+    cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
     total = float(posterior.table.weights.sum())
     tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs)
     tilts.n_kept = min(n_draws + n_draws // 4, _MOST_KEPT)

@@ -32,7 +32,7 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.lattice import Root
-from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, choose_trees
+from bayescascade.methods.cascades.exact.recursion import Boxes, Progress, choose_trees
 from bayescascade.methods.cascades.tree import Tree
 
 __all__ = ["BestTree", "Sum", "Tilts"]
@@ -111,7 +111,7 @@ class Tilts:
 
     Parameters
     ----------
-    boxes : Recursion
+    boxes : Boxes
         Of a plan with one entry a box.
     root : Root
     total : float
@@ -131,7 +131,7 @@ class Tilts:
         Passes made.
     """
 
-    boxes: Recursion
+    boxes: Boxes
     root: Root
     total: float
     most: int

@@ -136,7 +136,8 @@ def leaf_value(model, count, log_volume):
     value = -model.rate
     if model.kind == at.LEAF_MODEL:
         value = log_gamma(model, count) - log_gamma(model, 0.0)
-    return value if model.independent else value - count * log_volume
+    is_uniform = not (model.independent or model.dependent)
+    return value - count * log_volume if is_uniform else value
 
 
 @inner_kernel

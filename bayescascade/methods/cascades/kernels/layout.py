@@ -56,7 +56,8 @@ class ModelArrays(NamedTuple):
     log number of partitions of m levels into b blocks; log_gamma (G,) float64: lnG(n + alpha) of
     whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64. independent:
     whether columns are independent inside a leaf, and not uniform; leaf_alpha: Dirichlet
-    concentration there, and leaf_log_gamma of it, G = 0 also if unused.
+    concentration there, and leaf_log_gamma of it, G = 0 also if unused. dependent: whether they
+    depend on each other there.
     """
 
     kind: int
@@ -75,6 +76,23 @@ class ModelArrays(NamedTuple):
     independent: bool
     leaf_alpha: float
     leaf_log_gamma: Array
+    dependent: bool
+
+
+class DependenceWork(NamedTuple):
+    """Space for one dependent leaf; s and t count its k columns of two or more levels left."""
+
+    concentration: float  # rows that the prior is worth
+    n_left: Array  # (p,) int64: levels left of every column
+    free: Array  # (p,) int64: the columns of two or more
+    places: Array  # (p,) int64: a row's levels in them
+    shares: Array  # (p,) float64: one by how many levels they have left
+    inverses: Array  # (p,) float64: one by the probabilities of a row's levels
+    log_columns: Array  # (p,) float64: ln M_s
+    logs: Array  # (p, p) float64: ln W_st for t < s
+    weights: Array  # (p, p) float64: W_st, scaled, or ln W_st where floats do not hold it
+    graph: Array  # (p, p) float64: what is eliminated
+    pairs: Array  # (L, L) float64: of a chain, the weights of pairs of levels
 
 
 class Work(NamedTuple):
@@ -111,6 +129,7 @@ class Work(NamedTuple):
     saved_nodes: Array  # (C, N_FIELDS) int64
     saved_reals: Array  # (C, 4) float64
     saved_box: Array  # (C, p) uint64
+    dependence: DependenceWork  # of no size where leaves are not dependent
 
 
 class FlatTree(NamedTuple):
@@ -126,11 +145,12 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     p, n_rows = table.codes.shape
     widest = max(2, int(table.n_levels.max()))
     n_branches = widest + 2 if model.independent else 0
+    n_levels = int(table.offsets[p])
     return Work(
         nodes=np.empty((capacity, N_FIELDS), np.int64),
         reals=np.empty((capacity, 4)),
         box=np.empty((capacity, p), np.uint64),
-        histogram=np.empty((capacity + n_branches, int(table.offsets[p]))),
+        histogram=np.empty((capacity + n_branches, n_levels)),
         score=np.empty((capacity, p)),
         rows=np.empty(n_rows, np.int32),
         spare=np.empty((2, n_rows), np.int32),
@@ -148,4 +168,14 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
         saved_reals=np.empty((capacity, 4)),
         saved_box=np.empty((capacity, p), np.uint64),
+        dependence=new_dependence_work(
+            model.leaf_alpha, *((p, n_levels) if model.dependent else (0, 0))
+        ),
     )
+
+
+def new_dependence_work(concentration: float, n_columns: int, n_levels: int = 0) -> DependenceWork:
+    """Allocate space for dependent leaves of tables of so many columns, and in chains levels."""
+    integers, reals = np.empty((3, n_columns), np.int64), np.empty((3, n_columns))
+    matrices, pairs = np.empty((3, n_columns, n_columns)), np.empty((n_levels, n_levels))
+    return DependenceWork(concentration, *(*integers, *reals, *matrices, pairs))

@@ -28,7 +28,13 @@ import numpy as np
 
 from bayescascade.base.chain_kernels import accept, draw
 from bayescascade.base.jit import inner_kernel
-from bayescascade.methods.cascades.kernels import densities, layout as at, proposals, trees
+from bayescascade.methods.cascades.kernels import (
+    densities,
+    dependence,
+    layout as at,
+    proposals,
+    trees,
+)
 
 __all__ = ["change_above", "change_twig", "exchange", "grow", "insert", "prune", "remove"]
 
@@ -70,6 +76,8 @@ def gain(table, model, work, node, j, b, which):
         change += densities.leaf_value(model, n, log_volume + log_share)
     if model.independent:
         change += densities.inside_gain(table, model, work, node, j, b, which)
+    elif model.dependent:
+        change += dependence.inside_gain(table, work, node, j, b, which)
     n_leaves, n_used = work.sizes[at.N_LEAVES], work.sizes[at.N_USED]
     inner = work.nodes[node, at.FEATURE]
     if inner >= 0:  # seen as the leaf that it would be

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayescascade.base.chain_kernels import enlist, strike
 from bayescascade.base.jit import inner_kernel, kernel
-from bayescascade.methods.cascades.kernels import densities, layout as at
+from bayescascade.methods.cascades.kernels import densities, dependence, layout as at
 from bayescascade.methods.cascades.kernels.layout import FlatTree, ModelArrays, TableArrays, Work
 
 __all__ = [
@@ -358,6 +358,8 @@ def set_leaf_value(table, model, work, node):
     value = densities.leaf_value(model, work.reals[node, at.COUNT], work.reals[node, at.LOG_VOLUME])
     if model.independent:
         value += densities.inside(table, model, work, node)
+    elif model.dependent:
+        value += dependence.inside(table, work, node, -1, 0, -1)
     work.reals[node, at.VALUE] = value
 
 

@@ -11,9 +11,10 @@ from scipy.special import logsumexp
 from bayescascade import LeafCascade, LeafPosterior
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import solve
-from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays
+from bayescascade.methods.cascades.exact.held import HeldBoxes
+from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.recursion import count_all
+from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.tail import Tail
 from tests.methods.cascades.exact.brute_force import BruteForce
 from tests.methods.cascades.exact.test_exact_cost import random_table
@@ -105,13 +106,12 @@ def test_bounds_are_bounds(problem, model, monkeypatch):
     everything, posterior = BruteForce(problem, model), model.on(problem)
     n_leaves = np.array([tree.n_leaves for tree in everything.trees])
     plan, total = Plan.of(posterior, None), posterior.table.weights.sum()
-    lattice = Lattice.of(plan, posterior)
+    boxes = HeldBoxes.of(posterior, plan, np.inf, np.inf) or Recursion.of(posterior, plan)
     most, root = int(n_leaves.max()), Root(plan, posterior.model)
-    counts, terms = count_all(lattice, posterior.table), term_arrays(plan, posterior.model)
     found = []
     for listed in (most, 3):  # numbers of leaves that are looked at one by one
         monkeypatch.setattr("bayescascade.methods.cascades.exact.tail._MOST_LISTED", listed)
-        tail = Tail(lattice, terms, counts, root, total, most)
+        tail = Tail(boxes, root, total, most)
         for fewest, below, maximize in np.ndindex(most, 12, 2):
             target = everything.log_normalizer + 5.0 - 5.0 * below
             enough = tail.enough(fewest + 1, target, 6, maximize=bool(maximize))
@@ -136,10 +136,14 @@ def test_a_column_of_nine_levels_and_its_copy():
 
 
 def test_without_a_proof_there_is_no_exact_posterior():
-    """Ten columns of nine levels have too many boxes to bound what lies beyond a few leaves."""
-    table = random_table((9,) * 10)
+    """Thirty columns of nine levels have too many boxes to bound what lies beyond a few leaves.
+
+    Of ten, too, but for those that hold data.
+    """
+    assert solve(LeafPosterior(random_table((9,) * 10), partitions="levels")).is_complete
+    table = random_table((9,) * 30)
     posterior = LeafPosterior(table, partitions="levels")
-    with pytest.raises(TooLargeError, match=r"got 10,000,000,000 boxes.*what fits: max_leaves="):
+    with pytest.raises(TooLargeError, match=r"got 1.0e30 boxes.*what fits: max_leaves="):
         solve(posterior)
     assert not solve(posterior, max_leaves=17).is_complete
     bounded = LeafPosterior(table, partitions="levels", max_leaves=17)

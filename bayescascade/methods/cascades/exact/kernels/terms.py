@@ -19,8 +19,11 @@ __all__ = [
     "UNIT",
     "ZERO",
     "added",
+    "from_log",
     "log_gamma",
+    "log_rise",
     "normalized",
+    "plus",
     "share",
     "times",
     "unscaled",
@@ -184,7 +187,7 @@ def _log_gamma(table, alpha, multiple, count):
 
 
 @inner_kernel
-def _log_rise(table, alpha, multiple, count):
+def log_rise(table, alpha, multiple, count):
     """lnG(multiple alpha + count) - lnG(multiple alpha)."""
     high, low = _log_gamma(table, alpha, multiple, count)
     none, none_low = _log_gamma(table, alpha, multiple, 0.0)
@@ -194,7 +197,7 @@ def _log_rise(table, alpha, multiple, count):
 @inner_kernel
 def write_leaf(lattice, terms, counts, work, count):
     """Write what the box of `work.digits` is worth as a leaf, its share included, to the total."""
-    value, low = _log_rise(terms.log_gamma, terms.alpha, 1, count)
+    value, low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     value, low = plus(value, low, terms.per_leaf, 0.0)
     if count > 0.0:
         last = work.digits.shape[0] - 1
@@ -217,12 +220,12 @@ def write_leaf(lattice, terms, counts, work, count):
 def _log_inside(lattice, terms, counts, count, j, block, base, stride):
     """Log of what the levels of one column are worth inside an independent leaf."""
     table, alpha = terms.leaf_log_gamma, terms.leaf_alpha
-    value, low = _log_rise(table, alpha, lattice.sizes[block], count)
+    value, low = log_rise(table, alpha, lattice.sizes[block], count)
     value, low = -value, -low
     for i in range(lattice.code_start[block], lattice.code_start[block + 1]):
         single = lattice.single[lattice.level_start[j] + lattice.codes[i]]
         inside = counts[base + single * stride]
-        part, part_low = _log_rise(table, alpha, 1, inside)
+        part, part_low = log_rise(table, alpha, 1, inside)
         value, low = plus(value, low, part, part_low)
         width = lattice.starts[j] + single
         part, part_low = times(
@@ -235,7 +238,7 @@ def _log_inside(lattice, terms, counts, count, j, block, base, stride):
 @inner_kernel
 def write_factors(terms, work, count, most):
     """Write what a split of a box into b <= most branches is worth, but for the branches."""
-    share, share_low = _log_rise(terms.log_gamma, terms.alpha, 1, count)
+    share, share_low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     for i in range(terms.branches.shape[0]):
         b = terms.branches[i]
         if b > most:

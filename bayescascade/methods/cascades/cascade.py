@@ -1,0 +1,440 @@
+"""What both estimators of cascades do: `Cascade`.
+
+Where that is cheap, fitting goes through all trees at once; else it anneals for the most probable
+tree and runs Metropolis-Hastings chains from where the annealing chains ended, for how sure one can
+be.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from math import nan
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.data.schema import Rows
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.dependence import DependentTree, pair_counts
+from bayescascade.methods.cascades.leaf_choice import LeafChoice, best_of_few_steps, steps_within
+from bayescascade.methods.cascades.models import (
+    LEAVES,
+    PARTITIONS,
+    BranchModel,
+    CascadeModel,
+    LeafModel,
+    empirical_probabilities,
+    independent_log_inside,
+    independent_probabilities,
+)
+from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes
+from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
+from bayescascade.model.search import SAMPLED, Search, most_blocks
+from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.trace import COLUMNS_USED
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.dependent_trees import DependentTrees
+    from bayescascade.methods.cascades.exact import SummedPosterior, TiltedPosterior
+    from bayescascade.methods.cascades.exact.tilts import BestTree
+
+__all__ = ["Cascade", "Summed", "shares_of"]
+
+STARTS = ("random", "greedy")
+
+_AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
+_MOST_TERMS = 1e12  # hours
+_MOST_COUNTS = 1 << 21  # of pairs of levels, in all draws that are kept
+_MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
+_CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
+
+
+class Summed(NamedTuple):
+    """All trees of a posterior, as an exact search sums over them."""
+
+    exact: "SummedPosterior | TiltedPosterior | DependentTrees"
+    certificate: Certificate
+    shares: Mapping[str, Mapping[str, float]]
+    log_sum: float | None  # over all trees, nats, if that is known
+    draws: list[Tree]
+    is_interrupted: bool = False
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CascadeParameters:
+    """What both cascades take alike; `LeafCascade` documents it."""
+
+    partitions: str = "subsets"
+    leaf: str = "uniform"
+    leaf_concentration: float = 1.0
+    search: str = "auto"
+    memory_limit: float = 2.0
+    start: str = "random"
+
+
+class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree]):
+    """What both cascades do; the subclasses document the parameters."""
+
+    learned_name: ClassVar[str] = "tree"
+    learned_word: ClassVar[str] = "tree"
+    size_name: ClassVar[str] = "n_leaves"
+    size_words: ClassVar[tuple[str, str]] = ("leaf", "leaves")
+
+    _later_parameters: ClassVar[frozenset[str]] = frozenset(
+        ("leaf", "leaf_concentration", "max_depth", "max_leaves", "memory_limit", "partitions",
+         "start", "temper")
+    )  # fmt: skip
+
+    _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
+    _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
+
+    max_branches: int | None
+    posterior_: CascadePosterior
+
+    @property
+    def tree_(self) -> DensityTree:
+        """The most probable tree found, with counts, volumes and probabilities."""
+        return self.learned_
+
+    @classmethod
+    def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
+        value = parameters[name]
+        if name == "max_branches" and parameters.get("partitions") == "levels":
+            return ""  # of no effect, as is the concentration inside uniform leaves
+        if name == "max_branches" and value in (None, "none"):
+            return "any number of branches"
+        if name == "leaf_concentration" and parameters.get("leaf") == "uniform":
+            return ""
+        is_usual = (name, value) in (("partitions", "subsets"), ("leaf", "uniform"))
+        return "" if is_usual else super()._words_of(name, parameters)
+
+    @property
+    def leaf_(self) -> str:
+        """What leaves are: `leaf`, or what was chosen if that is "auto"."""
+        check_is_fitted(self, "_best")
+        return self._leaf
+
+    @property
+    def _leaf(self) -> str:
+        if self.leaf != "auto":
+            return self.leaf
+        return self.leaf_choice_.leaf if "leaf_choice_" in self.__dict__ else LEAVES[0]
+
+    def _told(self) -> list[str]:
+        if self.leaf != "auto" or "leaf_choice_" not in self.__dict__:
+            return super()._told()
+        named = {**self.get_params(), "leaf": self._leaf}
+        told = [words for words in self.parameter_words(named) if words != f"leaf {self._leaf}"]
+        return [*told, self.leaf_choice_.words()]
+
+    def _default_steps(self, table: Table) -> int:
+        steps = super()._default_steps(table)
+        return steps_within(table, steps, _MOST_ADDITIONS) if self._leaf == "dependent" else steps
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"leaf_choice": self.leaf_choice_.to_record()} if self.leaf == "auto" else {}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        if self.leaf == "auto":
+            self.leaf_choice_ = LeafChoice.from_record(record["leaf_choice"])
+
+    def _model_parameters(self) -> dict[str, Any]:
+        own = {field.name: getattr(self, field.name) for field in fields(self._model_class)}
+        return {**own, "leaf": self._leaf}
+
+    def _model(self) -> CascadeModel:
+        """Return the model that the parameters describe; raises ParameterError if they are bad."""
+        return self._model_class(**self._model_parameters())
+
+    def _make_posterior(self, table: Table, **changed: Any) -> CascadePosterior:
+        parameters = self._model_parameters()
+        parameters.update(max_branches=self.max_branches, partitions=self.partitions)
+        return self._posterior_class(table, **{**parameters, **changed})
+
+    def _check_model(self) -> None:
+        check_choice("leaf", self.leaf, (*LEAVES, "auto"))
+        self._model()
+        if self.max_branches is not None:
+            check_integer("max_branches", self.max_branches, minimum=2)
+        check_choice("partitions", self.partitions, PARTITIONS)
+        check_real("memory_limit", self.memory_limit, above=0.0)
+        check_choice("start", self.start, STARTS)
+        if self.leaf == "dependent" and self.density == "empirical":
+            raise ParameterError(
+                'density must be "posterior_mean" with leaf "dependent", got "empirical"'
+            )
+        if self.start == "greedy" and self.partitions == "levels":
+            raise ParameterError(
+                'start must be "random" with partitions "levels": the greedy tree groups levels, '
+                'got "greedy"'
+            )
+
+    def _fit_table(self, table: Table, search: Search) -> None:
+        self.__dict__.pop("leaf_choice_", None)
+        self._summed: Summed | None = None
+        try:
+            if self.leaf == "auto":
+                self.leaf_choice_ = self._choose_leaf(table, search)
+            super()._fit_table(table, search)
+        finally:
+            del self._summed  # large
+
+    def _choose_leaf(self, table: Table, search: Search) -> LeafChoice:
+        """Sum over all trees of each kind of leaves, or find one that is probable."""
+        choice, refusal, kept = LeafChoice(), None, dict[str, Summed]()
+        for leaf in LEAVES:
+            if (leaf, self.density) == ("dependent", "empirical"):
+                continue  # shares of the rows say nothing of cells
+            posterior, summed = self._make_posterior(table, leaf=leaf), None
+            try:
+                if search.search not in SAMPLED:
+                    summed = self._sum_up(posterior, search)
+            except TooLargeError as error:
+                if search.search == "exact":
+                    refusal = error
+                    continue
+            if summed is None:
+                choice.best[leaf] = best_of_few_steps(posterior)
+                continue
+            kept[leaf], choice.best[leaf] = summed, summed.exact.log_density
+            if summed.log_sum is not None:
+                choice.sums[leaf] = summed.log_sum
+            for other in set(kept) - {choice.leaf, max(choice.best, key=choice.best.__getitem__)}:
+                del kept[other]  # large, and will not be chosen
+            if summed.is_interrupted:
+                kept = {k: v._replace(draws=[], is_interrupted=True) for k, v in kept.items()}
+                break
+        if refusal is not None and not choice.best:
+            raise refusal
+        self._summed = kept.get(choice.leaf)
+        return choice
+
+    def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
+        """Return what all trees come to, with as many independent draws as chains would keep."""
+        started = perf_counter()
+        n_draws = self._n_draws(search, posterior) // int(search.n_chains)
+        summed = self._summed or self._sum_up(posterior, search)
+        drawn = summed.draws
+        return Solution(
+            result=summed.exact,
+            state=summed.exact.tree,
+            log_density=summed.exact.log_density,
+            certificate=summed.certificate,
+            seconds=perf_counter() - started,
+            draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
+            shares=summed.shares,
+            interrupted=summed.is_interrupted,
+        )
+
+    def _sum_up(self, posterior: CascadePosterior, search: Search) -> Summed:
+        """Sum over all trees; raises TooLargeError as `_solve` does."""
+        from bayescascade.methods.cascades.exact import (
+            SummedPosterior,
+            certificate_of,
+            solve_or_tilt,
+        )
+
+        if posterior.model.leaf == "dependent":
+            needed = 'a branch cascade with partitions "levels" and no feature_inclusion'
+            raise TooLargeError(f'search "exact" with leaf "dependent" takes {needed}', needed)
+
+        def report(phase: str, share: float, described: Mapping[str, float]) -> None:
+            if search.progress is not None:
+                done = round(1000 * share)
+                search.progress(samplers.Progress(phase, done, 1000, nan, nan, nan, described))
+
+        def report_pass(n_passes: int, share: float, best: "BestTree | None") -> None:
+            report(f"pass {n_passes + 1}", share, {} if best is None else {"gap": best.gap})
+
+        exact, drawn = solve_or_tilt(
+            posterior,
+            memory_limit=self.memory_limit * 1e9,
+            work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
+            rng=search.rng(),
+            progress=lambda share: report("all trees", share, {}),
+            pass_progress=report_pass,
+            n_jobs=search.n_jobs,
+            n_draws=self._n_draws(search, posterior),
+        )
+        certificate = certificate_of(exact)
+        shares = _shares(exact) if isinstance(exact, SummedPosterior) else {}
+        log_sum = None if certificate.log_evidence is None else exact.log_normalizer
+        return Summed(exact, certificate, shares, log_sum, drawn, exact.is_interrupted)
+
+    @staticmethod
+    def _n_draws(search: Search, posterior: CascadePosterior) -> int:
+        """Return as many draws as chains would keep, a multiple of their number."""
+        n_chains = int(search.n_chains)
+        return n_chains * max(1, most_blocks(posterior.table.n_distinct) // n_chains)
+
+    def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
+        if self.start == "random":
+            return None
+        from bayescascade.methods.cascades.det import DensityEstimationTree
+
+        tree = DensityEstimationTree(random_state=0).fit(posterior.table).tree_.tree
+        if posterior.log_density(tree) == -np.inf:
+            raise ParameterError(
+                f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
+                f'than max_leaves, {posterior.parameters()["max_leaves"]}, got "greedy"'
+            )
+        return [tree] * self.n_chains
+
+    def _most_kept_draws(self) -> int:
+        if self._leaf != "dependent":
+            return super()._most_kept_draws()
+        n_counts = self._best.tree.n_leaves * int(self.schema_.n_levels.sum()) ** 2
+        return max(1, min(super()._most_kept_draws(), _MOST_COUNTS // n_counts))
+
+    def density_tree(self, tree: Tree) -> DensityTree:
+        """Return a state as what a user reads, such as a draw in ``run_.draws``.
+
+        Parameters
+        ----------
+        tree : Tree
+            Over the columns that the model was fitted to.
+
+        Returns
+        -------
+        DensityTree
+            With counts of the rows that the model was fitted to, which a loaded model lacks.
+
+        Raises
+        ------
+        ParameterError
+            If it is no tree, or not one over the model's columns.
+        """
+        check_is_fitted(self, "_best")
+        if not isinstance(tree, Tree):
+            raise ParameterError(f"tree must be a Tree, got {tree!r}")
+        problem = next(tree.problems(self.schema_), None)
+        if problem is not None:
+            raise ParameterError(f"tree must be one over the model's columns: {problem}")
+        return self._readable(self._count(tree))
+
+    def _count(self, state: Tree) -> CountedTree:
+        counts, _ = self.posterior_.node_statistics(state)
+        leaf, levels, pairs = self.posterior_.model.leaf, None, None
+        if leaf == "independent":
+            levels = self.posterior_.level_counts(state)[state.leaves]
+        elif leaf == "dependent":
+            boxes = leaf_boxes(self.schema_, state)
+            pairs = pair_counts(self.schema_, self.posterior_.arrays, boxes)
+        return CountedTree(state, counts, levels, pairs)
+
+    def _readable(self, counted: CountedTree) -> DensityTree:
+        check_choice("density", self.density, DENSITIES)
+        tree, counts, model = counted.tree, counted.counts, self._model()
+        if self.density == "empirical":
+            probabilities, a = empirical_probabilities(tree, counts), 0.0
+        else:
+            probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
+        if counted.pair_counts is not None:
+            pairs = counted.pair_counts
+            return DependentTree.of(self.schema_, tree, counts, probabilities, pairs, a)
+        levels = None
+        if counted.level_counts is not None:
+            boxes = leaf_boxes(self.schema_, tree)
+            levels = independent_probabilities(self.schema_, boxes, counted.level_counts, a)
+        return DensityTree(self.schema_, tree, counts, probabilities, level_probabilities=levels)
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.
+
+        With ``predictive="average"`` that is the average over all trees if `exact_` has it and it
+        fits `memory_limit`, else over the draws, of which a saved model keeps up to 1,000.
+        """
+        is_average = self.predictive == "average" and self.density == "posterior_mean"
+        averages = getattr(self.__dict__.get("exact_"), "log_predictive", None)
+        if is_average and averages is not None:
+            with suppress(TooLargeError):
+                averaged: NDArray[np.float64] = averages(codes)
+                return averaged
+        return super().score_codes(codes)
+
+    def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
+        """Return how sure the density at each row is: (n_rows, 2) float64, low and high.
+
+        Of the density itself, not its logarithm. It is found from draws of the probabilities with a
+        seed of its own, so that equal calls return equal intervals; see
+        `bayescascade.methods.cascades.counted_tree` for how exact it is.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series or Table
+            See `score_samples`; missing cells are integrated out.
+        level : float in (0, 1)
+            Posterior probability that the density at a row is inside, for each row by itself. With
+            ``predictive="average"`` over trees as well, else given the most probable tree. That
+            `density` is "empirical" is of no effect: the posterior is what says how sure one is.
+
+        Raises
+        ------
+        ParameterError
+            If `level` is out of its range, there are no draws to average over, or leaves are
+            dependent.
+        DataError
+            If a column is missing or a value is outside its column's domain; the message names
+            column, value and row.
+        """
+        check_is_fitted(self, "_best")
+        return self.credible_interval_codes(self.schema_.encode(X), level)
+
+    def credible_interval_codes(
+        self, codes: NDArray[np.int32], level: float = 0.95
+    ) -> NDArray[np.float64]:
+        """Return what `credible_interval` does, of coded rows; see `Schema.encode`."""
+        if self._model().leaf == "dependent":
+            raise ParameterError(
+                'leaf must be "uniform" or "independent" for credible intervals, got "dependent"'
+            )
+        if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
+            trees, shares = [self._best], np.ones(1)
+        else:
+            trees, shares = self._drawn_counted()
+        return density_intervals(self.schema_, self._model(), trees, shares, codes, level)
+
+    def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
+        return CountedTree.from_record(record, self.schema_, self._model().leaf)
+
+    def _log_density(self, counted: CountedTree) -> float:
+        tree, counts, model = counted.tree, counted.counts, self._model()
+        log_inside, a = np.zeros(tree.n_nodes), model.leaf_concentration
+        readable = self._readable(counted)
+        if isinstance(readable, DependentTree):
+            log_inside[tree.leaves] = [leaf.log_evidence for leaf in readable.inside]
+        elif counted.level_counts is not None:
+            boxes, levels = leaf_boxes(self.schema_, tree), counted.level_counts
+            log_inside[tree.leaves] = independent_log_inside(self.schema_, boxes, levels, a)
+        else:
+            log_inside = -counts * readable.log_volumes
+        log_prior = model.log_prior(tree, self.schema_.n_columns)
+        return log_prior + model.log_likelihood(tree, counts, log_inside)
+
+
+def _shares(exact: "SummedPosterior") -> dict[str, dict[str, float]]:
+    """Return exact posterior shares, largest first, as far as they cost little."""
+    shares: dict[str, dict[str, float]] = {}
+    if exact.max_leaves is not None:
+        counts = enumerate(exact.leaf_count_probabilities.tolist(), start=1)
+        shares["leaves"] = shares_of({str(k): p for k, p in counts})
+    if exact.cost.n_terms * exact.posterior.schema.n_columns <= _CHEAP_TERMS:
+        split = exact.split_probabilities
+        shares["first split"] = shares_of({**split.first, "none": split.none})
+        shares[COLUMNS_USED] = dict(sorted(split.used.items(), key=lambda item: -item[1]))
+    return shares
+
+
+def shares_of(probabilities: Mapping[str, float]) -> dict[str, float]:
+    """Return the probabilities that are not 0, largest first."""
+    possible = ((word, p) for word, p in probabilities.items() if p > 0)
+    return dict(sorted(possible, key=lambda item: -item[1]))

@@ -1,0 +1,426 @@
+"""Leaves whose columns depend on each other: an average over all trees of dependences.
+
+Inside such a leaf each column depends on at most one other, in any of the ``k^(k-2)`` ways to
+connect its ``k`` columns by a tree, each as probable before seeing rows. With ``a`` =
+`leaf_concentration` rows imagined in the leaf, spread evenly over the levels left of a column, and
+over the ``m_u m_v`` pairs of levels of two (the BDeu prior), the rows' counts ``n`` give ::
+
+    M_u  = G(a) / G(a + n)  prod_c   G(n_c  + a / m_u)       / G(a / m_u)        a column
+    M_uv = G(a) / G(a + n)  prod_c,d G(n_cd + a / (m_u m_v)) / G(a / (m_u m_v))  a pair
+    W_uv = M_uv / (M_u M_v)
+
+and, as every tree's likelihood is a product over its edges, the matrix-tree theorem sums them all::
+
+    likelihood = prod_u M_u  det Q(W) / k^(k-2)  prod_rows,j 1 / w_jc
+
+with Q the Laplacian of the weighted graph without one row and column, and ``w_jc`` the widths of
+levels, over which the density is even. Conjugacy makes a row's predictive density the ratio of two
+such likelihoods, in which ``W_uv`` is multiplied by the ratio of the pair's posterior mean to its
+columns'. A column with a single level left has one cell: it drops out. One such leaf over a whole
+table is the Bayesian average over Chow-Liu trees.
+
+M. Meila and T. Jaakkola, Tractable Bayesian learning of tree belief networks, Statistics and
+Computing 16 (2006), section 4; M. Meila and M. I. Jordan, Learning with mixtures of trees, JMLR 1
+(2000). A departure: no determinant is taken of the Laplacian, whose diagonal would swallow the
+small weights. Eliminating a column as an electrician does, its star of conductances replaced by the
+mesh ``w_ui w_uj / sum_i w_ui`` between its neighbors, gives the same product of pivots from sums of
+positive numbers alone, and in logs, as weights differ by factors of ``exp(n)``.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.special import logsumexp, rel_entr
+
+from bayescascade.base.errors import DataError
+from bayescascade.base.jit import sparing
+from bayescascade.data.evidence import Evidence
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
+from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_work
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
+from bayescascade.report.numbers import probability_text
+
+__all__ = [
+    "DependentLeaf",
+    "DependentTree",
+    "JoinedPair",
+    "edge_probabilities",
+    "integrate_missing",
+    "pair_counts",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer]
+
+_LEAST_TOTAL = 3.0  # nats of mutual information over a leaf's rows, of a pair that is told
+_MOST_CELLS = 1 << 16  # that a row may be in, or that evidence may leave of a leaf
+_MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # told of a leaf
+
+
+class JoinedPair(NamedTuple):
+    """Two columns that are probably joined inside a leaf, and the levels that go together most.
+
+    `probability` is that of the columns being joined, `together` that of the two levels inside the
+    leaf, `apart` what that would be if the columns were independent.
+    """
+
+    columns: tuple[int, int]
+    codes: tuple[int, int]
+    probability: float
+    together: float
+    apart: float
+
+    def levels(self, schema: Schema) -> list[str]:
+        """Return the two levels in words."""
+        pairs = zip(self.columns, self.codes, strict=True)
+        return [schema.columns[j].condition_words((code,)) for j, code in pairs]
+
+    def words(self, schema: Schema) -> str:
+        """Return it in words, such as "sky is grey with wind is gale 0.40, apart 0.12"."""
+        together, apart = probability_text(self.together), probability_text(self.apart)
+        return f"{' with '.join(self.levels(schema))} {together}, apart {apart}"
+
+
+class DependentLeaf:
+    """The rows of one box, its columns connected by a tree that is averaged over.
+
+    Parameters
+    ----------
+    schema : Schema
+    box : (p,) uint64
+        Blocks, as `Tree.boxes` has them.
+    counts : (L, L) float64 >= 0
+        `pair_counts` of the rows in the box.
+    leaf_concentration : float > 0
+        How many rows the prior is worth.
+
+    Attributes
+    ----------
+    columns : (k,) int64
+        Those with two or more levels left.
+    log_weights : (k, k) float64
+        ``ln W``, nats: by how much two columns' joint distribution explains the rows better than
+        one for each; 0 on the diagonal.
+    log_evidence : float
+        Log of the rows' marginal likelihood, nats; 0 without rows.
+    level_probabilities : (L,) float64
+        The posterior mean of every level; the same in all trees.
+    """
+
+    mass = 1.0  # of a leaf given evidence, how much that has left
+
+    def __init__(
+        self, schema: Schema, box: NDArray[np.uint64], counts: Floats, leaf_concentration: float
+    ) -> None:
+        self._starts = level_starts(schema)
+        left = levels_left(schema, box[np.newaxis])[0]
+        self._n_left = np.add.reduceat(left.astype(np.int64), self._starts[:-1])
+        self.columns = np.flatnonzero(self._n_left > 1)
+        self._counts, self._concentration = counts, leaf_concentration
+        imagined = leaf_concentration * left / np.repeat(self._n_left, schema.n_levels)
+        self._pairs = counts + np.outer(imagined, imagined) / leaf_concentration
+        self._levels = counts.diagonal() + imagined
+        self._total = float(self._levels[: self._starts[1]].sum())
+        self.level_probabilities = self._levels / self._total
+        self._log_widths = np.log(np.concatenate([column.widths for column in schema.columns]))
+        log_evidence, _, logs = self._run(np.empty((schema.n_columns, 0), np.int32))
+        self.log_weights = logs + logs.T
+        self.log_evidence = log_evidence - float(counts.diagonal() @ self._log_widths)
+
+    def score_codes(self, codes: Integers) -> Floats:
+        """Return the log predictive density, nats, of (p, n) coded rows in the box, (n,)."""
+        log_widths = self._log_widths[codes + self._starts[:-1, np.newaxis]]
+        scores: Floats = self._run(codes)[1] - log_widths.sum(axis=0)
+        return scores
+
+    def _run(self, codes: Integers) -> tuple[float, Floats, Floats]:
+        """Return the log evidence, rows' log densities, both but for widths, and half of ln W."""
+        (p, n), log_evidence, k = codes.shape, np.empty(1), self.columns.size
+        rows, scores = np.ascontiguousarray(codes.T, np.int32), np.empty(n)
+        work = new_dependence_work(self._concentration, p)
+        with sparing(self._log_widths.size**2 + (n + 1) * k**3 / 6):
+            score_leaves(
+                self._starts, work, self._n_left, self._counts[np.newaxis], rows, np.array([0, n]),
+                log_evidence, scores,
+            )  # fmt: skip
+        return float(log_evidence[0]), scores, np.tril(work.logs[:k, :k], -1)
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (p, n) codes: for each row a tree of the columns, and the row from that."""
+        codes = np.empty((self._starts.size - 1, n), np.int32)
+        for j in range(codes.shape[0]):  # of columns that are not left only one level is
+            codes[j] = np.argmax(self._levels[self._starts[j] : self._starts[j + 1]])
+        stages = _eliminate(self.log_weights)
+        for row in range(n if self.columns.size else 0):
+            order, above = breadth_first_order(_draw_tree(stages, rng), 0, directed=False)
+            for s in order.tolist():
+                u, shares = self.columns[s], self._levels
+                if above[s] >= 0:
+                    v = self.columns[above[s]]
+                    shares = self._pairs[self._starts[v] + codes[v, row]]
+                sums = np.cumsum(shares[self._starts[u] : self._starts[u + 1]])
+                codes[u, row] = np.searchsorted(sums, rng.random() * sums[-1], side="right")
+        return codes
+
+    @cached_property
+    def strongest_pairs(self) -> list[JoinedPair]:
+        """The pairs of columns more probably joined than not, the most telling first.
+
+        That is, those with the largest mutual information, where all rows together have 3 nats of
+        it, as few rows may be alike by chance. None given evidence.
+        """
+        found, joined = [], edge_probabilities(self.log_weights)
+        for s, t in zip(*np.nonzero(np.triu(joined >= 0.5, 1)), strict=True):
+            one, other = int(self.columns[s]), int(self.columns[t])
+            rows, columns = (slice(*self._starts[j : j + 2]) for j in (one, other))
+            joint = self._pairs[rows, columns] / self._total
+            apart = np.outer(self.level_probabilities[rows], self.level_probabilities[columns])
+            worth = rel_entr(joint, apart)
+            if worth.sum() * self._total >= _LEAST_TOTAL:
+                a, b = divmod(int(worth.argmax()), worth.shape[1])
+                numbers = (float(x) for x in (joined[s, t], joint[a, b], apart[a, b]))
+                found.append((float(worth.sum()), JoinedPair((one, other), (a, b), *numbers)))
+        return [pair for _, pair in sorted(found, key=lambda item: -item[0])]
+
+    def given(self, codes: Sequence[Sequence[int]]) -> "DependentLeaf":
+        """Return the leaf given that each column has one of some codes that are left.
+
+        Raises
+        ------
+        DataError
+            If there are more than 65,536 such cells.
+        """
+        n_cells = float(np.prod([len(own) for own in codes], dtype=float))
+        if n_cells > _MOST_CELLS:
+            raise DataError(
+                f"evidence must leave at most {_MOST_CELLS:,} cells of a dependent leaf, "
+                f"got {n_cells:,.0f}"
+            )
+        return _GivenLeaf(self, np.array(list(product(*codes)), np.int32).T)
+
+
+class _GivenLeaf(DependentLeaf):
+    """A dependent leaf of whose (p, n) cells only some are left, which are told one by one."""
+
+    def __init__(self, whole: DependentLeaf, cells: NDArray[np.int32]) -> None:
+        vars(self).update(vars(whole))
+        self._cells, self.strongest_pairs = cells, []  # what is left is no average over trees
+        places = cells + self._starts[:-1, np.newaxis]
+        log_volumes = self._log_widths[places].sum(axis=0)
+        self._masses = np.exp(super().score_codes(cells) + log_volumes)
+        self.mass = float(self._masses.sum())
+        weights = np.broadcast_to(self._masses / self.mass, places.shape).ravel()
+        self.level_probabilities = np.bincount(places.ravel(), weights, self._levels.size)
+
+    def score_codes(self, codes: Integers) -> Floats:
+        scores: Floats = super().score_codes(codes) - np.log(self.mass)
+        return scores
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        return rng.choice(self._cells, n, p=self._masses / self.mass, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class DependentTree(DensityTree):
+    """A density that, inside each leaf of a tree, is an average over all trees of its columns.
+
+    Parameters
+    ----------
+    inside : sequence of DependentLeaf
+        The leaves, left to right. The other parameters are those of `TreeParts`, of which
+        `level_probabilities` are each column's own.
+    """
+
+    inside: Sequence[DependentLeaf] = ()
+
+    most_lines: ClassVar[int] = 4
+
+    @classmethod
+    def of(
+        cls, schema: Schema, tree: Tree, counts: Floats, shares: Floats, pairs: Floats, a: float
+    ) -> "DependentTree":
+        """Build from counts and probabilities of nodes, leaves' `pair_counts` and concentration."""
+        boxes = leaf_boxes(schema, tree)
+        inside = [DependentLeaf(schema, *own, a) for own in zip(boxes, pairs, strict=True)]
+        levels = np.array([leaf.level_probabilities for leaf in inside])
+        return cls(schema, tree, counts, shares, level_probabilities=levels, inside=inside)
+
+    def pairs(self, leaf: int) -> list[JoinedPair]:
+        """Return a leaf's `DependentLeaf.strongest_pairs`."""
+        return self.inside[int(self.leaf_rows[leaf])].strongest_pairs
+
+    @property
+    def legend(self) -> tuple[str, ...]:
+        """What else a reader of the table has to know."""
+        told = "with: levels of columns that are probably joined, how probable they are together, "
+        return (*super().legend, f"{told}and would be apart")
+
+    def _inside_words(self, leaf: int) -> list[str]:
+        pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]
+        return super()._inside_words(leaf)[:_MOST_STANDOUTS] + pairs
+
+    def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
+        words = super()._leaf_words(leaf, codes)
+        told = " and ".join(pair.words(self.schema) for pair in self.pairs(leaf)[:2])
+        return f"{words}; joined {told}" if told else words
+
+    def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
+        if (codes < 0).any():
+            return super()._log_density_told(leaf, codes)
+        inside = self.inside[self.leaf_rows[leaf]].score_codes(codes[:, np.newaxis])
+        return float(np.log(self.probabilities[leaf]) + inside[0]), False
+
+    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
+        """Return the log density of coded rows, (n_rows,) float64 nats; see `integrate_missing`."""
+        return integrate_missing(self._score, self.schema, codes)
+
+    def _score(self, codes: NDArray[np.int32]) -> Floats:
+        places = codes + self._level_starts[:-1, np.newaxis]
+        scores = np.full(codes.shape[1], -np.inf)
+        log_probabilities = np.log(self.probabilities[self.tree.leaves])
+        left = levels_left(self.schema, self.tree.boxes(self._root)[self.tree.leaves])
+        for leaf, log_probability, own in zip(self.inside, log_probabilities, left, strict=True):
+            inside = np.flatnonzero(own[places].all(axis=0))
+            scores[inside] = log_probability + leaf.score_codes(codes[:, inside])
+        return scores
+
+    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        return self.inside[int(self.leaf_rows[leaf])].sample_codes(n, rng)
+
+    def to_dict(self, node: int = 0) -> dict[str, Any]:
+        """Return the tree as nested plain data.
+
+        As of `DensityTree`; leaves also have ``"pairs": [{"features": [one, other], "levels":
+        [words, words], "probability": p, "together": q, "apart": r}, ...]``, see `JoinedPair`.
+        """
+        record = super().to_dict(node)
+        if self.tree.feature[node] < 0:
+            record["pairs"] = [
+                {
+                    "features": [self.schema.names[j] for j in pair.columns],
+                    "levels": pair.levels(self.schema),
+                    **dict(zip(pair._fields[2:], pair[2:], strict=True)),
+                }
+                for pair in self.pairs(node)
+            ]
+        return record
+
+    def _inside_given(
+        self, known: Evidence, leaves: Sequence[int]
+    ) -> tuple[Floats, dict[str, Any]]:
+        shares, inside = np.empty(len(leaves)), []
+        for i, leaf in enumerate(leaves):
+            whole, boxes = self.inside[int(self.leaf_rows[leaf])], enumerate(self.boxes[leaf])
+            left = [[code for code in codes if code in known.get(j, codes)] for j, codes in boxes]
+            inside.append(whole.given(left))
+            shares[i] = inside[i].mass / whole.mass
+        levels = np.array([one.level_probabilities for one in inside])
+        return shares, {"inside": inside, "level_probabilities": levels}
+
+
+def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -> Floats:
+    """Return the weight of the rows with every pair of levels in each box, (n, L, L) float64.
+
+    Boxes (n, p) uint64 are as of `Tree.boxes`. Symmetric, the levels of one column after those of
+    the one before; each level's own weight is on the diagonal.
+    """
+    places = table.codes + table.offsets[:-1, np.newaxis]
+    left = levels_left(schema, boxes)
+    rows = [np.flatnonzero(own[places].all(axis=0)) for own in left]
+    edges = np.cumsum([0, *map(len, rows)])
+    counts = np.zeros((*left.shape, left.shape[1]))
+    work = new_dependence_work(1.0, boxes.shape[1])
+    with sparing(edges[-1] * boxes.shape[1] ** 2):
+        every = table.n_levels + 1  # column, those of a single level, too
+        count_pairs(table, work, every, np.concatenate(rows), edges, counts)
+    symmetric: Floats = counts + np.tril(counts, -1).swapaxes(1, 2)
+    return symmetric
+
+
+def integrate_missing(
+    score: Callable[[NDArray[np.int32]], Floats], schema: Schema, codes: NDArray[np.int32]
+) -> Floats:
+    """Return log densities of (p, n) rows by `score`, of distinct complete ones; -1 is missing.
+
+    Raises
+    ------
+    DataError
+        If there are more than 65,536 ways to fill in a row's missing cells.
+    """
+    is_missing = codes < 0
+    n_ways = np.where(is_missing, schema.n_levels[:, np.newaxis].astype(float), 1.0).prod(axis=0)
+    if n_ways.max(initial=0) > _MOST_CELLS:
+        raise DataError(
+            f"missing cells must be filled in by at most {_MOST_CELLS:,} ways where leaves are "
+            f"dependent, got {n_ways.max():,.0f} in row {n_ways.argmax()}"
+        )
+    levels = [range(n) for n in schema.n_levels.tolist()]
+    filled: list[tuple[int, ...]] = []
+    for row in codes.T.tolist():
+        filled += product(*((c,) if c >= 0 else own for c, own in zip(row, levels, strict=True)))
+    rows = np.repeat(np.arange(n_ways.size), n_ways.astype(np.int64))
+    cells = np.array(filled, np.int32).reshape(-1, len(levels)).T
+    distinct, at = np.unique(cells, axis=1, return_inverse=True)
+    log_widths = np.log(np.concatenate([column.widths for column in schema.columns]))
+    log_widths = log_widths[cells + level_starts(schema)[:-1, np.newaxis]]
+    scores = np.full(n_ways.size, -np.inf)
+    parts = score(distinct)[at.reshape(-1)] + (log_widths * is_missing[:, rows]).sum(axis=0)
+    np.logaddexp.at(scores, rows, parts)
+    return scores
+
+
+def edge_probabilities(log_weights: Floats) -> Floats:
+    """Return the probability of each edge in a tree drawn in proportion to its edges' weights.
+
+    Both are (k, k) float64 and symmetric; the diagonal of the log weights is not read. That is the
+    derivative of the log of the sum over all trees by the edge's log weight, taken backward through
+    the elimination: ``W_uv`` times the resistance between u and v, without the differences of
+    entries of an inverse that a strong edge between weakly connected columns would drown in.
+    """
+    edges = np.zeros(log_weights.shape)
+    for last, (log_shares, kept) in enumerate(reversed(_eliminate(log_weights)), start=1):
+        passed = (1 - kept) * edges[:last, :last]
+        edges[:last, :last] *= kept
+        own = passed.sum(axis=1) + (1 - passed.sum() / 2) * np.exp(log_shares)
+        edges[last, :last] = edges[:last, last] = own
+        np.fill_diagonal(edges, 0.0)
+    return np.clip(edges, 0.0, 1.0)
+
+
+def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
+    """Return how each vertex was eliminated, the last first, before which there are m.
+
+    That is the logs of its edges' shares of its star, (m,), and the probability that an edge
+    between others, of a tree without it, was there before, and is no path through it, (m, m).
+    """
+    stages, logs = [], log_weights
+    for last in range(log_weights.shape[0] - 1, 0, -1):
+        star, others = logs[last, :last], logs[:last, :last]
+        log_shares = star - logsumexp(star)
+        logs = np.logaddexp(others, star[:, np.newaxis] + log_shares)
+        stages.append((log_shares, np.exp(others - logs)))
+    return stages
+
+
+def _draw_tree(stages: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> Floats:
+    """Return the edges of a tree in proportion to its weight, vertices put back one by one.
+
+    Edges that stood for paths through the vertex go; it is joined to each part that is then left,
+    by one edge in proportion to its share, so that nothing goes round. (k, k), below the diagonal.
+    """
+    edges = np.zeros((len(stages) + 1, len(stages) + 1))
+    for last, (log_shares, kept) in enumerate(reversed(stages), start=1):
+        edges[:last, :last] *= rng.random(kept.shape) < kept
+        n_parts, part = connected_components(edges[:last, :last], directed=False)
+        drawn = log_shares + rng.gumbel(size=last)
+        for label in range(n_parts):
+            edges[last, np.where(part == label, drawn, -np.inf).argmax()] = 1.0
+    return edges

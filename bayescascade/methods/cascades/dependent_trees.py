@@ -1,0 +1,437 @@
+"""All trees of few fixed columns over dependent leaves, exactly: sum, maximum, average density.
+
+Splits send every level its own way (`partitions="levels"`), so that a box is a set of columns and
+the level that each of them is fixed at, and trees that fix at most `max_depth` columns on a path
+meet no more boxes than there are such sets times the levels seen in them. Boxes without rows need
+no table: what stands below them is worth its prior.
+
+With `BranchModel` what a split is worth depends on its own branches alone, so one pass from the
+smallest boxes up sums over all trees. Let ``Z(S)`` be the sum of the priors of all subtrees below a
+box that fixes columns S, and ``pi`` the prior probability of ending there in a leaf or of splitting
+column j, given by ``Z``. Then ``U``, the log of the average likelihood of the rows in box x, is ::
+
+    U(x) = log[ pi(leaf) L_leaf(x) + sum_j pi(j) B_j(x) prod_c exp U(x, j = c) ]
+
+with ``L_leaf`` of `dependence` and ``B_j = B(alpha + n_c) / B(alpha, ..)``. The summands, divided
+by their sum, are what the box does in a tree drawn from the posterior; going down from the root
+they give each box the probability that a new row ends in it, and a row's density, averaged over all
+trees, is a sum over the boxes that hold it.
+
+**Tempered** by `temper` = c, likelihoods in a box of n > c rows are taken to the power c / n, and
+``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
+not Bayes: likelihoods of many rows make a posterior as sure as if one of the trees were true, and
+it then averages over too few. `best_temper` chooses c by the score of rows held out.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cached_property, reduce
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, rel_entr
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.cascades.dependence import integrate_missing, pair_counts
+from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
+from bayescascade.methods.cascades.kernels.layout import new_dependence_work
+from bayescascade.methods.cascades.tree import Tree, root_box
+
+if TYPE_CHECKING:
+    from bayescascade.data.table import Table
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["TEMPERS", "DependentTrees", "fitting_trees"]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Subset = tuple[int, ...]
+
+TEMPERS = (None, 400.0, 200.0, 100.0, 50.0)
+"""What `DependentTrees.best_temper` chooses from."""
+
+_LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
+"""Of a row's density, how much all boxes that are passed over may make, or to choose a temper."""
+
+_ROWS_AT_ONCE = 1 << 24  # times subsets of columns, times tempers
+_CELLS_AT_ONCE = 1 << 22  # pairs of levels in boxes
+_QUICK = 2e9  # steps, some ten seconds
+_MOST_STEPS = 1e13  # hours
+_DEEP = 3  # columns that paths fix, rather than fewer of more columns
+
+
+class DependentTrees:
+    """The posterior over all trees of at most `max_depth` fixed columns with dependent leaves.
+
+    Parameters
+    ----------
+    posterior : BranchPosterior
+        Of leaf "dependent" and partitions "levels", without `feature_inclusion`, by which what is
+        split in one branch would depend on the others.
+    max_depth : int >= 0
+        Most columns that a path from the root may fix.
+    temper : float > 0 or None
+        A box of more rows decides as if it held so many; None for the posterior.
+    columns : sequence of int, optional
+        Those that trees may fix; None for all.
+
+    Attributes
+    ----------
+    n_boxes : int
+        Boxes with rows.
+    log_normalizer : float
+        Log of the sum over all trees of prior times likelihood, nats, as `BranchModel` has them.
+    log_evidence : float
+        That, less the same sum without data: the log probability of the data under the normalized
+        prior. If tempered, both are what stands in its place, and no evidence.
+    n_columns : int
+        How many columns of two or more levels trees may fix.
+    is_complete : bool
+        Whether there are no other trees.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, or there is a `feature_inclusion`.
+    """
+
+    def __init__(
+        self,
+        posterior: "CascadePosterior",
+        max_depth: int,
+        temper: float | None = None,
+        columns: Sequence[int] | None = None,
+    ) -> None:
+        inclusion = posterior.parameters()["feature_inclusion"]
+        if inclusion is not None:
+            raise ParameterError(f"feature_inclusion must be None for all trees, got {inclusion}")
+        check_integer("max_depth", max_depth, minimum=0)
+        self.posterior, self.table, self._arrays = posterior, posterior.table, posterior.arrays
+        self._n_levels, self._starts = self._arrays.n_levels, self._arrays.offsets
+        self._column = np.repeat(np.arange(self._n_levels.size), self._n_levels)
+        self._log_widths = np.log(self._arrays.widths)
+        leaf_alpha = posterior.model_arrays.leaf_alpha
+        self._work = new_dependence_work(leaf_alpha, self._n_levels.size)
+        self._open = can_split = np.flatnonzero(self._n_levels > 1).tolist()
+        if columns is not None:
+            self._open = sorted(set(can_split) & set(columns))
+        self.n_columns = len(self._open)
+        self.max_depth = min(int(max_depth), self.n_columns)
+        self.is_complete = self.max_depth == len(can_split)
+        self._root = np.zeros(self.table.n_distinct, np.int64)  # each row's box, nothing fixed
+        self._subsets: list[Subset] = []
+        for size in range(self.max_depth + 1):
+            self._subsets += combinations(self._open, size)
+        self._find_boxes()
+        self._weigh(temper)
+
+    def tempered(self, temper: float | None) -> "DependentTrees":
+        """Return what another `temper` gives, for a fraction of the time: no row is counted."""
+        other = copy(self)
+        other.__dict__.pop("tree", None)
+        other._weigh(temper)
+        return other
+
+    # -- boxes -------------------------------------------------------------------------------------
+
+    def _find_boxes(self) -> None:
+        """Find the boxes with rows, subset by subset, and add for every subset one without rows.
+
+        Set, of every subset, its first box (and the number of all), and the subset of one column
+        more (-1: none); of every box, its subset, weight, log marginal likelihood as a leaf, and
+        the box where one level more is fixed; and the boxes that fix as many columns.
+        """
+        table, weights, n_subsets = self.table, self.table.weights, len(self._subsets)
+        log_volumes = self._log_widths[table.codes + self._starts[:-1, np.newaxis]].sum(axis=0)
+        number = {subset: i for i, subset in enumerate(self._subsets)}
+        self._subset_below = np.full((n_subsets, self._n_levels.size), -1)
+        firsts, counts, log_leaf, below = [0], [], [], []
+        boxes: dict[Subset, Integers] = {}  # of every row
+        for size in range(self.max_depth + 1):
+            above, boxes = boxes, {}
+            for subset in combinations(self._open, size):
+                box = self._refined(above[subset[:-1]], subset[-1]) if subset else self._root
+                if size < self.max_depth:
+                    boxes[subset] = box
+                rows, edges = _grouped(box, int(box.max(initial=-1)) + 1)
+                heads, nobody = rows[edges[:-1]], (table.codes[:, :0], np.zeros_like(edges))
+                log_likelihoods, _ = self._weigh_leaves(subset, rows, edges, *nobody)
+                counts.append(np.bincount(box, weights).astype(np.float64))
+                log_leaf.append(log_likelihoods - np.bincount(box, weights * log_volumes))
+                below.append(np.full((heads.size, self._column.size), -1, np.int32))
+                for j in subset:
+                    parent = tuple(i for i in subset if i != j)
+                    levels = self._starts[j] + table.codes[j, heads]
+                    numbers = firsts[-1] + np.arange(heads.size)
+                    below[number[parent]][above[parent][heads], levels] = numbers
+                    self._subset_below[number[parent], j] = number[subset]
+                firsts.append(firsts[-1] + heads.size)
+        self.n_boxes, self._first = firsts[-1], np.array(firsts)
+        self._subset = np.concatenate(
+            [np.repeat(np.arange(n_subsets), np.diff(firsts)), np.arange(n_subsets)]
+        )
+        self._counts = np.concatenate([*counts, np.zeros(n_subsets)])
+        self._log_leaf = np.concatenate([*log_leaf, np.zeros(n_subsets)])
+        empty = (self.n_boxes + self._subset_below[:, self._column]).astype(np.int32)
+        found = np.concatenate([*below, empty])
+        self._below = np.where(found < 0, empty[self._subset], found)
+        sizes = np.array([len(subset) for subset in self._subsets])[self._subset]
+        self._layers = [np.flatnonzero(sizes == size) for size in range(self.max_depth + 1)]
+
+    def _refined(self, box: Integers, j: int) -> Integers:
+        """Return the number of each row's box, of those with rows, where column j is fixed too."""
+        key = box * self._n_levels[j] + self.table.codes[j]
+        numbers: Integers = (np.cumsum(np.bincount(key) > 0) - 1)[key]
+        return numbers
+
+    # -- sums --------------------------------------------------------------------------------------
+
+    def _weigh(self, temper: float | None) -> None:
+        """Set the log probabilities of what is done in every box, and the logs of the sums.
+
+        (n, p + 1) float64, the leaf behind the columns; those of boxes without rows are the prior.
+        """
+        self.temper = None if temper is None else check_real("temper", temper, above=0.0)
+        alpha, rate = self.posterior.model.concentration, self.posterior.model_arrays.rate
+        b, n_subsets = self._n_levels, len(self._subsets)
+        values, self._log_choices = (
+            np.zeros(self._counts.size),
+            np.empty((self._counts.size, b.size + 1)),
+        )
+        log_trees, log_prior = np.zeros(n_subsets), np.full((n_subsets, b.size + 1), -rate)
+        for at in reversed(self._layers):
+            own = at[at >= self.n_boxes] - self.n_boxes  # subsets, whose priors come first
+            log_split = -rate + b * np.log(rate) - gammaln(b + 1)
+            log_split = log_split + b * log_trees[self._subset_below[own]]
+            log_prior[own, :-1] = np.where(self._subset_below[own] >= 0, log_split, -np.inf)
+            log_trees[own] = np.logaddexp.reduce(log_prior[own], axis=1)
+            log_prior[own] -= log_trees[own, np.newaxis]
+            below, counts = self._below[at], self._counts[at, np.newaxis]
+            terms = gammaln(self._counts[below] + alpha) - gammaln(alpha) + values[below]
+            log_split = np.add.reduceat(terms, self._starts[:-1], axis=1)
+            log_split += gammaln(b * alpha) - gammaln(counts + b * alpha)
+            likelihoods = np.column_stack([log_split, self._log_leaf[at]])
+            power = np.ones_like(counts)
+            if self.temper is not None:
+                power = self.temper / np.maximum(counts, self.temper)
+            logs = log_prior[self._subset[at]] + power * likelihoods
+            sums = np.logaddexp.reduce(logs, axis=1, keepdims=True)
+            values[at] = (sums / power)[:, 0]
+            self._log_choices[at] = logs - sums
+        self._choices = np.exp(self._log_choices)
+        self.log_evidence = float(values[0])
+        self.log_normalizer = self.log_evidence + float(log_trees[0])
+
+    # -- what it says ------------------------------------------------------------------------------
+
+    def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
+        """Return the log density of (p, n) coded rows averaged over all trees, (n,) float64 nats.
+
+        Cells coded -1 are integrated out, in the time of all ways: see `integrate_missing`.
+        """
+        schema = self.table.schema
+        return integrate_missing(lambda cells: self._score(cells, [self.temper])[0], schema, codes)
+
+    def best_temper(self, rows: "Table") -> float | None:
+        """Return with which of `TEMPERS` below the number of rows other rows score best."""
+        tempers = [c for c in TEMPERS if c is None or c < self.table.total_weight]
+        codes = rows.codes.astype(np.int32)
+        scores = self._score(codes, tempers, _LEAST_CHOOSING) @ rows.weights
+        return tempers[int(scores.argmax())]
+
+    def _score(
+        self, codes: NDArray[np.int32], tempers: Sequence[float | None], least: float = _LEAST
+    ) -> Floats:
+        """Return the log densities of complete rows with each of some tempers, (.., n)."""
+        n_at_once = max(1, _ROWS_AT_ONCE // len(self._subsets) // len(tempers))
+        those = [self if c == self.temper else self.tempered(c) for c in tempers]
+        parts = [
+            self._score_part(codes[:, first : first + n_at_once], those, least)
+            for first in range(0, codes.shape[1], n_at_once)
+        ]
+        return np.concatenate([np.empty((len(tempers), 0)), *parts], axis=1)
+
+    def _score_part(
+        self, codes: NDArray[np.int32], those: Sequence["DependentTrees"], least: float
+    ) -> Floats:
+        located = [one._locate(codes) for one in those]
+        boxes, log_mass = located[0][0], np.array([own for _, own in located])
+        log_least = np.log(least / len(self._subsets))
+        scores = np.full((len(those), codes.shape[1]), -np.inf)
+        for i in np.argsort(-log_mass.max(axis=(0, 2)), kind="stable"):
+            inside = np.flatnonzero((log_mass[:, i] > scores + log_least).any(axis=0))
+            if inside.size == 0:
+                continue
+            found, at = np.unique(boxes[i, inside], return_inverse=True)
+            known, first = found[found < self.n_boxes], self._first[i]
+            place = np.full(self._first[i + 1] - first, -1)
+            place[known - first] = np.arange(known.size)
+            box = place[reduce(self._refined, self._subsets[i], self._root)]
+            order, edges = _grouped(at, found.size)
+            inside, table_rows = inside[order], _grouped(box, found.size)
+            _, added = self._weigh_leaves(self._subsets[i], *table_rows, codes[:, inside], edges)
+            added = log_mass[:, i, inside] + added
+            scores[:, inside] = np.logaddexp(scores[:, inside], added)
+        log_widths: Floats = self._log_widths[codes + self._starts[:-1, np.newaxis]].sum(axis=0)
+        return scores - log_widths
+
+    def _weigh_leaves(
+        self, subset: Subset, rows: Integers, edges: Integers, codes: Any, code_edges: Integers
+    ) -> tuple[Floats, Floats]:
+        """Return log evidences of boxes, and log densities of (p, n) rows, but for the widths.
+
+        A box holds the table's ``rows[edges[i]:edges[i + 1]]``, and likewise rows that are scored.
+        """
+        left, n_levels = self._n_levels.copy(), self._column.size
+        left[list(subset)] = 1
+        evidences, densities = np.empty(edges.size - 1), np.empty(codes.shape[1])
+        scored = np.ascontiguousarray(codes.T, np.int32)
+        n_at_once = 1 + _CELLS_AT_ONCE // n_levels**2
+        for i in range(0, evidences.size, n_at_once):
+            part, found = slice(i, i + n_at_once + 1), evidences[i : i + n_at_once]
+            pairs = np.zeros((found.size, n_levels, n_levels))
+            count_pairs(self._arrays, self._work, left, rows, edges[part], pairs)
+            score_leaves(
+                self._starts, self._work, left, pairs, scored, code_edges[part], found, densities
+            )
+        return evidences, densities
+
+    def _locate(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], Floats]:
+        """Return the box of each subset that holds each row, and the log probability to end there.
+
+        (n_subsets, n) int32 and float64; averaged over all trees.
+        """
+        shape, alpha = (len(self._subsets), codes.shape[1]), self.posterior.model.concentration
+        boxes, reached = np.zeros(shape, np.int32), np.zeros(shape)
+        reached[0] = 1.0
+        for i, below in enumerate(self._subset_below):
+            choices = self._choices[boxes[i]].T * reached[i]
+            reached[i] = choices[-1]
+            for j in np.flatnonzero(below >= 0):
+                boxes[below[j]] = self._below[boxes[i], self._starts[j] + codes[j]]
+                shares = self._counts[boxes[below[j]]] + alpha
+                shares /= self._counts[boxes[i]] + alpha * self._n_levels[j]
+                reached[below[j]] += choices[j] * shares
+        with np.errstate(divide="ignore"):
+            return boxes, np.log(reached)
+
+    @property
+    def first_splits(self) -> Floats:
+        """Probability that each column is split first, (p + 1,); the last that none is."""
+        shares: Floats = self._choices[0].copy()
+        return shares
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The most probable tree; if tempered, of those that `sample` returns."""
+        values, best = np.zeros(self._counts.size), np.zeros(self._counts.size, np.int64)
+        for at in reversed(self._layers):
+            worth = self._log_choices[at]
+            worth[:, :-1] += np.add.reduceat(values[self._below[at]], self._starts[:-1], axis=1)
+            values[at], best[at] = worth.max(axis=1), worth.argmax(axis=1)
+        return self._tree(lambda box: int(best[box]))
+
+    @property
+    def log_density(self) -> float:
+        """Log prior plus log likelihood of `tree`, nats."""
+        return self.posterior.log_density(self.tree)
+
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
+        """Return n >= 0 independent draws from the posterior, tempered or not."""
+        check_integer("n", n, minimum=0)
+        generator, logs = np.random.default_rng(rng), self._log_choices
+
+        def choose(box: int) -> int:
+            return int((logs[box] + generator.gumbel(size=logs.shape[1])).argmax())
+
+        return [self._tree(choose) for _ in range(n)]
+
+    def _tree(self, choose: Callable[[int], int]) -> Tree:
+        """Return the tree of what is chosen for each box: a column, or the leaf behind them."""
+
+        def below(box: int) -> Any:
+            j = choose(box)
+            if j == self._n_levels.size:
+                return None
+            levels = self._below[box, self._starts[j] : self._starts[j + 1]].tolist()
+            return j, [((code,), below(child)) for code, child in enumerate(levels)]
+
+        return Tree.from_nested(below(0), self.posterior.is_nominal)
+
+
+def fitting_trees(
+    posterior: "CascadePosterior", max_depth: int | None, memory_limit: float
+) -> tuple[int, list[int]]:
+    """Return how many columns paths may fix, and which, so that it takes some seconds.
+
+    All of them; or, where paths could then fix fewer than three, those with the largest sums of
+    mutual information with others, of which paths may fix three. If `max_depth` is asked for, it is
+    that, of all columns.
+
+    Raises
+    ------
+    ParameterError
+        If all trees of the depth that is asked for take more than hours, or `memory_limit` bytes.
+    """
+    table = posterior.table
+    can_split = np.flatnonzero(table.schema.n_levels > 1)
+    if max_depth is not None:
+        deepest, steps, n_bytes = _fitting_depth(table, can_split, _MOST_STEPS, memory_limit)
+        if deepest < min(max_depth, can_split.size):
+            raise ParameterError(
+                f"max_depth must be at most {deepest} for all trees over this table to fit, got "
+                f"{max_depth}: {deepest + 1} takes {n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
+            )
+        return max_depth, can_split.tolist()
+    depth, *_ = _fitting_depth(table, can_split, _QUICK, memory_limit)
+    if depth >= min(_DEEP, can_split.size):
+        return depth, can_split.tolist()
+    order = np.argsort(-_information(posterior)[can_split], kind="stable")
+    for n_columns in range(can_split.size - 1, 0, -1):
+        columns = can_split[np.sort(order[:n_columns])]
+        if _fitting_depth(table, columns, _QUICK, memory_limit)[0] >= min(_DEEP, n_columns):
+            return min(_DEEP, n_columns), columns.tolist()
+    return depth, can_split.tolist()
+
+
+def _fitting_depth(
+    table: "Table", columns: Integers, most_steps: float, memory_limit: float
+) -> tuple[int, float, float]:
+    """Return up to how many of some columns may be fixed, and steps and bytes of one more."""
+    levels = table.schema.n_levels[columns].astype(np.float64)
+    n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
+    products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
+    n_left = int((table.schema.n_levels > 1).sum())
+    steps = n_bytes = 0.0
+    for size in range(levels.size + 1):
+        k, n_subsets = n_left - size, float(comb(levels.size, size))
+        n_boxes = min(float(products[size]), n_subsets * n)
+        steps += n_subsets * n * (k**2 / 2 + 1) + n_boxes * (k**3 / 3 + 10 * k**2 + 1)
+        n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
+        if steps > most_steps or n_bytes > memory_limit:
+            return max(size - 1, 0), steps, n_bytes
+    return levels.size, steps, n_bytes
+
+
+def _information(posterior: "CascadePosterior") -> Floats:
+    """Return the sum of each column's mutual information with the others, (p,) float64, nats."""
+    schema = posterior.schema
+    (pairs,) = pair_counts(schema, posterior.arrays, root_box(schema)[np.newaxis])
+    starts = posterior.arrays.offsets[:-1]
+    shares = pairs / pairs.diagonal().sum() * schema.n_columns
+    single = shares.diagonal()
+    worth = rel_entr(shares, np.outer(single, single))
+    sums = np.add.reduceat(np.add.reduceat(worth, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(sums, 0.0)
+    total: Floats = sums.sum(axis=0)
+    return total
+
+
+def _grouped(box: NDArray[np.integer], n_boxes: int) -> tuple[Integers, Integers]:
+    """Return rows by box, (n,), and where the rows of each box start, (n_boxes + 1,)."""
+    order = np.argsort(box, kind="stable")
+    return order, np.searchsorted(box[order], np.arange(n_boxes + 1))

@@ -1,0 +1,45 @@
+"""Which boxes a posterior with one entry a box is summed over: all, or those that hold data."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayescascade.methods.cascades.exact.cost import ExactCost, check_fits
+from bayescascade.methods.cascades.exact.held import HeldBoxes
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import Recursion
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["cheapest_boxes"]
+
+_SHORT, _DEARER = 1e7, 8  # terms of all boxes, half a second; and how much less others must take
+
+
+def cheapest_boxes(
+    posterior: "CascadePosterior",
+    plan: Plan,
+    memory_limit: float,
+    work_limit: float,
+    n_jobs: int | None,
+    in_use: int = 0,
+) -> tuple[ExactCost, Recursion | HeldBoxes]:
+    """Return the boxes of a plan, counted, and what a pass over them takes; `in_use`: bytes.
+
+    Those that hold data, where all take long and far longer, or more than is allowed.
+
+    Raises
+    ------
+    TooLargeError
+        If neither fit; the message says what would.
+    """
+    cost = ExactCost.of_plan(plan)
+    fits = cost.fits(memory_limit - in_use, work_limit)
+    if not fits or cost.n_terms > _SHORT:
+        limit = min(work_limit, cost.n_terms / _DEARER if fits else np.inf)
+        held = HeldBoxes.of(posterior, plan, memory_limit - in_use, limit)
+        if held is not None:
+            return ExactCost.of_held(held), held
+    cost = check_fits(posterior, plan, memory_limit, work_limit, in_use)
+    return cost, Recursion.of(posterior, plan, n_jobs)

@@ -1,0 +1,335 @@
+"""The boxes that hold two or more distinct rows, where a split sends each level its own way.
+
+What a box without rows is worth depends on which columns are left whole, and that of a single
+distinct row on its weight and widths, too: see `kernels.held`. Such are nearly all boxes of a table
+of many columns. The others are counted, one by one, before anything is allocated for them.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import groupby
+from math import fsum, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from bayescascade.base.jit import sparing
+from bayescascade.methods.cascades.exact.kernels.held import (
+    HeldArrays,
+    HeldWork,
+    count_sets,
+    evaluate_sets,
+    tabulate,
+    weigh_splits,
+)
+from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays
+from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import Progress, log_of, no_values
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["HeldBoxes"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_MOST_COLUMNS, _MOST_BOXES = 28, 1 << 31
+_MOST_CELLS = 1 << 50  # exponents of sums over trees are at most some times as large
+_PIECE = 1 << 21  # rows times sets gone through between looks for an interrupt, at most
+_MANY_VISITS = 1e8  # from which on threads share the work
+_BYTES_OF_SET, _BYTES_OF_BOX, _BYTES_OF_WORTH = 12, 20, 16
+_MOST_TABULATED = 1 << 16  # rows for which factors of splits are
+_AS_GOOD = 1.0 - 1e-12  # of the largest, is the largest: products may be rounded differently
+
+
+class HeldBoxes:
+    """What `Recursion` is of all boxes, from those that hold two or more distinct rows.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        Of partitions by levels, with one entry a box.
+    terms : TermArrays
+    codes : (n_columns, N) uint16
+        Of the distinct rows, columns in the lattice's order.
+    weights : (N,) float64
+
+    Attributes
+    ----------
+    shapes : HeldBoxes
+        The same without rows.
+    n_boxes : int
+        Boxes of two or more rows, as far as they were counted.
+    n_visits : int
+        Their rows, once for every column that is left whole.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        terms: TermArrays,
+        codes: NDArray[np.uint16],
+        weights: Floats,
+    ) -> None:
+        self.lattice, self.terms = lattice, terms
+        n_levels = np.array(lattice.plan.n_levels)
+        self._columns = np.flatnonzero(n_levels > 1)
+        self._p, self._n = p, n = int(self._columns.size), int(codes.shape[1])
+        starts, log_width = lattice.arrays.starts, lattice.arrays.log_width
+        constant = log_width[starts[:-1][n_levels == 1]].ravel().tolist()
+        self._held = HeldArrays(
+            codes=np.ascontiguousarray(codes[self._columns]),
+            weights=np.array(weights),
+            n_levels=n_levels[self._columns],
+            splits=np.ones(p, np.bool_),
+            starts=starts[self._columns],
+            log_width=log_width,
+            constant=np.array([fsum(constant), fsum([*constant, -fsum(constant)])]),
+            pattern=np.zeros(n, np.int64),
+            rows=np.zeros(0, np.int64),
+            begin=np.zeros(1, np.int64),
+            steps=np.zeros((0, p), np.int64),
+            set_start=np.zeros((1 << p) + 1 if n else 1, np.int64),
+            first=np.zeros(0, np.int32),
+        )
+        self._held = self._with_patterns(None)
+        self._way_columns = np.concatenate([[-1], self._columns])
+        self._way_branches = np.concatenate([[0], self._held.n_levels])
+        self._outside = self._values = no_values(0)
+        self._work = self._new_work()
+        self._how: tuple[bool, int | None, float] = (False, None, 0.0)
+        self.n_boxes = self.n_visits = 0
+        self.shapes = HeldBoxes(lattice, terms, codes[:, :0], weights[:0]) if n else self
+
+    @classmethod
+    def of(
+        cls, posterior: "CascadePosterior", plan: Plan, memory_limit: float, work_limit: float
+    ) -> "HeldBoxes | None":
+        """Count the boxes of a plan; None if they take more than allowed, or are of another kind.
+
+        Parameters
+        ----------
+        posterior : CascadePosterior
+        plan : Plan
+            Of all of the posterior's columns, or of some.
+        memory_limit : float > 0, bytes
+        work_limit : float > 0, terms
+            See `ExactCost`.
+        """
+        p = sum(q > 1 for q in plan.n_levels)
+        if plan.partitions != "levels" or plan.shift != 0 or not 0 < p <= _MOST_COLUMNS:
+            return None
+        if _BYTES_OF_SET << p > memory_limit or prod(plan.n_levels) > _MOST_CELLS:
+            return None
+        codes = posterior.table.codes[list(plan.columns)].astype(np.uint16)
+        weights = posterior.table.weights
+        if len(plan.columns) < len(posterior.is_nominal):
+            codes, rows = np.unique(codes, axis=1, return_inverse=True)
+            weights = np.bincount(rows.reshape(-1), weights, codes.shape[1]).astype(np.float64)
+        plan = replace(plan, n_whole=min(plan.n_whole, _MOST_TABULATED))
+        boxes = cls(Lattice.of(plan, posterior), term_arrays(plan, posterior.model), codes, weights)
+        return boxes if boxes.count(memory_limit, work_limit) else None
+
+    # -- sizes -------------------------------------------------------------------------------------
+
+    def count(self, memory_limit: float = np.inf, work_limit: float = np.inf) -> bool:
+        """Count the boxes; False as soon as they take more memory, bytes, or work, terms."""
+        counts, totals = np.zeros(1 << self._p, np.int32), np.zeros(2, np.int64)
+        work = self._new_work()
+        for top in range(self._n_tops):
+            with sparing(self._n << self._p):
+                count_sets(self._held, work, top, self._n_low, counts, totals)
+            self.n_boxes, self.n_visits = totals.tolist()
+            if self.memory_bytes > memory_limit or self.n_terms > work_limit:
+                return False
+        if self._n > 0:
+            np.cumsum(counts, out=self._held.set_start[1:])
+        return self.n_boxes < _MOST_BOXES
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all arrays."""
+        tables = self.terms.log_gamma.size + self.terms.leaf_log_gamma.size
+        return (
+            (_BYTES_OF_SET << self._p)
+            + _BYTES_OF_BOX * self.n_boxes
+            + _BYTES_OF_WORTH * self._n_worths
+            + 8 * tables
+            + 8 * (self._p + 1) * (2 * self._n + int(self._held.rows.size))
+        )
+
+    @property
+    def n_terms(self) -> int:
+        """Work of one pass, as of `ExactCost`."""
+        per_set = 8 + self._p * int(self._held.rows.size)  # patterns are found
+        of_tables = 2 * self._p * self._n_worths
+        return self.n_visits // 3 + 2 * self.n_boxes + (per_set << self._p) // 32 + of_tables
+
+    @property
+    def _n_worths(self) -> int:
+        return int(self._held.begin[-1])
+
+    @property
+    def _n_low(self) -> int:
+        """Columns before those whose bits a piece has in common."""
+        return min(self._p, max(0, (_PIECE // max(self._n, 1)).bit_length() - 1))
+
+    @property
+    def _n_tops(self) -> int:
+        return 1 << self._p - self._n_low
+
+    def _with_patterns(self, closed: int | None) -> HeldArrays:
+        """Find the patterns of rows, see `kernels.held.tabulate`; `closed` is never split."""
+        held, p, n = self._held, self._p, self._n
+        splits = self._columns != (-1 if closed is None else closed)
+        kinds: dict[tuple[float, ...], int] = {}
+
+        def kind(k: int, *widths: float) -> int:
+            key = (float(held.n_levels[k]), float(splits[k]), *widths)
+            return kinds.setdefault(key, len(kinds))
+
+        of_rows = np.empty((n, p))
+        for k, j in enumerate(self._columns):
+            widths = self.lattice.widths[j]
+            of_level = [kind(k, widths.sum(), width) for width in widths.tolist()]
+            of_rows[:, k] = np.array(of_level)[held.codes[k]]
+        keys = np.column_stack([held.weights, of_rows])
+        found, rows, pattern = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        classes = np.vstack([[kind(k) for k in range(p)], found[:, 1:]])
+        alike = [classes == classes[:, [k]] for k in range(p)]
+        first = np.column_stack([same.argmax(axis=1) for same in alike])
+        n_alike = np.column_stack([same.sum(axis=1) for same in alike])
+        radix = np.where(first == np.arange(p), n_alike + 1, 1)
+        sizes = np.column_stack([np.ones(len(classes), np.int64), np.cumprod(radix, axis=1)])
+        return held._replace(
+            splits=splits,
+            pattern=pattern.reshape(-1).astype(np.int64) + 1,
+            rows=np.concatenate([[-1], rows]).astype(np.int64),
+            begin=np.concatenate([[0], np.cumsum(sizes[:, -1])]),
+            steps=np.take_along_axis(sizes[:, :-1], first, axis=1),
+        )
+
+    def _new_work(self) -> HeldWork:
+        p, n = self._p, self._n
+        q = max(2, *self.lattice.plan.n_levels)
+        return HeldWork(
+            rows=np.zeros((p + 1, max(n, 1)), np.int32),
+            bounds=np.zeros((p + 1, n // 2 + 2), np.int64),
+            n_boxes=np.zeros(p + 1, np.int64),
+            levels=np.zeros(p + 1, np.int64),
+            offsets=np.zeros(self._held.rows.size, np.int64),
+            place=np.full((p, n), -1, np.int32),
+            power=np.ones((p, q + 1)),
+            power_exponent=np.zeros((p, q + 1), np.int64),
+            tally=np.zeros(q, np.int64),
+            weight=np.zeros(q),
+            seen=np.zeros(q, np.int64),
+            factor=np.ones(self.lattice.plan.most + 1),
+            factor_exponent=np.zeros(self.lattice.plan.most + 1, np.int64),
+            width=np.zeros(2),
+        )
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        maximize: bool = False,
+        *,
+        closed: int | None = None,
+        tilt: float = 0.0,
+        progress: Progress | None = None,
+        n_jobs: int | None = 1,
+    ) -> None:
+        """Evaluate all boxes; the parameters are those of `Recursion.run`."""
+        if self.shapes is not self:
+            self.shapes.run(maximize, closed=closed, tilt=tilt)
+        if self._values.mantissa.size < self.n_boxes:
+            self._values = no_values(self.n_boxes)
+            self._held = self._held._replace(first=np.zeros(self.n_boxes, np.int32))
+        if closed != self._how[1]:
+            self._held = self._with_patterns(closed)
+        self._how = maximize, closed, tilt
+        held, terms = self._held, self._tilted_terms
+        self._work = work = self._new_work()
+        self._outside = no_values(self._n_worths)
+        with sparing(self._n_worths * self._p**2):
+            tabulate(held, terms, self._outside, self._values, work, maximize)
+
+        def piece(top: int) -> int:
+            own = work if n_threads == 1 else self._new_work()
+            with sparing(self.n_visits / self._n_tops):
+                evaluate_sets(
+                    held, terms, self._outside, self._values, own, top, self._n_low, maximize
+                )
+            first, last = top << self._n_low, top + 1 << self._n_low
+            return int(held.set_start[last] - held.set_start[first])
+
+        n_threads = effective_n_jobs(n_jobs) if self.n_visits > _MANY_VISITS else 1
+        done = 0
+        with ThreadPoolExecutor(n_threads) as pool:
+            each = map if n_threads == 1 else pool.map
+            tops = sorted(range(self._n_tops if self.n_boxes else 0), key=int.bit_count)[::-1]
+            for _, wave in groupby(tops, int.bit_count):
+                for n_boxes in each(piece, list(wave)):
+                    done += n_boxes
+                    if progress is not None:
+                        progress(done / self.n_boxes)
+
+    @property
+    def _tilted_terms(self) -> TermArrays:
+        return self.terms._replace(per_leaf=self.terms.per_leaf + self._how[2])
+
+    def _weigh(self, digits: Sequence[int]) -> Scaled:
+        """Return what a box is worth as a leaf, and by splits of each column."""
+        held, worth = self._held, no_values(self._columns.size + 1)
+        of_columns = np.array(digits, np.int64)[self._columns]
+        codes = np.where(of_columns < held.n_levels, of_columns, -1)
+        with sparing(held.codes.size):
+            weigh_splits(
+                held, self._tilted_terms, self._outside, self._values, self._work, codes, worth
+            )
+        return worth
+
+    def log_values(self, origin: int = 0) -> Floats:
+        """Return the log of what all trees come to, (1,) float64 nats; see `Recursion`."""
+        worth = log_of(self._weigh(self.lattice.whole), slice(None), origin)
+        return np.array([worth.max() if self._how[0] else logsumexp(worth)])
+
+    @property
+    def origin(self) -> int:
+        """The exponent of what all trees come to, about."""
+        return int(self._weigh(self.lattice.whole).exponent.max())
+
+    def first_splits(self, origin: int) -> Floats:
+        """Return logs of what no split, or splitting each column first gives; see `Recursion`."""
+        worth = np.full((len(self.lattice.whole) + 1, 1), -np.inf)
+        found = log_of(self._weigh(self.lattice.whole), slice(None), origin)
+        worth[np.concatenate([[0], self._columns + 1]), 0] = found
+        return worth
+
+    def choose(
+        self, rng: np.random.Generator, digits: Integers, entries: Integers
+    ) -> tuple[Integers, Integers, Integers]:
+        """Choose how to go on in boxes; see `Recursion`."""
+        boxes, box = np.unique(digits, axis=0, return_inverse=True)
+        order = np.argsort(box.reshape(-1), kind="stable")
+        bounds = np.searchsorted(box.reshape(-1)[order], np.arange(len(boxes) + 1))
+        ways = np.empty(len(entries), np.int64)
+        for own, low, high in zip(boxes.tolist(), bounds[:-1], bounds[1:], strict=True):
+            worth = self._weigh(own)
+            log_worth = log_of(worth, slice(None), int(worth.exponent.max()))
+            shares = np.exp(log_worth - log_worth.max())
+            if self._how[0]:
+                ways[order[low:high]] = np.argmax(shares >= _AS_GOOD)
+            else:
+                chosen = rng.choice(shares.size, high - low, p=shares / shares.sum())
+                ways[order[low:high]] = chosen
+        parts = np.zeros((len(entries), 2, self.lattice.plan.most), np.int64)
+        parts[:, 0] = np.arange(self.lattice.plan.most)  # each level its own way
+        return self._way_columns[ways], self._way_branches[ways], parts

@@ -1,0 +1,409 @@
+"""Boxes that hold two or more distinct rows, where a split sends each level its own way.
+
+A box fixes the levels of a *set* of columns, a bit each, and leaves the others whole. Sets are gone
+through in descending order, so that the boxes that a split leads to come before: column by column
+from the last, rows are shared out among the boxes of the set, and those that are alone in theirs
+are dropped. A box is known by its set and its first row, and a child's first row is met when its
+parent's rows are gone through: nothing need be searched.
+
+What boxes without rows are worth, or with one, stands in tables: see `tabulate`.
+"""
+
+from typing import NamedTuple
+
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.cascades.exact.kernels.layout import Array, Scaled, TermArrays
+from bayescascade.methods.cascades.exact.kernels.terms import (
+    ZERO,
+    added,
+    from_log,
+    log_rise,
+    normalized,
+    plus,
+    times,
+    write_factors,
+)
+
+__all__ = ["HeldArrays", "HeldWork", "count_sets", "evaluate_sets", "tabulate", "weigh_splits"]
+
+
+class HeldArrays(NamedTuple):
+    """p columns of several levels, N distinct rows, P patterns of rows, see `tabulate`.
+
+    codes (p, N) uint16; weights (N,) float64; n_levels (p,) int64; splits (p,) bool: whether a
+    column may be split; starts (p,) int64: where a column's log widths start, of its levels and the
+    whole; log_width (M, 2), and constant (2,) of all columns of one level, float64: sums, see
+    `terms`; pattern (N,) int64: each row's; rows (P,) int64: a row of each, -1 of the first, which
+    is that of no row; begin (P + 1,) int64: where its worths start; steps (P, p) int64: how far
+    each column that is left whole moves them on; set_start (2**p + 1,) int64: where a set's boxes
+    start; first (n_boxes,) int32: the first row of each.
+    """
+
+    codes: Array
+    weights: Array
+    n_levels: Array
+    splits: Array
+    starts: Array
+    log_width: Array
+    constant: Array
+    pattern: Array
+    rows: Array
+    begin: Array
+    steps: Array
+    set_start: Array
+    first: Array
+
+
+class HeldWork(NamedTuple):
+    """Scratch of one thread, Q levels at most.
+
+    Behind a level k columns k, k + 1, ... are decided on: rows (p + 1, N) int32, box after box,
+    bounds (p + 1, N // 2 + 2) and n_boxes (p + 1,) int64 of these; levels (p + 1,) int64: which
+    level has the rows of each. Of a set: offsets (P,) int64: where the worth of each pattern is;
+    place (p, N) int32: the box of which a row is the first if a column is fixed, too, unless it is
+    no box of that set; power (p, Q + 1) float64, power_exponent int64: products of empty boxes;
+    width (2,) float64. Of a column's levels: tally (Q,) int64, weight (Q,) float64, seen (Q,)
+    int64. factor, factor_exponent (Q + 1,): see `write_factors`; 1 in the leaf model.
+    """
+
+    rows: Array
+    bounds: Array
+    n_boxes: Array
+    levels: Array
+    offsets: Array
+    place: Array
+    power: Array
+    power_exponent: Array
+    width: Array
+    tally: Array
+    weight: Array
+    seen: Array
+    factor: Array
+    factor_exponent: Array
+
+
+@kernel
+def count_sets(
+    held: HeldArrays, work: HeldWork, top: int, n_low: int, counts: Array, totals: Array
+) -> None:
+    """Count the boxes of all sets with the same last columns.
+
+    top: these columns' bits; n_low: how many columns there are before them; written: counts
+    (2**p,) int32, by set; added to totals (2,) int64: boxes, and their rows, once for every column
+    that is left whole.
+    """
+    for low in range((1 << n_low) - 1, -1, -1):
+        chosen, level = _go_to(held, work, top, n_low, low)
+        n_boxes = work.n_boxes[level]
+        counts[chosen] = n_boxes
+        totals[0] += n_boxes
+        for j in range(held.codes.shape[0]):
+            totals[1] += work.bounds[level, n_boxes] * (1 - (chosen >> j & 1))
+
+
+@kernel
+def evaluate_sets(
+    held: HeldArrays,
+    terms: TermArrays,
+    outside: Scaled,
+    values: Scaled,
+    work: HeldWork,
+    top: int,
+    n_low: int,
+    maximize: bool,
+) -> None:
+    """Evaluate the boxes of all sets with the same last columns; see `count_sets`."""
+    for low in range((1 << n_low) - 1, -1, -1):
+        chosen, level = _go_to(held, work, top, n_low, low)
+        if work.n_boxes[level] == 0:
+            continue
+        for pattern in range(held.rows.shape[0]):
+            _find(held, work, chosen, pattern)
+        _enter(held, terms, outside, work, chosen, True)
+        for box in range(work.n_boxes[level]):
+            begin, end = work.bounds[level, box], work.bounds[level, box + 1]
+            own = held.set_start[chosen] + box
+            held.first[own] = work.rows[level, begin]
+            values.mantissa[own], values.exponent[own] = _worth(
+                held, terms, outside, values, work, chosen, level, begin, end, maximize
+            )
+
+
+@kernel
+def tabulate(
+    held: HeldArrays,
+    terms: TermArrays,
+    outside: Scaled,
+    values: Scaled,
+    work: HeldWork,
+    maximize: bool,
+) -> None:
+    """Write what boxes without rows are worth, and those of one distinct row, to `outside`.
+
+    These depend on the row's weight and, for every column, on numbers of levels and widths of the
+    whole column and of the row's own level: rows with the same are one pattern, and the columns of
+    a pattern with the same, which have equal steps, count only by how many of them are left whole.
+    A pattern's worths stand in mixed radix of these numbers.
+    """
+    p = held.codes.shape[0]
+    for pattern in range(held.rows.shape[0]):
+        n_rows = 0
+        if held.rows[pattern] >= 0:
+            work.rows[0, 0], n_rows = held.rows[pattern], 1
+        for at in range(held.begin[pattern + 1] - held.begin[pattern]):
+            chosen = 0
+            for k in range(p):
+                n_before, n_alike = 0, 0
+                for j in range(p):
+                    if held.steps[pattern, j] == held.steps[pattern, k]:
+                        n_alike += 1
+                        n_before += j < k
+                if n_before >= at // held.steps[pattern, k] % (n_alike + 1):
+                    chosen |= 1 << k
+            _find(held, work, chosen, 0)
+            _find(held, work, chosen, pattern)
+            _enter(held, terms, outside, work, chosen, False)
+            own = held.begin[pattern] + at
+            outside.mantissa[own], outside.exponent[own] = _worth(
+                held, terms, outside, values, work, chosen, 0, 0, n_rows, maximize
+            )
+
+
+@kernel
+def weigh_splits(
+    held: HeldArrays,
+    terms: TermArrays,
+    outside: Scaled,
+    values: Scaled,
+    work: HeldWork,
+    codes: Array,
+    worth: Scaled,
+) -> None:
+    """Write what a box, of whatever number of rows, is worth as a leaf and by splits.
+
+    codes (p,) int64: the level of each column that is fixed, else -1; worth: (p + 1,), of a leaf,
+    then of each column.
+    """
+    p, n_all = held.codes.shape
+    chosen, n = 0, 0
+    for j in range(p):
+        if codes[j] >= 0:
+            chosen |= 1 << j
+    for row in range(n_all):
+        j = 0
+        while j < p and (codes[j] < 0 or codes[j] == held.codes[j, row]):
+            j += 1
+        if j == p:
+            work.rows[0, n] = row
+            n += 1
+            _find(held, work, chosen, held.pattern[row])
+    _find(held, work, chosen, 0)
+    _enter(held, terms, outside, work, chosen, n > 1)
+    worth.mantissa[0], worth.exponent[0] = _leaf(held, terms, work, chosen, 0, 0, n)
+    for j in range(p):
+        worth.mantissa[j + 1], worth.exponent[j + 1] = 0.0, ZERO
+        if not chosen >> j & 1 and held.splits[j]:
+            worth.mantissa[j + 1], worth.exponent[j + 1] = _split(
+                held, outside, values, work, chosen, 0, 0, n, j
+            )
+
+
+# -- rows of a set's boxes -------------------------------------------------------------------------
+
+
+@inner_kernel
+def _go_to(held, work, top, n_low, low):
+    """Go from set low + 1 to set low, or to the first; return the whole set and its rows' level."""
+    p, n_rows = held.codes.shape
+    if low == (1 << n_low) - 1:
+        changed = p
+        for row in range(n_rows):
+            work.rows[p, row] = row
+        work.n_boxes[p] = 1 if n_rows > 1 else 0
+        work.bounds[p, 0], work.bounds[p, 1] = 0, n_rows
+        work.levels[p] = p
+    else:
+        changed = 1
+        while not (low + 1) >> (changed - 1) & 1:
+            changed += 1
+    chosen = top << n_low | low
+    for k in range(changed - 1, -1, -1):
+        work.levels[k] = work.levels[k + 1]
+        if chosen >> k & 1:
+            _share_out(held, work, work.levels[k + 1], k)
+            work.levels[k] = k
+    return chosen, work.levels[0]
+
+
+@inner_kernel
+def _share_out(held, work, above, k):
+    """Share out the rows of boxes by the levels of column k; boxes of one row are dropped."""
+    rows, bounds, tally, codes = work.rows, work.bounds, work.tally, held.codes
+    n, n_boxes = 0, 0
+    bounds[k, 0] = 0
+    for box in range(work.n_boxes[above]):
+        n_seen = 0
+        for i in range(bounds[above, box], bounds[above, box + 1]):
+            code = codes[k, rows[above, i]]
+            if tally[code] == 0:
+                work.seen[n_seen] = code
+                n_seen += 1
+            tally[code] += 1
+        for i in range(n_seen):
+            code = work.seen[i]
+            size = tally[code]
+            tally[code] = -1
+            if size > 1:
+                tally[code] = n
+                n, n_boxes = n + size, n_boxes + 1
+                bounds[k, n_boxes] = n
+        for i in range(bounds[above, box], bounds[above, box + 1]):
+            row = rows[above, i]
+            code = codes[k, row]
+            if tally[code] >= 0:
+                rows[k, tally[code]] = row
+                tally[code] += 1
+        for i in range(n_seen):
+            tally[work.seen[i]] = 0
+    work.n_boxes[k] = n_boxes
+
+
+# -- what a box is worth ---------------------------------------------------------------------------
+
+
+@inner_kernel
+def _find(held, work, chosen, pattern):
+    """Write where a pattern's worth is in the boxes of a set."""
+    at = held.begin[pattern]
+    for j in range(held.codes.shape[0]):
+        if not chosen >> j & 1:
+            at += held.steps[pattern, j]
+    work.offsets[pattern] = at
+
+
+@inner_kernel
+def _enter(held, terms, outside, work, chosen, has_boxes):
+    """Look up what the boxes of a set have in common, and where their children are."""
+    work.width[0], work.width[1] = held.constant[0], held.constant[1]
+    for j in range(held.codes.shape[0]):
+        if chosen >> j & 1:
+            continue
+        if not terms.independent:
+            whole = held.starts[j] + held.n_levels[j]
+            work.width[0], work.width[1] = plus(
+                work.width[0], work.width[1], held.log_width[whole, 0], held.log_width[whole, 1]
+            )
+        at = work.offsets[0] - held.steps[0, j]
+        work.power[j, 0], work.power_exponent[j, 0] = 1.0, 0
+        for i in range(held.n_levels[j]):
+            work.power[j, i + 1], work.power_exponent[j, i + 1] = normalized(
+                work.power[j, i] * outside.mantissa[at],
+                work.power_exponent[j, i] + outside.exponent[at],
+            )
+        if has_boxes:
+            child = chosen | 1 << j
+            for box in range(held.set_start[child], held.set_start[child + 1]):
+                work.place[j, held.first[box]] = box
+
+
+@inner_kernel
+def _worth(held, terms, outside, values, work, chosen, level, begin, end, maximize):
+    """Return what all trees below a box are worth, or the best."""
+    mantissa, exponent = _leaf(held, terms, work, chosen, level, begin, end)
+    for j in range(held.codes.shape[0]):
+        if not chosen >> j & 1 and held.splits[j]:
+            more, power = _split(held, outside, values, work, chosen, level, begin, end, j)
+            mantissa, exponent = added(mantissa, exponent, more, power, maximize)
+    return normalized(mantissa, exponent)
+
+
+@inner_kernel
+def _leaf(held, terms, work, chosen, level, begin, end):
+    """Return what a box is worth as a leaf; write the factors of its splits."""
+    count = 0.0
+    for i in range(begin, end):
+        count += held.weights[work.rows[level, i]]
+    if terms.is_branch:
+        write_factors(terms, work, count, work.factor.shape[0] - 1)
+    value, low = log_rise(terms.log_gamma, terms.alpha, 1, count)
+    value, low = plus(value, low, terms.per_leaf, 0.0)
+    if count > 0.0:
+        width, width_low = work.width[0], work.width[1]
+        for j in range(held.codes.shape[0]):
+            if chosen >> j & 1:
+                at = held.starts[j] + held.codes[j, work.rows[level, begin]]
+                if held.log_width[at, 0] != 0.0:
+                    width, width_low = plus(
+                        width, width_low, held.log_width[at, 0], held.log_width[at, 1]
+                    )
+            elif terms.independent:
+                part, part_low = _inside(held, terms, work, level, begin, end, j, count)
+                value, low = plus(value, low, part, part_low)
+        part, part_low = times(-count, 0.0, width, width_low)
+        value, low = plus(value, low, part, part_low)
+    return from_log(value, low)
+
+
+@inner_kernel
+def _inside(held, terms, work, level, begin, end, j, count):
+    """Log of what the levels of one column are worth inside an independent leaf."""
+    table, alpha, n_seen = terms.leaf_log_gamma, terms.leaf_alpha, 0
+    for i in range(begin, end):
+        row = work.rows[level, i]
+        code = held.codes[j, row]
+        if work.weight[code] == 0.0:
+            work.seen[n_seen] = code
+            n_seen += 1
+        work.weight[code] += held.weights[row]
+    value, low = log_rise(table, alpha, held.n_levels[j], count)
+    value, low = -value, -low
+    for i in range(n_seen):
+        code = work.seen[i]
+        inside, at = work.weight[code], held.starts[j] + code
+        part, part_low = log_rise(table, alpha, 1, inside)
+        value, low = plus(value, low, part, part_low)
+        part, part_low = times(-inside, 0.0, held.log_width[at, 0], held.log_width[at, 1])
+        value, low = plus(value, low, part, part_low)
+        work.weight[code] = 0.0
+    return value, low
+
+
+@inner_kernel
+def _split(held, outside, values, work, chosen, level, begin, end, j):
+    """Return what a split of a box by column j is worth, once its factor is written."""
+    low, high = held.set_start[0], held.set_start[0]
+    child = chosen | 1 << j
+    if end - begin > 1:
+        low, high = held.set_start[child], held.set_start[child + 1]
+    mantissa, exponent, n_seen = 1.0, 0, 0
+    is_pair = end - begin == 2  # as most are
+    for i in range(begin, end):
+        row = work.rows[level, i]
+        code = held.codes[j, row]
+        if is_pair:
+            if n_seen == 1 and code == held.codes[j, work.rows[level, begin]]:
+                break
+        elif work.tally[code] > 0:
+            continue
+        else:
+            work.tally[code] = 1
+            work.seen[n_seen] = code
+        n_seen += 1
+        place = work.place[j, row]
+        if low <= place < high:
+            mantissa *= values.mantissa[place]
+            exponent += values.exponent[place]
+        else:
+            pattern = held.pattern[row]
+            at = work.offsets[pattern] - held.steps[pattern, j]
+            mantissa *= outside.mantissa[at]
+            exponent += outside.exponent[at]
+        mantissa, exponent = normalized(mantissa, exponent)
+    if not is_pair:
+        for i in range(n_seen):
+            work.tally[work.seen[i]] = 0
+    rest, b = held.n_levels[j] - n_seen, held.n_levels[j]
+    mantissa, exponent = normalized(
+        mantissa * work.power[j, rest], exponent + work.power_exponent[j, rest]
+    )
+    return mantissa * work.factor[b], exponent + work.factor_exponent[b]

@@ -1,0 +1,174 @@
+"""Held-out log densities of cascades beside networks, latent classes and a histogram.
+
+    python -m tests.benchmarks.held_out [--data FOLDER] [--data-sets titanic ...] [--out FILE.jsonl]
+    python -m tests.benchmarks.held_out --draw FILE.jsonl PICTURE.svg
+
+Columns of more than 12 levels are left out; missing cells are a level. nltcs, plants and baudio are
+learned on their training file and scored on their test file, other tables in five folds, of which
+tables of more than 5,000 rows take the first. "defaults" is `LeafCascade` and its best tree; "by
+evidence" is `BranchCascade` with ``leaf="auto"``, scored by the average over all trees, its
+leaf_concentration that of most evidence with dependent leaves and one split; "tempered" has
+dependent leaves and ``temper="auto"``, which is not Bayes. Networks need the packages in
+`requirements-networks.txt`; hill climbing is left out for more than 30 columns.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade import BranchCascade, LeafCascade, SmoothedHistogram, Table
+from bayescascade.data.dealing import deal, with_weights
+from tests.benchmarks.figures import ROOT, parser, say
+from tests.benchmarks.latent_classes import latent_classes
+from tests.benchmarks.networks import NETWORKS
+
+__all__ = ["main"]
+
+N_FOLDS, MANY_ROWS, MOST_LEVELS, MOST_CLIMBED = 5, 5_000, 12, 30
+CONCENTRATIONS = (1.0, 4.0, 16.0, 64.0)
+FILES = {
+    "titanic": "titanic.csv", "tic_tac_toe": "tic_tac_toe.csv", "car": "car_evaluation.csv",
+    "nursery": "nursery.csv.gz", "german": "german_credit.csv", "mushroom": "mushroom.csv",
+    "compas": "compas_two_years.csv", "hepatitis": "hepatitis.csv",
+    "breast_cancer": "breast_cancer_wisconsin.csv", "nltcs": "nltcs_train.csv",
+    "plants": "plants_train.csv.gz", "baudio": "baudio_train.csv.gz",
+}  # fmt: skip
+
+Floats = NDArray[np.float64]
+Contender = Callable[[Table, Table], Floats]
+
+
+def main() -> None:
+    """Print a line for each data set and contender as soon as it is known, or draw what was."""
+    made = parser(__doc__, FILES, ["titanic", "tic_tac_toe"])
+    made.add_argument("--only", nargs="+", help="contenders whose names contain one of these")
+    made.add_argument("--out", type=Path, help="file to add lines of JSON to")
+    made.add_argument("--draw", type=Path, nargs=2, help="results and the picture made of them")
+    arguments = made.parse_args()
+    if arguments.draw:
+        draw(*arguments.draw)
+        return
+    for name in arguments.data_sets:
+        folds = list(_folds(name, arguments.data))
+        say(f"\n{name}: {folds[0][0].schema.n_columns} columns, {len(folds)} fold(s)")
+        for title, contender in _contenders(folds[0][0].schema.n_columns).items():
+            if arguments.only and not any(word in title for word in arguments.only):
+                continue
+            started = perf_counter()
+            rows = np.concatenate([_scores(contender, *fold) for fold in folds])
+            seconds = (perf_counter() - started) / len(folds)
+            mean, error = float(rows.mean()), float(rows.std() / np.sqrt(rows.size))
+            say(f"  {title:<24}{mean:>10.4f} +- {error:.4f}{seconds:>9.1f} s a fold")
+            if arguments.out:
+                with arguments.out.open("a") as file:
+                    line = {"data": name, "contender": title, "seconds": seconds}
+                    line["rows"] = rows.round(6).tolist()  # in the folds' order, of all contenders
+                    file.write(json.dumps(line) + "\n")
+
+
+def _scores(contender: Contender, seen: Table, held_out: Table) -> Floats:
+    return np.repeat(contender(seen, held_out), held_out.weights.astype(np.int64))
+
+
+def _folds(name: str, folder: Path) -> Iterator[tuple[Table, Table]]:
+    own = ROOT / "data" / FILES[name]
+    path = own if own.exists() else folder / FILES[name]
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+    frame = frame[[c for c in frame if frame[c].nunique() <= MOST_LEVELS]]
+    nominal = list(frame.columns)
+    table = Table.from_frame(frame, nominal=nominal, missing="level")
+    if "train" in path.name:
+        test = pd.read_csv(folder / f"{name}_test.csv", dtype=str)
+        yield table, Table.from_frame(test, schema=table.schema)
+        return
+    dealt = deal(table.weights, N_FOLDS, np.random.default_rng(0))
+    for held_out in dealt[: 1 if table.total_weight > MANY_ROWS else N_FOLDS]:
+        yield with_weights(table, table.weights - held_out), with_weights(table, held_out)
+
+
+def _contenders(n_columns: int) -> Mapping[str, Contender]:
+    contenders: dict[str, Contender] = {"histogram": _rows_of(SmoothedHistogram())}
+    if find_spec("pgmpy") is not None:
+        for name, learn in NETWORKS.items():
+            if name == "Chow-Liu tree" or n_columns <= MOST_CLIMBED:
+                contenders[name] = lambda seen, held, learn=learn: learn(seen).score_rows(held)
+    return contenders | {
+        "latent classes": lambda seen, held: latent_classes(seen).score_rows(held),
+        "by evidence": _by_evidence(leaf="auto"),
+        "tempered": _by_evidence(leaf="dependent", temper="auto"),
+        "defaults": _rows_of(LeafCascade(random_state=0, n_jobs=-1)),
+    }
+
+
+def _rows_of(model: Any) -> Contender:
+    def score(seen: Table, held_out: Table) -> Floats:
+        scores: Floats = model.fit(seen).score_codes(held_out.codes.astype(np.int32))
+        return scores
+
+    return score
+
+
+def _by_evidence(**settings: Any) -> Contender:
+    def score(seen: Table, held_out: Table) -> Floats:
+        def fitted(**more: Any) -> BranchCascade:
+            common = {"partitions": "levels", "predictive": "average", "random_state": 0}
+            return BranchCascade(**common, **more, n_jobs=-1).fit(seen)
+
+        quick = {"leaf": "dependent", "max_depth": 1}
+        evidences = [
+            fitted(**quick, leaf_concentration=a).exact_.log_evidence for a in CONCENTRATIONS
+        ]
+        chosen = CONCENTRATIONS[int(np.argmax(evidences))]
+        model = fitted(**settings, leaf_concentration=chosen)
+        say(f"    {settings} leaf {model.leaf_}, concentration {chosen:g}, {_temper(model)}")
+        return model.score_codes(held_out.codes.astype(np.int32))
+
+    return score
+
+
+def _temper(model: BranchCascade) -> str:
+    return f"temper {getattr(model.exact_, 'temper', None)}"
+
+
+def draw(results: Path, picture: Path) -> None:
+    """Draw nats a row over the Chow-Liu tree, with the standard errors of the differences."""
+    from matplotlib.figure import Figure
+
+    scores: dict[str, dict[str, Floats]] = {}
+    for line in results.read_text().splitlines():
+        one = json.loads(line)
+        scores.setdefault(one["data"], {})[one["contender"]] = np.array(one["rows"])
+    names = [name for name in FILES if name in scores]
+    figure = Figure(figsize=(8.0, 0.5 + 0.55 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    shown = {
+        "defaults": ("C0", "o"), "by evidence": ("C1", "s"), "tempered": ("C3", "D"),
+        "latent classes": ("0.4", "^"), "hill-climbed network": ("0.6", "v"),
+    }  # fmt: skip
+    for i, (title, (color, marker)) in enumerate(shown.items()):
+        have = [name for name in names if title in scores[name]]
+        over = [scores[name][title] - scores[name]["Chow-Liu tree"] for name in have]
+        axes.errorbar(
+            [one.mean() for one in over],
+            [names.index(name) + 0.12 * (i - 2) for name in have],
+            xerr=[one.std() / np.sqrt(one.size) for one in over],
+            fmt=marker, color=color, markersize=4, linewidth=1, label=title,
+        )  # fmt: skip
+    axes.axvline(0.0, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_xlabel("nats a row over a Chow-Liu tree, held out")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.45, 1.16), ncols=3, frameon=False)
+    figure.savefig(picture)
+
+
+if __name__ == "__main__":
+    main()

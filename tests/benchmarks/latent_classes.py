@@ -1,0 +1,86 @@
+"""Latent classes as densities: inside a class columns are independent, and EM finds the classes.
+
+Each class's and level's probability is its expected count plus a half, divided by their sum. The
+number of classes is that by which a fifth of the rows to learn from has the largest likelihood.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.table import Table
+
+__all__ = ["LatentClasses", "latent_classes"]
+
+NUMBERS = (1, 2, 4, 8, 16, 32, 64, 128)
+_RESTARTS, _ITERATIONS, _SMOOTHING = 2, 200, 0.5
+
+Floats = NDArray[np.float64]
+
+
+class LatentClasses:
+    """A mixture of so many classes, found by EM from random beginnings; the best of them.
+
+    Parameters
+    ----------
+    table : Table
+        Rows to learn from; their schema is the domain.
+    n_classes : int >= 1
+    rng : numpy.random.Generator
+    """
+
+    def __init__(self, table: Table, n_classes: int, rng: np.random.Generator) -> None:
+        self._sizes = table.schema.n_levels
+        found = [self._climb(table, n_classes, rng) for _ in range(_RESTARTS)]
+        _, self._log_shares, self._log_levels = max(found, key=lambda one: one[0])
+
+    def _climb(
+        self, table: Table, n_classes: int, rng: np.random.Generator
+    ) -> tuple[float, Floats, Floats]:
+        rows, weights = _one_hot(table), table.weights[:, None]
+        belongs = rng.dirichlet(np.full(n_classes, 0.5), size=rows.shape[0])
+        starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        before = -np.inf
+        for _ in range(_ITERATIONS):
+            counts = rows.T @ (weights * belongs) + _SMOOTHING
+            sums = np.add.reduceat(counts, starts, axis=0)
+            log_levels = np.log(counts) - np.log(np.repeat(sums, self._sizes, axis=0))
+            shares = (weights * belongs).sum(axis=0) + _SMOOTHING
+            log_shares = np.log(shares / shares.sum())
+            joint = rows @ log_levels + log_shares
+            rows_of = logsumexp(joint, axis=1, keepdims=True)
+            value = float((weights * rows_of).sum())
+            belongs = np.exp(joint - rows_of)
+            if value - before < 1e-5 * abs(value):
+                break
+            before = value
+        return value, log_shares, log_levels
+
+    def score_rows(self, table: Table) -> Floats:
+        """Return the log density of each distinct row, nats."""
+        scores: Floats = logsumexp(_one_hot(table) @ self._log_levels + self._log_shares, axis=1)
+        return scores
+
+
+def latent_classes(table: Table, numbers: Sequence[int] = NUMBERS) -> LatentClasses:
+    """Return the mixture of as many classes as rows held out speak for; more until they do not."""
+    rng = np.random.default_rng(0)
+    held = deal(table.weights, 5, rng)[0]
+    seen, asked = with_weights(table, table.weights - held), with_weights(table, held)
+    best, chosen = -np.inf, numbers[0]
+    for n_classes in numbers:
+        score = float(asked.weights @ LatentClasses(seen, n_classes, rng).score_rows(asked))
+        if score < best:
+            break
+        best, chosen = score, n_classes
+    return LatentClasses(table, chosen, rng)
+
+
+def _one_hot(table: Table) -> Floats:
+    return np.concatenate(
+        [np.eye(n)[codes] for n, codes in zip(table.schema.n_levels, table.codes, strict=True)],
+        axis=1,
+    )

@@ -1,0 +1,303 @@
+"""Leaves averaged over all trees of dependences: evidence, density, edges, compiled code."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.dependence import (
+    DependentLeaf,
+    edge_probabilities,
+    integrate_missing,
+    pair_counts,
+)
+from bayescascade.methods.cascades.posterior import BranchPosterior
+from bayescascade.methods.cascades.tree import level_starts, pack_block, root_box
+from tests.methods.cascades.problems import Problem
+from tests.methods.cascades.slow_dependence import (
+    exact_tree_sum,
+    formula,
+    log_evidence,
+    log_evidences,
+    log_tree_sum,
+    spanning_trees,
+)
+from tests.methods.rules.lists import cells_of
+from tests.statistical.chi_square import fits
+
+FIVE = Problem("five", (2, 3, 2, 2, 3), (True, True, False, True, False), 2, n_rows=30)
+BINS = Problem(
+    "bins", (3, 2, 4), (False, True, True), 2, edges={0: (-1.0, -0.5, 1.5, 2.0)}, fractional=True
+)
+PAIR = Problem("pair", (3, 4), (True, False), 2)
+NO_ROWS = Problem("none", (2, 3, 2), (True, False, True), 2, n_rows=0)
+
+BOXES = [
+    (FIVE, {}, 1.0),
+    (FIVE, {1: (0, 2), 4: (1, 2)}, 0.3),
+    (FIVE, {0: (1,), 1: (0, 2)}, 7.0),
+    (BINS, {}, 1.0),
+    (BINS, {0: (0, 1), 2: (0, 2, 3)}, 2.5),
+    (PAIR, {}, 1.0),
+    (PAIR, {0: (1,)}, 4.0),
+    (PAIR, {0: (1,), 1: (2,)}, 1.0),
+    (NO_ROWS, {1: (0, 1)}, 1.0),
+]
+boxes = pytest.mark.parametrize(("problem", "kept", "a"), BOXES)
+
+
+def box_of(problem, kept):
+    """Return the codes left of every column."""
+    return tuple(kept.get(j, tuple(range(q))) for j, q in enumerate(problem.n_levels))
+
+
+def leaf_of(problem, kept, a, row=None):
+    """Return the leaf of a problem's rows in a box, with one row more."""
+    box = box_of(problem, kept)
+    rows = [*zip(problem.record["rows"], problem.record["weights"], strict=True)]
+    rows += [] if row is None else [(tuple(row), 1.0)]
+    inside = [(r, w) for r, w in rows if all(c in b for c, b in zip(r, box, strict=True))]
+    codes = np.array([r for r, _ in inside], np.int32).reshape(-1, len(box)).T
+    counts = counts_of(problem.table.schema, codes, np.array([w for _, w in inside]))
+    return DependentLeaf(problem.table.schema, words_of(problem, kept), counts, a)
+
+
+def words_of(problem, kept):
+    """Return a box as trees have it."""
+    blocks = zip(problem.nominal, box_of(problem, kept), strict=True)
+    return np.array([pack_block(nominal, block) for nominal, block in blocks], np.uint64)
+
+
+def counts_of(schema, codes, weights):
+    """Return the weights of all pairs of levels."""
+    places = codes + level_starts(schema)[:-1, np.newaxis]
+    has = np.array([(places == level).any(axis=0) for level in range(schema.n_levels.sum())], float)
+    return (has * weights) @ has.T
+
+
+def cells_in(problem, kept):
+    """Return the cells of a box and their volumes."""
+    cells, volumes = cells_of(problem.table.schema)
+    box = box_of(problem, kept)
+    inside = [all(c in b for c, b in zip(cell, box, strict=True)) for cell in cells.T]
+    return cells[:, inside], volumes[inside]
+
+
+@boxes
+def test_evidence_is_the_mean_over_all_trees(problem, kept, a):
+    """Each of the k^(k-2) trees, its likelihood a product of Dirichlet-multinomials."""
+    leaf = leaf_of(problem, kept, a)
+    expected = log_evidence(box_of(problem, kept), problem.record, a)
+    assert leaf.log_evidence == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [{"levels": "all"}, {"cells": "levels"}])
+def test_other_imagined_rows_are_noticed(wrong):
+    """Pseudocounts on levels not left, or not summing to those of columns, are other models."""
+    kept, a = {1: (0, 2), 4: (1, 2)}, 0.3
+    wrongly = log_evidence(box_of(FIVE, kept), FIVE.record, a, **wrong)
+    assert abs(leaf_of(FIVE, kept, a).log_evidence - wrongly) > 0.1
+
+
+@boxes
+def test_a_rows_density_is_a_ratio_of_evidences(problem, kept, a):
+    """Chain rule: seeing one more row multiplies the evidence by its predictive density."""
+    leaf = leaf_of(problem, kept, a)
+    cells, _ = cells_in(problem, kept)
+    ratios = [leaf_of(problem, kept, a, cell).log_evidence for cell in cells.T]
+    np.testing.assert_allclose(
+        leaf.score_codes(cells), np.array(ratios) - leaf.log_evidence, rtol=1e-10, atol=1e-10
+    )
+
+
+def test_the_best_tree_alone_is_not_the_average():
+    """The ratio of the best tree's evidences is noticed where trees are in doubt."""
+    cells, _ = cells_in(FIVE, {})
+    before = log_evidences(box_of(FIVE, {}), FIVE.record, 1.0)
+    best = max(before, key=before.get)
+    after = log_evidences(box_of(FIVE, {}), FIVE.record, 1.0, tuple(cells[:, 5]))
+    found = leaf_of(FIVE, {}, 1.0).score_codes(cells)[5]
+    assert abs(after[best] - before[best] - found) > 1e-3
+
+
+@boxes
+def test_densities_integrate_to_one_over_the_box(problem, kept, a):
+    """Also where levels are not left, and where they are of different widths."""
+    cells, volumes = cells_in(problem, kept)
+    densities = np.exp(leaf_of(problem, kept, a).score_codes(cells))
+    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-12)
+    if problem is BINS:
+        assert abs(densities.sum() - 1) > 0.01
+
+
+@pytest.mark.parametrize("problem", [FIVE, BINS, PAIR, NO_ROWS])
+def test_pairs_are_counted_in_the_rows_of_each_box(problem):
+    """Boxes that hold few of the levels, and one that holds all."""
+    schema, posterior = problem.table.schema, BranchPosterior(problem.table)
+    chosen = [kept for one, kept, _ in BOXES if one is problem] + [{0: (0,)}]
+    boxes = np.array([words_of(problem, kept) for kept in chosen])
+    codes, weights = problem.table.codes, problem.table.weights
+    for kept, found in zip(chosen, pair_counts(schema, posterior.arrays, boxes), strict=True):
+        inside = np.all([np.isin(codes[j], own) for j, own in kept.items()], axis=0)
+        np.testing.assert_allclose(found, counts_of(schema, codes, weights * inside), rtol=1e-12)
+
+
+def test_no_rows_leave_all_cells_alike():
+    """An empty leaf has no evidence for anything: its levels, a missing one too, are even."""
+    schema = Schema(
+        (
+            Column("rain", "continuous", (), (0.0, 1.0, 5.0), has_missing_level=True),
+            Column("sky", "nominal", ("blue", "grey")),
+        )
+    )
+    leaf = DependentLeaf(schema, root_box(schema), np.zeros((5, 5)), 2.0)
+    assert leaf.log_evidence == 0.0
+    cells, volumes = cells_of(schema)
+    np.testing.assert_allclose(np.exp(leaf.score_codes(cells)) * volumes, 1 / 6, rtol=1e-12)
+
+
+def random_exponents(rng, k, largest):
+    exponents = rng.integers(-largest, largest, (k, k))
+    return np.triu(exponents, 1) + np.triu(exponents, 1).T
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 6, 9])
+@pytest.mark.parametrize("largest", [1, 20, 4000])
+def test_sums_of_trees_are_exact_where_weights_differ_by_thousands_of_digits(rng, k, largest):
+    """Rational arithmetic says the same, to 13 digits of the log."""
+    exponents = random_exponents(rng, k, largest)
+    weights = [[Fraction(2) ** int(e) for e in row] for row in exponents]
+    value = exact_tree_sum(weights)
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    expected = math.log(value / Fraction(2) ** shift) + shift * math.log(2)
+    found = float(log_tree_sum(exponents * math.log(2)))
+    assert found == pytest.approx(expected, rel=1e-13, abs=1e-12)
+
+
+def test_a_determinant_would_lose_the_small_weights():
+    """Why columns are eliminated without subtraction: here are two groups, hardly connected."""
+    logs = np.full((4, 4), -60.0)
+    logs[0, 1] = logs[1, 0] = logs[2, 3] = logs[3, 2] = 30.0
+    weights = np.exp(logs) * (1 - np.eye(4))
+    laplacian = np.diag(weights.sum(axis=0)) - weights
+    by_determinant = np.linalg.slogdet(laplacian[1:, 1:])[1]
+    assert float(log_tree_sum(logs)) == pytest.approx(math.log(4), rel=1e-12)
+    assert not np.isclose(by_determinant, math.log(4), rtol=1e-3)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("largest", [1, 3, 2000])
+def test_edge_probabilities_are_sums_over_trees(rng, k, largest):
+    """The share of the trees' weight that has an edge; k - 1 edges in all."""
+    logs = random_exponents(rng, k, largest) * 0.7
+    trees = list(spanning_trees(k))
+    values = np.array([sum(logs[s, t] for s, t in edges) for edges in trees])
+    shares = np.exp(values - values.max())
+    expected = np.zeros((k, k))
+    for edges, share in zip(trees, shares / shares.sum(), strict=True):
+        for s, t in edges:
+            expected[s, t] += share
+            expected[t, s] += share
+    found = edge_probabilities(logs)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert found.sum() == pytest.approx(2 * (k - 1), abs=1e-10)
+
+
+def test_edges_by_the_inverse_would_drown():
+    """Weight times resistance, from an inverse grounded elsewhere: large numbers' difference."""
+    logs = np.full((4, 4), -60.0)
+    logs[0, 1] = logs[1, 0] = logs[2, 3] = logs[3, 2] = 30.0
+    assert edge_probabilities(logs)[0, 1] == pytest.approx(1.0, abs=1e-12)
+    weights = np.exp(logs) * (1 - np.eye(4))
+    inverse = np.linalg.inv((np.diag(weights.sum(axis=0)) - weights)[:3, :3])
+    by_inverse = weights[0, 1] * (inverse[0, 0] + inverse[1, 1] - 2 * inverse[0, 1])
+    assert abs(by_inverse - 1) > 1e-3
+
+
+def copies(rng, n_levels, n_rows, weight):
+    """Return random rows whose columns are noisy copies of each other, and their schema."""
+    columns = [Column(f"c{j}", "ordinal", tuple(range(q))) for j, q in enumerate(n_levels)]
+    first = rng.integers(0, 64, n_rows)
+    noise = rng.integers(0, 64, (len(n_levels), n_rows)) * (
+        rng.random((len(n_levels), n_rows)) < 0.1
+    )
+    codes = (first + noise) % np.array(n_levels)[:, np.newaxis]
+    return Schema(tuple(columns)), codes, np.full(n_rows, weight)
+
+
+@pytest.mark.parametrize("weight", [0.37, 1.0, 12.0, 18.0, 25.0, 40.0, 1e9])
+def test_many_columns_of_huge_weights_do_not_overflow(rng, weight):
+    """Twenty columns; log weights of pairs up to billions, floats hold 700."""
+    schema, codes, weights = copies(rng, [2, 3, 2, 4] * 5, 60, weight)
+    counts = counts_of(schema, codes, weights)
+    leaf = DependentLeaf(schema, root_box(schema), counts, 1.0)
+    log_range = np.ptp(leaf.log_weights)  # floats hold ratios of up to 700
+    assert (weight < 2) == (log_range < 500)
+    assert (weight > 30) == (log_range > 1400)
+    evidence, densities = formula(counts, schema.n_levels, codes, 1.0)
+    assert leaf.log_evidence == pytest.approx(evidence, rel=1e-9)
+    tolerance = 1e-9 * max(1.0, 1e-3 * weight)  # a difference of numbers of that size
+    np.testing.assert_allclose(leaf.score_codes(codes), densities, rtol=0, atol=tolerance)
+
+
+def test_strongest_pairs_are_the_columns_that_go_together(rng):
+    """A copy is told, with the levels that meet; what has nothing to do with it is not."""
+    first, other = rng.integers(0, 3, 200), rng.integers(0, 2, 200)
+    codes = np.array([other, first, np.zeros(200, np.int64), np.where(first == 1, 1, 0)])
+    columns = [
+        Column(name, "nominal", tuple("abc"[:q]))
+        for name, q in zip("pqrs", (2, 3, 1, 2), strict=True)
+    ]
+    schema = Schema(tuple(columns))
+    counts = counts_of(schema, codes, np.ones(200))
+    leaf = DependentLeaf(schema, root_box(schema), counts, 1.0)
+    (pair,) = leaf.strongest_pairs
+    assert pair.columns == (1, 3)
+    assert pair.codes == (1, 1)
+    assert pair.probability > 0.999
+    share = np.mean(first == 1)
+    assert pair.together == pytest.approx((200 * share + 1 / 6) / 201)
+    assert pair.apart == pytest.approx(((200 * share + 1 / 3) * (200 * share + 1 / 2)) / 201**2)
+    assert pair.words(schema).startswith("q is b with s is b 0.")
+    few = DependentLeaf(schema, root_box(schema), counts / 100, 1.0)
+    assert few.strongest_pairs == []
+
+
+@pytest.mark.parametrize(("problem", "kept", "a"), [BOXES[1], BOXES[4], BOXES[6], BOXES[7]])
+def test_rows_drawn_follow_the_density(problem, kept, a, rng):
+    """Not that of the best tree, or of independent columns; levels not left are never drawn."""
+    leaf = leaf_of(problem, kept, a)
+    cells, volumes = cells_in(problem, kept)
+    shape = tuple(problem.n_levels)
+    places = {cell: i for i, cell in enumerate(np.ravel_multi_index(cells, shape).tolist())}
+    drawn = leaf.sample_codes(4000, rng)
+    indices = [places[cell] for cell in np.ravel_multi_index(drawn, shape).tolist()]
+    assert fits(indices, np.exp(leaf.score_codes(cells)) * volumes)
+    if cells.shape[1] > 4:
+        levels = leaf.level_probabilities[cells + level_starts(problem.table.schema)[:-1, None]]
+        assert not fits(indices, levels.prod(axis=0))
+
+
+def test_trees_are_drawn_in_proportion_where_weights_hardly_connect(rng):
+    """A random walk between the two groups would never end."""
+    problem = Problem("copies", (2, 2, 2, 2), (True,) * 4, 2)
+    codes = np.repeat([[0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1]], 500, axis=0).T
+    schema = problem.table.schema
+    leaf = DependentLeaf(schema, root_box(schema), counts_of(schema, codes, np.ones(2000)), 1.0)
+    assert np.ptp(leaf.log_weights) > 1000
+    drawn = leaf.sample_codes(300, rng)
+    assert (drawn[0] == drawn[1]).all()
+    assert (drawn[2] == drawn[3]).all()
+    assert 0.35 < np.mean(drawn[0] == drawn[2]) < 0.65
+
+
+def test_too_many_missing_cells_are_refused():
+    """Rather than run for hours."""
+    columns = [Column(f"c{j}", "nominal", ("a", "b")) for j in range(17)]
+    codes = np.full((17, 1), -1, np.int32)
+    with pytest.raises(DataError, match=r"at most 65,536 ways .*, got 131,072 in row 0"):
+        integrate_missing(lambda rows: np.zeros(rows.shape[1]), Schema(tuple(columns)), codes)

@@ -1,0 +1,362 @@
+"""Branch cascades whose leaves are dependent: fitted, printed, saved, scored, drawn from."""
+
+import copy
+import json
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.methods.cascades.counted_tree import CountedTree
+from bayescascade.methods.cascades.dependent_trees import TEMPERS, DependentTrees, fitting_trees
+from bayescascade.methods.cascades.exact import solve
+from bayescascade.model.record import load
+from tests.methods.cascades.slow_dependence import log_evidence
+from tests.methods.rules.lists import cells_of
+from tests.statistical.chi_square import fits
+
+DEPENDENT = {"leaf": "dependent", "partitions": "levels", "random_state": 0}
+
+
+@cache
+def weather(n_rows=400):
+    """Return rows where wind goes with rain in the grey town, and against it in the blue one."""
+    rng = np.random.default_rng(7)
+    sky = rng.choice(["blue", "grey"], n_rows)
+    wind = rng.choice(["calm", "gale"], n_rows)
+    goes = rng.random(n_rows) < 0.9
+    rain = np.where((wind == "gale") == ((sky == "grey") == goes), "much", "none")
+    town = rng.choice(["Ayr", "Bath", "Crewe"], n_rows)
+    return pd.DataFrame({"sky": sky, "wind": wind, "rain": rain, "town": town})
+
+
+@cache
+def fitted(**parameters):
+    """Return a fitted model; treat it as read-only."""
+    return BranchCascade(**{**DEPENDENT, **parameters}).fit(weather())
+
+
+def test_the_tree_splits_where_dependences_change():
+    """No one tree of pairs holds in both towns."""
+    model = fitted()
+    assert model.tree_.n_leaves > 1
+    assert fitted(max_depth=0).tree_.n_leaves == 1
+    ours, single = (m.score_samples(weather()).mean() for m in (model, fitted(max_depth=0)))
+    assert ours > single + 0.1
+
+
+def test_leaves_are_printed_with_the_levels_that_go_together():
+    """What a reader sees of a leaf: two levels, how often together, and how often if apart."""
+    text = str(fitted())
+    assert "with: levels of columns that are probably joined" in text
+    assert "wind is" in text
+    assert ", apart 0." in text
+    assert "leaf dependent" in " ".join(text.split())
+    assert "tempered" not in text
+    tempered = " ".join(str(fitted(temper=50.0)).split())
+    assert "tempered at 50 rows, which is no posterior" in tempered
+    assert "exact: no tree of depth up to 4, tempered at 50 rows, is more probable" in tempered
+    assert "log evidence" not in tempered
+    assert "log evidence" in text
+
+
+def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
+    """By a fifth of the rows, never seen before; then all rows are learned from."""
+    asked = []
+
+    def choose(trees, rows):
+        asked.append((trees.table, rows, trees.max_depth))
+        return 50.0
+
+    monkeypatch.setattr(DependentTrees, "best_temper", choose)
+    model = BranchCascade(**DEPENDENT, temper="auto", max_depth=2).fit(weather())
+    ((learned, held, depth),) = asked
+    assert (learned.total_weight, held.total_weight, depth) == (320, 80, 2)
+    counts = {}
+    for part in (learned, held):
+        for row, weight in zip(part.codes.T.tolist(), part.weights, strict=True):
+            counts[tuple(row)] = counts.get(tuple(row), 0) + weight
+    table = model.posterior_.table
+    rows = zip(table.codes.T.tolist(), table.weights, strict=True)
+    assert counts == {tuple(row): weight for row, weight in rows}
+    np.testing.assert_array_equal(
+        model.score_samples(weather()), fitted(temper=50.0, max_depth=2).score_samples(weather())
+    )
+    told = " ".join(str(model).split())
+    assert "temper chosen by rows held out, which is not Bayes" in told
+    assert "tempered at 50 rows, is more probable" in told
+    assert "log evidence" not in told
+    few = BranchCascade(**DEPENDENT, temper="auto").fit(weather().head(3))
+    assert few.exact_.temper is None
+    assert len(asked) == 1
+
+
+def test_a_temper_that_is_chosen_is_one_of_the_grid(tmp_path):
+    """Without anything replaced; none is told as an exact posterior, and files say the same."""
+    model = fitted(temper="auto")
+    assert model.exact_.temper in TEMPERS
+    assert ("tempered at" in str(model)) == (model.exact_.temper is not None)
+    assert ("log evidence" in str(model)) == (model.exact_.temper is None)
+    model.save(tmp_path / "model.json")
+    assert str(load(tmp_path / "model.json")) == str(model)
+
+
+def test_explanations_tell_joined_columns_and_the_rows_own_density():
+    row = {"sky": "grey", "wind": "gale", "rain": "much", "town": "Ayr"}
+    words = fitted().explain(row)
+    assert "; joined " in words
+    assert ", apart 0." in words
+    assert f", density {np.exp(fitted().score_samples(row)[0]):.4g}, " in words
+    assert ", average density " in fitted().explain({**row, "rain": None})
+
+
+@pytest.mark.parametrize("evidence", [{"sky": "grey"}, {"rain": "much", "town": ["Ayr", "Crewe"]}])
+def test_evidence_leaves_the_rest_of_the_density(evidence):
+    """By Bayes' rule from all cells: densities, levels and draws; also one after the other."""
+    tree = fitted().tree_
+    names, shape = tree.schema.names, tuple(tree.schema.n_levels)
+    cells = np.indices(shape).reshape(len(shape), -1)
+    masses, holds = np.exp(tree.score_codes(cells)), np.ones(cells.shape[1], bool)
+    given, again = tree.condition(evidence), tree
+    for name, levels in evidence.items():
+        again, j = again.condition({name: levels}), names.index(name)
+        holds &= np.isin(np.array(tree.schema.columns[j].levels)[cells[j]], levels)
+    expected = masses * holds / masses[holds].sum()
+    np.testing.assert_allclose(np.exp(given.score_codes(cells)), expected, atol=1e-12)
+    np.testing.assert_allclose(np.exp(again.score_codes(cells)), expected, atol=1e-12)
+    assert given.evidence_probability == pytest.approx(masses[holds].sum())
+    for leaf in given.tree.leaves.tolist():
+        boxes = zip(cells, given.boxes[leaf], strict=True)
+        inside = np.all([np.isin(codes, left) for codes, left in boxes], axis=0)
+        for j, left in enumerate(given.boxes[leaf]):
+            shares = np.array([expected[inside & (cells[j] == code)].sum() for code in left])
+            np.testing.assert_allclose(given.level_shares(leaf, j), shares / shares.sum())
+    drawn = np.ravel_multi_index(given.sample_codes(2000, np.random.default_rng(3)), shape)
+    assert fits(drawn, expected)
+    assert not fits(drawn, holds / holds.sum())
+    assert "given " in str(given)
+    assert ", apart 0." in str(tree)
+    assert ", apart 0." not in str(given)  # the rest is no average over trees
+
+
+def test_evidence_that_leaves_too_many_cells_is_refused():
+    """Rather than summed over for hours; enough of it is answered."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.integers(0, 2, (50, 18))).astype(str).add_prefix("c")
+    model = BranchCascade(**DEPENDENT, max_depth=0).fit(wide)
+    with pytest.raises(DataError, match=r"at most 65,536 cells of a dependent leaf, got 131,072"):
+        model.condition({"c0": "1"})
+    given = model.condition({"c0": "1", "c1": "0"})
+    assert 0 < given.evidence_probability < 1
+
+
+def test_densities_of_the_tree_are_those_of_its_leaves():
+    """Share of the leaf times the ratio of its evidences with the row and without, by the twin."""
+    model = fitted()
+    table, tree = model.posterior_.table, model.tree_
+    problem = {
+        "n_levels": tuple(table.schema.n_levels.tolist()),
+        "widths": [column.widths.tolist() for column in table.schema.columns],
+        "rows": [tuple(row) for row in table.codes.T.tolist()],
+        "weights": table.weights.tolist(),
+    }
+    cells, _ = cells_of(table.schema)
+    found = tree.score_codes(cells)
+    for cell, score in zip(cells.T.tolist(), found, strict=True):
+        (leaf,) = (
+            leaf for leaf in tree.tree.leaves.tolist()
+            if all(code in left for code, left in zip(cell, tree.boxes[leaf], strict=True))
+        )  # fmt: skip
+        box = tuple(tree.boxes[leaf])
+        more = log_evidence(box, problem, 1.0, tuple(cell)) - log_evidence(box, problem, 1.0)
+        assert score == pytest.approx(np.log(tree.probabilities[leaf]) + more, abs=1e-9)
+    assert np.exp(found).sum() == pytest.approx(1.0)
+
+
+def test_missing_cells_are_integrated_out():
+    """The density of the cells that are there is the sum over those that are not."""
+    tree = fitted().tree_
+    cells, _ = cells_of(tree.schema)
+    masses = np.exp(tree.score_codes(cells))
+    row = np.array([[1, -1, 0, -1]], np.int32).T
+    holds = (cells[0] == 1) & (cells[2] == 0)
+    assert np.exp(tree.score_codes(row))[0] == pytest.approx(masses[holds].sum())
+
+
+def test_averages_are_over_all_trees():
+    """By what the exact search kept; the most probable tree alone says something else."""
+    averaged, single = fitted(predictive="average"), fitted()
+    codes = averaged.schema_.encode(weather())
+    scores = averaged.score_samples(weather())
+    np.testing.assert_allclose(scores, averaged.exact_.log_predictive(codes))
+    assert abs(scores - single.score_samples(weather())).max() > 1e-3
+
+
+def test_rows_drawn_follow_the_density():
+    tree = fitted().tree_
+    cells, _ = cells_of(tree.schema)
+    drawn = tree.sample_codes(3000, np.random.default_rng(5))
+    indices = np.ravel_multi_index(drawn, tuple(tree.schema.n_levels))
+    order = np.ravel_multi_index(cells, tuple(tree.schema.n_levels))
+    masses = np.empty(order.size)
+    masses[order] = np.exp(tree.score_codes(cells))
+    assert fits(indices, masses)
+    independent = np.zeros(order.size)
+    independent[order] = np.exp(super(type(tree), tree).score_codes(cells))  # levels alone
+    assert not fits(indices, independent)
+    assert fitted().sample(5, random_state=1).columns.tolist() == list(weather().columns)
+
+
+def test_models_are_read_as_they_were_saved(tmp_path):
+    """Counts of pairs are all that a leaf needs; the log posterior follows from them."""
+    model = fitted(temper=50.0, max_depth=2)
+    model.save(tmp_path / "model.json")
+    read = load(tmp_path / "model.json")
+    np.testing.assert_array_equal(read.score_samples(weather()), model.score_samples(weather()))
+    assert str(read.tree_) == str(model.tree_)
+    assert read.get_params()["temper"] == 50.0
+    assert read.log_posterior_ == pytest.approx(model.posterior_.log_density(model.tree_))
+    read.set_params(predictive="average")
+    averaged = np.exp(model.exact_.log_predictive(model.schema_.encode(weather())))
+    drawn = np.exp(read.score_samples(weather()))
+    single = np.exp(model.score_samples(weather()))
+    assert abs(drawn / averaged - 1).max() < 0.03  # 1,000 draws
+    assert abs(single / averaged - 1).max() > 0.06
+
+
+def test_plain_data_has_the_joined_pairs():
+    record = fitted().tree_.to_dict()
+    assert json.loads(json.dumps(record)) == record
+
+    def leaves(node):
+        if "branches" not in node:
+            return [node]
+        return [leaf for branch in node["branches"] for leaf in leaves(branch["child"])]
+
+    pairs = [pair for leaf in leaves(record) for pair in leaf["pairs"]]
+    assert pairs
+    assert all(0.5 <= pair["probability"] <= 1 and pair["together"] > 0 for pair in pairs)
+
+
+FORGERIES = {
+    "must be . lists of 45": lambda pairs: pairs.pop(),
+    "finite and >= 0": lambda pairs: pairs[0].__setitem__(1, -1.0),
+    "sum up to those of its leaves": lambda pairs: pairs[0].__setitem__(0, 1.0),
+    "sum up to those of its levels": lambda pairs: pairs[0].__setitem__(-2, 1e6),
+}
+
+
+@pytest.mark.parametrize("words", FORGERIES)
+def test_forged_counts_of_pairs_are_refused(words):
+    """A probability that was edited must not be printed as if it had been computed."""
+    model = fitted(max_depth=0)
+    record = model._best.to_record()
+    CountedTree.from_record(record, model.schema_, "dependent")
+    forged = copy.deepcopy(record)
+    FORGERIES[words](forged["pair_counts"])
+    with pytest.raises(ModelFileError, match=words):
+        CountedTree.from_record(forged, model.schema_, "dependent")
+    with pytest.raises(ModelFileError, match="exactly if its leaves are dependent"):
+        CountedTree.from_record(record, model.schema_)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"density": "empirical"}, 'density must be "posterior_mean" with leaf "dependent"'),
+        ({"partitions": "subsets", "temper": 3.0}, "max_depth and temper must be None but for"),
+        ({"search": "metropolis", "max_depth": 2}, "max_depth and temper must be None but for"),
+        ({"feature_inclusion": 0.5, "temper": 3.0}, "max_depth and temper must be None but for"),
+        (
+            {"partitions": "subsets", "search": "exact"},
+            'search "exact" with leaf "dependent" takes',
+        ),
+        ({"max_depth": 4, "memory_limit": 1e-9}, "max_depth must be at most 0"),
+        ({"max_depth": -1}, "max_depth must be an integer >= 0"),
+        ({"temper": 0}, "temper must be"),
+        ({"temper": "best"}, "temper must be"),
+        ({"leaf": "uniform", "temper": 3.0}, 'must be None but for leaf "dependent"'),
+    ],
+)
+def test_settings_that_dependent_leaves_lack(changed, message):
+    """Said before anything is computed."""
+    with pytest.raises(ParameterError, match=message):
+        BranchCascade(**{**DEPENDENT, **changed}).fit(weather())
+
+
+def test_what_dependent_leaves_cannot_do_is_said():
+    """Rather than answered as if leaves were uniform."""
+    model = fitted()
+    with pytest.raises(ParameterError, match="for credible intervals"):
+        model.credible_interval(weather())
+    posterior = BranchPosterior(model.posterior_.table, partitions="levels", leaf="dependent")
+    with pytest.raises(ParameterError, match="here, got"):
+        solve(posterior)
+
+
+@pytest.mark.parametrize("estimator", [LeafCascade, BranchCascade])
+def test_chains_find_what_exact_searches_cannot(estimator, tmp_path):
+    """Where a split may group levels there are too many trees; draws are averaged and saved."""
+    model = estimator(leaf="dependent", n_steps=3000, n_chains=2, random_state=0, max_branches=2)
+    model.set_params(predictive="average").fit(weather())
+    assert "exact would take a branch cascade" in " ".join(str(model).split())
+    assert model.tree_.n_leaves > 1
+    assert model.log_posterior_ == pytest.approx(model.posterior_.log_density(model.tree_))
+    cells, _ = cells_of(model.schema_)
+    assert np.exp(model.score_codes(cells)).sum() == pytest.approx(1.0)
+    model.save(tmp_path / "model.json")
+    np.testing.assert_allclose(
+        load(tmp_path / "model.json").score_samples(weather()), model.score_samples(weather())
+    )
+
+
+def fitting(frame, max_depth, memory_limit=2e9):
+    posterior = BranchPosterior(Table.from_frame(frame), leaf="dependent", partitions="levels")
+    return fitting_trees(posterior, max_depth, memory_limit)
+
+
+def wide(n_columns):
+    """Return rows of columns that say nothing of each other, but for three at the end."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (3000, n_columns))
+    codes[:, -3:] = codes[:, -1:] ^ (rng.random((3000, 3)) < [0.1, 0.2, 0.0])
+    return pd.DataFrame(codes, columns=[f"c{j}" for j in range(n_columns)]).astype(str)
+
+
+def test_depths_that_take_too_long_are_refused():
+    """Before they are tried; by default trees are as deep as takes seconds."""
+    assert fitting(weather(), None) == (4, [0, 1, 2, 3])
+    assert fitting(weather(), 9) == (9, [0, 1, 2, 3])
+    assert fitting(wide(60), 2) == (2, list(range(60)))
+    assert fitting(wide(60), None, 1e4) == (0, list(range(60)))
+    with pytest.raises(ParameterError, match=r"at most \d for all trees .*, got 30"):
+        fitting(wide(60), 30)
+    with pytest.raises(ParameterError, match=r"max_depth must be at most 0"):
+        fitting(wide(60), 2, 1e5)
+
+
+def test_trees_over_many_columns_split_those_that_tell_of_others():
+    """Rather three of some than one of all; what was left out is told."""
+    depth, columns = fitting(wide(200), None)
+    assert depth == 3
+    assert {197, 198, 199} <= set(columns)
+    assert len(columns) < 200
+    few = Table.from_frame(wide(5))
+    posterior = BranchPosterior(few, leaf="dependent", partitions="levels")
+    some = DependentTrees(posterior, 3, columns=[1, 3])
+    assert (some.n_columns, some.max_depth, some.is_complete) == (2, 2, False)
+    assert set(np.flatnonzero(some.first_splits)) <= {1, 3, 5}  # the last is none
+    assert DependentTrees(posterior, 5).is_complete
+
+
+def test_rows_with_too_many_missing_cells_are_refused():
+    model = fitted()
+    scored = model.score_samples(weather().head(3).assign(town=None, rain=None))
+    assert np.isfinite(scored).all()
+    frame = wide(17)
+    single = BranchCascade(**DEPENDENT, max_depth=0).fit(frame)
+    with pytest.raises(DataError, match="65,536 ways"):
+        single.score_samples(frame.head(1).assign(**dict.fromkeys(frame.columns)))

@@ -1,0 +1,262 @@
+"""All trees of few fixed columns over dependent leaves, against lists of every tree."""
+
+import itertools
+import math
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from bayescascade.data.dealing import with_weights
+from bayescascade.methods.cascades import dependent_trees
+from bayescascade.methods.cascades.dependent_trees import DependentTrees
+from bayescascade.methods.cascades.posterior import BranchPosterior
+from bayescascade.methods.cascades.tree import Tree
+from tests.methods.cascades.problems import Problem
+from tests.methods.cascades.slow_dependence import (
+    TemperedTrees,
+    depth,
+    log_sum,
+    tree_log_density,
+)
+from tests.methods.rules.lists import cells_of
+from tests.statistical.chi_square import fits
+
+RATE, ALPHA, A = 1.8, 0.7, 1.3
+SETTINGS = {"partitions": "levels", "leaf": "dependent", "leaf_concentration": A}
+
+
+def trees_of(problem, max_depth, temper=None, columns=None, **changed):
+    posterior = BranchPosterior(problem.table, RATE, ALPHA, **SETTINGS, **changed)
+    return DependentTrees(posterior, max_depth, temper, columns)
+
+
+class Parity(Problem):
+    """Three columns of which any two say nothing about the third, and both nearly everything."""
+
+    @cached_property
+    def record(self):
+        rows = list(itertools.product(range(2), repeat=3))
+        weights = [float(8 - 7 * (sum(row) % 2)) for row in rows]
+        widths = [column.widths.tolist() for column in self.columns]
+        told = {"n_levels": self.n_levels, "nominal": self.nominal, "widths": widths}
+        return {**told, "rows": rows, "weights": weights}
+
+
+BINARY = Parity("parity", (2, 2, 2), (True, True, True), 2, partitions="levels")
+MIXED = Problem("mixed", (3, 2, 2, 1), (True, False, True, True), 3, partitions="levels", n_rows=9)
+BINS = Problem(
+    "bins", (3, 2, 2), (False, True, True), 3, edges={0: (-1.0, -0.5, 1.5, 2.0)}, fractional=True,
+    partitions="levels",
+)  # fmt: skip
+FEW = Problem("few", (2, 3, 2), (True, True, False), 3, partitions="levels", n_rows=2)
+NO_ROWS = Problem("none", (2, 3), (True, False), 2, partitions="levels", n_rows=0)
+
+CASES = [(BINARY, 3), (BINARY, 1), (MIXED, 2), (BINS, 2), (FEW, 2), (BINARY, 0), (NO_ROWS, 2)]
+cases = pytest.mark.parametrize(
+    ("problem", "max_depth"), CASES, ids=[f"{p.name}-{d}" for p, d in CASES]
+)
+
+
+def listed(problem, max_depth, row=None):
+    """Return every tree of that depth, nested, and its log density, with a row more or without."""
+    trees = [tree for tree in problem.nested if depth(tree) <= max_depth]
+    return trees, np.array(
+        [tree_log_density(tree, problem.record, RATE, ALPHA, A, row) for tree in trees]
+    )
+
+
+@cases
+def test_the_evidence_sums_over_all_trees(problem, max_depth):
+    """Prior times likelihood of each tree that fixes no more columns on a path."""
+    found = trees_of(problem, max_depth)
+    trees, values = listed(problem, max_depth)
+    assert found.log_normalizer == pytest.approx(log_sum(values), rel=1e-12)
+    if len(trees) > 1:
+        all_but_the_second = np.sort(values)[np.arange(len(values)) != len(values) - 2]
+        assert abs(log_sum(all_but_the_second) - log_sum(values)) > 1e-4
+
+
+@pytest.mark.parametrize("columns", [[0, 2], [1], []])
+def test_trees_may_be_of_some_columns(columns):
+    """The sum is that of the listed trees that split no others."""
+
+    def splits(tree):
+        if tree is None:
+            return set()
+        return {tree[0]}.union(*(splits(below) for _, below in tree[1]))
+
+    trees, values = listed(MIXED, 2)
+    kept = [value for tree, value in zip(trees, values, strict=True) if splits(tree) <= {*columns}]
+    found = trees_of(MIXED, 2, columns=columns)
+    assert found.log_normalizer == pytest.approx(log_sum(np.array(kept)), rel=1e-12)
+    assert abs(log_sum(values) - found.log_normalizer) > 1e-4
+
+
+@cases
+def test_densities_are_averages_over_all_trees(problem, max_depth):
+    """A row's density is the ratio of the evidences with and without it, also in empty boxes."""
+    found = trees_of(problem, max_depth)
+    cells, volumes = cells_of(problem.table.schema)
+    densities = np.exp(found.log_predictive(cells))
+    before = log_sum(listed(problem, max_depth)[1])
+    expected = [
+        math.exp(log_sum(listed(problem, max_depth, tuple(cell))[1]) - before) for cell in cells.T
+    ]
+    np.testing.assert_allclose(densities, expected, rtol=1e-9)
+    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_the_average_is_not_that_of_the_best_tree():
+    """Nor that of all trees alike: what would be found if their weights were left out."""
+    cells, _ = cells_of(BINARY.table.schema)
+    densities = np.exp(trees_of(BINARY, 3).log_predictive(cells))
+    before = listed(BINARY, 3)[1]
+    after = np.array([listed(BINARY, 3, tuple(cell))[1] for cell in cells.T])
+    best = np.exp(after - before)[:, before.argmax()]
+    assert abs(best - densities).max() > 1e-4
+    even = np.exp(after - before).mean(axis=1)
+    assert abs(even - densities).max() > 1e-3
+
+
+@cases
+def test_the_most_probable_tree_is_the_largest_of_the_list(problem, max_depth):
+    """Empty boxes are split, too, where the prior has it so."""
+    found = trees_of(problem, max_depth).tree
+    trees, values = listed(problem, max_depth)
+    by_tree = dict(zip(trees, values, strict=True))
+    assert by_tree[nested(found, problem)] == pytest.approx(values.max(), rel=1e-12)
+    assert max_depth == 0 or values.min() < values.max() - 1e-6
+
+
+def nested(tree: Tree, problem):
+    """Return a tree as `reference` has it."""
+
+    def hashable(node):
+        if node is None:
+            return None
+        return node[0], tuple((tuple(codes), hashable(child)) for codes, child in node[1])
+
+    return hashable(tree.to_nested(problem.nominal))
+
+
+@pytest.mark.parametrize(("problem", "max_depth"), [(BINARY, 2), (FEW, 2)])
+def test_draws_follow_the_posterior(problem, max_depth, rng):
+    """Each tree as often as its share of the evidence; not as its share of the prior."""
+    posterior = trees_of(problem, max_depth)
+    trees, values = listed(problem, max_depth)
+    index = {tree: i for i, tree in enumerate(trees)}
+    drawn = [index[nested(tree, problem)] for tree in posterior.sample(3000, rng)]
+    assert fits(drawn, np.exp(values - values.max()))
+    if problem is BINARY:  # two rows say too little
+        nothing = {**problem.record, "rows": [], "weights": []}
+        priors = [tree_log_density(tree, nothing, RATE, ALPHA, A) for tree in trees]
+        assert not fits(drawn, np.exp(np.array(priors)))
+
+
+TEMPERED = [(BINARY, 3, 5.0), (MIXED, 2, 2.5), (BINS, 2, 8.0), (FEW, 2, 0.5)]
+
+
+@pytest.mark.parametrize(("problem", "max_depth", "temper"), TEMPERED)
+def test_tempered_boxes_decide_as_if_they_held_fewer_rows(problem, max_depth, temper):
+    """The recursion's definition, box by box; what it gives is still a density."""
+    found = trees_of(problem, max_depth).tempered(temper)
+    twin = TemperedTrees(problem.record, RATE, ALPHA, A, max_depth, temper)
+    cells, volumes = cells_of(problem.table.schema)
+    densities = np.exp(found.log_predictive(cells))
+    np.testing.assert_allclose(densities, [twin.density(tuple(c)) for c in cells.T], rtol=1e-9)
+    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
+    assert found.log_evidence == pytest.approx(twin.choices(twin.root)[0], rel=1e-12)
+    plain = np.exp(trees_of(problem, max_depth).log_predictive(cells))
+    assert abs(plain - densities).max() > 1e-5
+
+
+def test_tempering_above_the_number_of_rows_is_none():
+    """Then every box decides by all that it holds."""
+    cells, _ = cells_of(BINARY.table.schema)
+    plain = trees_of(BINARY, 3)
+    capped = trees_of(BINARY, 3, temper=BINARY.table.total_weight)
+    assert capped.tempered(1.0).log_evidence != capped.log_evidence
+    assert capped.log_evidence == pytest.approx(plain.log_evidence, rel=1e-14)
+    np.testing.assert_allclose(
+        capped.log_predictive(cells), plain.log_predictive(cells), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("problem", [BINARY, MIXED])
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_the_temper_is_that_of_the_best_score(problem, is_alike, monkeypatch):
+    """More rows alike speak for none; where the rare ones are common now, none is the worst."""
+    tempers = (None, 6.0, 2.0, 0.5)
+    monkeypatch.setattr(dependent_trees, "TEMPERS", (*tempers, problem.table.total_weight))
+    whole, weights = trees_of(problem, 2), problem.table.weights
+    rows = with_weights(problem.table, weights if is_alike else weights.max() + 1 - weights)
+    scores = [whole.tempered(c).log_predictive(rows.codes) @ rows.weights for c in tempers]
+    assert whole.best_temper(rows) == tempers[int(np.argmax(scores))]
+    assert whole.best_temper(rows) == (None if is_alike else 0.5)
+
+
+@pytest.mark.parametrize("limit", ["_ROWS_AT_ONCE", "_CELLS_AT_ONCE"])
+def test_how_much_is_done_at_once_is_of_no_effect(limit, monkeypatch):
+    """Rows, and boxes, that do not fit together are scored after each other."""
+    cells, _ = cells_of(MIXED.table.schema)
+    whole = trees_of(MIXED, 2)
+    scores = whole.log_predictive(cells)
+    monkeypatch.setattr(dependent_trees, limit, 30)
+    parts = trees_of(MIXED, 2)
+    assert parts.log_evidence == whole.log_evidence
+    np.testing.assert_allclose(parts.log_predictive(cells), scores, rtol=1e-12)
+
+
+def test_rows_are_scored_one_by_one(rng):
+    """In any order, the same row twice, or none."""
+    posterior = trees_of(MIXED, 2)
+    cells, _ = cells_of(MIXED.table.schema)
+    all_scores = posterior.log_predictive(cells)
+    chosen = rng.integers(0, cells.shape[1], 30)
+    np.testing.assert_allclose(
+        posterior.log_predictive(cells[:, chosen]), all_scores[chosen], rtol=1e-12
+    )
+    assert posterior.log_predictive(cells[:, :0]).shape == (0,)
+
+
+def test_missing_cells_are_integrated_out():
+    """The density of the cells that are there, over bins of different widths."""
+    posterior = trees_of(BINS, 2)
+    cells, volumes = cells_of(BINS.table.schema)
+    masses = np.exp(posterior.log_predictive(cells)) * volumes
+    rows = np.array([[1, -1, 0], [-1, -1, 1], [-1, -1, -1], [2, 1, 1]], np.int32).T
+    widths = [column.widths for column in BINS.table.schema.columns]
+    expected = []
+    for row in rows.T:
+        holds = np.all((row == cells.T) | (row < 0), axis=1)
+        known = [w[code] for w, code in zip(widths, row, strict=True) if code >= 0]
+        expected.append(masses[holds].sum() / np.prod(known))
+    np.testing.assert_allclose(np.exp(posterior.log_predictive(rows)), expected, rtol=1e-9)
+
+
+def test_first_splits_are_shares_of_the_trees():
+    """By column; -1 where nothing is split."""
+    trees, values = listed(MIXED, 2)
+    shares = np.exp(values - log_sum(values))
+    expected = np.zeros(5)
+    for tree, share in zip(trees, shares, strict=True):
+        expected[-1 if tree is None else tree[0]] += share
+    found = trees_of(MIXED, 2).first_splits
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
+        (
+            {"feature_inclusion": 0.5},
+            "feature_inclusion must be None for all trees, got 0.5",
+        ),
+        ({"temper": 0.0}, "temper must be .* > 0, got 0.0"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(ValueError, match=message):
+        trees_of(BINARY, **{"max_depth": 2, **settings})

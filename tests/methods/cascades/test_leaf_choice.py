@@ -1,0 +1,148 @@
+"""Cascades whose leaves are chosen by evidence."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import samplers
+from bayescascade import BranchCascade, LeafCascade
+from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
+from bayescascade.methods.cascades import cascade
+from bayescascade.methods.cascades.leaf_choice import LeafChoice
+from bayescascade.methods.cascades.models import LEAVES
+from bayescascade.model.record import load
+
+
+def rows(kind, n_columns=3):
+    """Return 300 rows of a kind that one of the leaves is made for."""
+    rng = np.random.default_rng(3)
+    if kind == "uniform":
+        codes = rng.integers(0, 2, (300, n_columns))
+    elif kind == "independent":
+        codes = rng.random((300, 3)) < [0.1, 0.8, 0.3]
+    else:
+        ones = rng.random((300, n_columns // 2)) < 0.5
+        codes = np.hstack([ones, ones ^ (rng.random(ones.shape) < 0.1)])
+    return pd.DataFrame(np.asarray(codes).astype(int), columns=list("abcdefgh"[:n_columns])).astype(
+        str
+    )
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+def test_leaves_of_most_evidence_are_chosen(kind):
+    """All trees are summed for each kind; the sums differ as the evidences do."""
+    frame = rows(kind, 6 if kind == "dependent" else 3)
+    settings = {"partitions": "levels", "random_state": 0}
+    model = BranchCascade(leaf="auto", **settings).fit(frame)
+    each = {leaf: BranchCascade(leaf=leaf, **settings).fit(frame) for leaf in LEAVES}
+    evidences = {leaf: own.exact_.log_evidence for leaf, own in each.items()}
+    assert model.leaf_ == max(evidences, key=evidences.__getitem__) == kind
+    sums = model.leaf_choice_.sums
+    for leaf in LEAVES:
+        assert sums[kind] - sums[leaf] == pytest.approx(evidences[kind] - evidences[leaf], abs=1e-9)
+    assert model.leaf_choice_.is_by_evidence
+    assert model.log_posterior_ == each[kind].log_posterior_
+    np.testing.assert_array_equal(model.score_samples(frame), each[kind].score_samples(frame))
+    assert f"leaf {kind} by evidence (nats over " in " ".join(str(model).split())
+
+
+def test_what_is_not_summed_is_told(tmp_path):
+    """Trees over dependent leaves that group levels are not; a file says so, too."""
+    model = LeafCascade(leaf="auto", n_steps=500, random_state=0).fit(rows("dependent", 8))
+    choice = model.leaf_choice_
+    assert (set(choice.best), set(choice.sums)) == (set(LEAVES), {"uniform", "independent"})
+    assert model.leaf_ == "dependent"
+    assert "leaf dependent by the best tree found (nats over" in " ".join(str(model).split())
+    model.save(tmp_path / "model.json")
+    read = load(tmp_path / "model.json")
+    assert (read.leaf_, read.leaf_choice_) == ("dependent", model.leaf_choice_)
+    assert str(read) == str(model)
+
+
+def test_files_of_impossible_choices_are_refused(tmp_path):
+    model = BranchCascade(leaf="auto", random_state=0).fit(rows("uniform"))
+    text = (model.save(tmp_path / "model.json"), (tmp_path / "model.json").read_text())[1]
+    record = json.loads(text)
+    for forged in ({}, {"best": {"round": -1.0}, "sums": {}}, {"best": {}, "sums": {}}):
+        (tmp_path / "forged.json").write_text(json.dumps({**record, "leaf_choice": forged}))
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "forged.json")
+
+
+def test_exact_searches_choose_from_what_fits():
+    """Dependent leaves under grouped levels are not summed over; that is no reason to refuse."""
+    model = LeafCascade(leaf="auto", search="exact", random_state=0).fit(rows("dependent", 8))
+    assert set(model.leaf_choice_.best) == {"uniform", "independent"}
+    with pytest.raises(TooLargeError):
+        LeafCascade(leaf="auto", search="exact", memory_limit=1e-9).fit(rows("dependent", 8))
+
+
+def test_searches_by_chains_choose_by_chains():
+    frame = rows("dependent", 8)
+    model = LeafCascade(leaf="auto", search="anneal", n_steps=500, random_state=1).fit(frame)
+    assert model.leaf_ == "dependent"
+    assert model.leaf_choice_.sums == {}
+    best = {leaf: LeafCascade(leaf=leaf, random_state=0).fit(frame) for leaf in LEAVES[:2]}
+    for leaf, own in best.items():  # the most probable trees
+        assert model.leaf_choice_.best[leaf] <= own.log_posterior_ + 1e-9
+
+
+def test_shares_of_rows_say_nothing_of_dependent_leaves():
+    frame = rows("dependent", 8)
+    model = LeafCascade(leaf="auto", density="empirical", random_state=0).fit(frame)
+    assert set(model.leaf_choice_.best) == {"uniform", "independent"}
+
+
+def test_an_interrupted_choice_is_of_what_was_seen(monkeypatch):
+    """Ctrl-C in the second search: the first stands, without draws."""
+    sum_up = LeafCascade._sum_up
+
+    def interrupted(self, posterior, search):
+        summed = sum_up(self, posterior, search)
+        return summed._replace(is_interrupted=posterior.model.leaf == "independent")
+
+    monkeypatch.setattr(LeafCascade, "_sum_up", interrupted)
+    model = LeafCascade(leaf="auto", random_state=0).fit(rows("uniform"))
+    assert set(model.leaf_choice_.best) == {"uniform", "independent"}
+    assert model.leaf_ == "uniform"
+    assert model.summary_.interrupted
+    assert model.run_.draws == [] or not any(map(len, model.run_.draws))
+
+    monkeypatch.undo()
+    run = samplers.anneal
+
+    def stopped(*arguments, **options):
+        found = run(*arguments, **options)
+        return type(found)(**{**vars(found), "interrupted": True})
+
+    monkeypatch.setattr(samplers, "anneal", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        LeafCascade(leaf="auto", random_state=0).fit(rows("uniform"))
+
+
+def test_leaves_must_be_known():
+    with pytest.raises(
+        ParameterError, match=r"leaf must be one of 'uniform', .*'auto', got 'best'"
+    ):
+        LeafCascade(leaf="best").fit(rows("uniform"))
+
+
+def test_long_steps_are_fewer():
+    """A step over many columns takes a tenth of a second: not a million of them."""
+    wide = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (2_000, 100))).add_prefix("x")
+    table = LeafCascade()._to_table(wide, None)
+    steps = LeafCascade(leaf="dependent")._default_steps(table)
+    assert steps < 3_000 < LeafCascade()._default_steps(table)
+    assert steps * 2_000 * 100**2 / 2 == pytest.approx(cascade._MOST_ADDITIONS, rel=0.2)
+
+
+def test_words_count_nats():
+    """Sums are compared with sums, and trees with trees."""
+    choice = LeafChoice({"uniform": -12.0, "dependent": -9.5}, {"uniform": -8.0})
+    told = "leaf dependent by the best tree found (nats over uniform 2.5)"
+    assert (choice.leaf, choice.words()) == ("dependent", told)
+    choice.sums["dependent"] = -9.0
+    told = "leaf uniform by evidence (nats over dependent 1.0)"
+    assert (choice.leaf, choice.words()) == ("uniform", told)
