@@ -47,12 +47,10 @@ _MOST_LISTED = 1 << 16  # numbers of leaves
 _ROUNDING = 1e-13  # of a log density, and of a sum of tilts: more than all that rounding does to it
 _MOST_MAXIMA = 60  # passes; the hull is found in about two for every halving of the leaf counts
 _PILOT, _TUNINGS = 100, 6  # trees drawn to find where leaf counts are probable, and how often
-# Tilts that shift leaf counts by so many standard deviations, either way, until the sum is precise:
-_STAGES = (
-    (0.8, 1.6, 2.8, 4.6, 8.0),
-    (0.4, 1.2, 2.2, 3.6, 6.0),
-    (0.2, 0.6, 1.0, 1.4, 1.9, 2.5, 5.2),
-)
+# Tilts that shift leaf counts by so many standard deviations, either way; of the first ones all are
+# taken, of the others as many as it takes until the sum is precise, the most telling first:
+_OFFSETS = (0.8, 1.6, 2.8, 4.6, 8.0)
+_MORE_OFFSETS = (1.2, 2.2, 0.4, 3.6, 6.0, 0.2, 0.6, 1.0, 1.4, 1.9, 2.5, 5.2)
 _MOST_OUTER, _MARGIN = 8, 5.0  # such tilts further out, and nats below what is negligible
 _RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are told apart
 _RARE, _GUESSED, _HOPELESS = 0.05, 0.5, 1_000  # draws accepted, and trees for one that is
@@ -222,18 +220,22 @@ class Tilts:
         tilt, spread = self._center(guess, rng)
         self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, rng)
         tilts = [tilt]
-        for stage in _STAGES:
-            for offset in stage:
-                for s in (tilt - offset / spread, tilt + offset / spread):
-                    self._sums[s] = self._run(s, maximize=False)
-                    if len(tilts) < _OF_MIXTURE:
-                        self._kept[s] = choose_trees(self.boxes, [0] * self.n_kept, rng)
-                    tilts.append(s)
+        for offset in _OFFSETS:
+            for s in (tilt - offset / spread, tilt + offset / spread):
+                self._sums[s] = self._run(s, maximize=False)
+                if len(tilts) < _OF_MIXTURE:
+                    self._kept[s] = choose_trees(self.boxes, [0] * self.n_kept, rng)
+                tilts.append(s)
+        log_sum, error = self._expand(tilts)
+        if self._cover(tilt, self._at_least(log_sum, error)):
             log_sum, error = self._expand(tilts)
-            if self._cover(tilt, self._at_least(log_sum, error)):
-                log_sum, error = self._expand(tilts)
+        for offset in _MORE_OFFSETS:
             if error < precise:
                 break
+            for s in (tilt - offset / spread, tilt + offset / spread):
+                self._sums[s] = self._run(s, maximize=False)
+                tilts.append(s)
+            log_sum, error = self._expand(tilts)
         log_least = self._at_least(log_sum, error)
         few, rate = self._mixture(np.array(tilts[:_OF_MIXTURE]), log_least)
         if rate < _RARE:
