@@ -8,8 +8,8 @@ learned on their training file and scored on their test file, other tables in fi
 tables of more than 5,000 rows take the first. "defaults" is `LeafCascade` and its best tree; "by
 evidence" is `BranchCascade` with ``leaf="auto"``, scored by the average over all trees, its
 leaf_concentration that of most evidence with dependent leaves and one split; "tempered" has
-dependent leaves and ``temper="auto"``, which is not Bayes. Networks need the packages in
-`requirements-networks.txt`; hill climbing is left out for more than 30 columns.
+dependent leaves and ``temper="auto"``, which is not Bayes. Hill climbing needs the packages in
+`requirements-networks.txt`, and is left out for more than 30 columns.
 """
 
 import json
@@ -95,10 +95,10 @@ def _folds(name: str, folder: Path) -> Iterator[tuple[Table, Table]]:
 
 def _contenders(n_columns: int) -> Mapping[str, Contender]:
     contenders: dict[str, Contender] = {"histogram": _rows_of(SmoothedHistogram())}
-    if find_spec("pgmpy") is not None:
-        for name, learn in NETWORKS.items():
-            if name == "Chow-Liu tree" or n_columns <= MOST_CLIMBED:
-                contenders[name] = lambda seen, held, learn=learn: learn(seen).score_rows(held)
+    for name, learn in NETWORKS.items():
+        can_climb = find_spec("pgmpy") is not None and n_columns <= MOST_CLIMBED
+        if name == "Chow-Liu tree" or can_climb:
+            contenders[name] = lambda seen, held, learn=learn: learn(seen).score_rows(held)
     return contenders | {
         "latent classes": lambda seen, held: latent_classes(seen).score_rows(held),
         "by evidence": _by_evidence(leaf="auto"),
