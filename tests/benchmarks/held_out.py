@@ -41,6 +41,13 @@ FILES = {
     "plants": "plants_train.csv.gz", "baudio": "baudio_train.csv.gz",
 }  # fmt: skip
 
+BASELINE = "Chow-Liu tree"
+SHOWN = {
+    "tempered": ("C3", "D"), "by evidence": ("C1", "s"), "defaults": ("C0", "o"),
+    "latent classes": ("0.4", "^"), "hill-climbed network": ("0.6", "v"),
+}  # fmt: skip
+"""Colors and markers in the picture."""
+
 Floats = NDArray[np.float64]
 Contender = Callable[[Table, Table], Floats]
 
@@ -97,7 +104,7 @@ def _contenders(n_columns: int) -> Mapping[str, Contender]:
     contenders: dict[str, Contender] = {"histogram": _rows_of(SmoothedHistogram())}
     for name, learn in NETWORKS.items():
         can_climb = find_spec("pgmpy") is not None and n_columns <= MOST_CLIMBED
-        if name == "Chow-Liu tree" or can_climb:
+        if name == BASELINE or can_climb:
             contenders[name] = lambda seen, held, learn=learn: learn(seen).score_rows(held)
     return contenders | {
         "latent classes": lambda seen, held: latent_classes(seen).score_rows(held),
@@ -138,36 +145,59 @@ def _temper(model: BranchCascade) -> str:
 
 
 def draw(results: Path, picture: Path) -> None:
-    """Draw nats a row over the Chow-Liu tree, with the standard errors of the differences."""
+    """Draw nats a row over the Chow-Liu tree, with the standard errors of the differences.
+
+    Of each data set and contender the last result counts. Prints the means as a Markdown table.
+    """
     from matplotlib.figure import Figure
 
     scores: dict[str, dict[str, Floats]] = {}
+    seconds: dict[str, dict[str, float]] = {}
     for line in results.read_text().splitlines():
         one = json.loads(line)
         scores.setdefault(one["data"], {})[one["contender"]] = np.array(one["rows"])
+        seconds.setdefault(one["data"], {})[one["contender"]] = one["seconds"]
     names = [name for name in FILES if name in scores]
-    figure = Figure(figsize=(8.0, 0.5 + 0.55 * len(names)), layout="constrained")
+    _print_table({name: scores[name] for name in names}, seconds)
+    figure = Figure(figsize=(8.0, 0.9 + 0.5 * len(names)), layout="constrained")
     axes = figure.subplots()
-    shown = {
-        "defaults": ("C0", "o"), "by evidence": ("C1", "s"), "tempered": ("C3", "D"),
-        "latent classes": ("0.4", "^"), "hill-climbed network": ("0.6", "v"),
-    }  # fmt: skip
-    for i, (title, (color, marker)) in enumerate(shown.items()):
+    for i, (title, (color, marker)) in enumerate(SHOWN.items()):
         have = [name for name in names if title in scores[name]]
-        over = [scores[name][title] - scores[name]["Chow-Liu tree"] for name in have]
+        over = [scores[name][title] - scores[name][BASELINE] for name in have]
+        if not have:
+            continue
         axes.errorbar(
             [one.mean() for one in over],
-            [names.index(name) + 0.12 * (i - 2) for name in have],
+            [names.index(name) + 0.13 * (i - 2) for name in have],
             xerr=[one.std() / np.sqrt(one.size) for one in over],
             fmt=marker, color=color, markersize=4, linewidth=1, label=title,
         )  # fmt: skip
     axes.axvline(0.0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xscale("symlog", linthresh=0.1)
-    axes.set_xlabel("nats a row over a Chow-Liu tree, held out")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.45, 1.16), ncols=3, frameon=False)
-    figure.savefig(picture)
+    axes.set_xscale("symlog", linthresh=0.1, linscale=0.7)
+    axes.set_xticks([-1, -0.1, 0, 0.1, 1, 5], ["-1", "-0.1", "0", "0.1", "1", "5"])
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel(
+        "nats a row over a Chow-Liu tree, rows held out; standard errors of differences"
+    )
+    figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=9)
+    figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+
+
+def _print_table(
+    scores: Mapping[str, Mapping[str, Floats]], seconds: Mapping[str, Mapping[str, float]]
+) -> None:
+    """Print means with the error of the difference to Chow-Liu, and our seconds a fold."""
+    known = {title for of_name in scores.values() for title in of_name}
+    titles = [title for title in (BASELINE, *reversed(SHOWN)) if title in known]
+    say("", f"| | {' | '.join(titles)} | seconds |", f"|---|{'--:|' * (len(titles) + 1)}")
+    for name, of_name in scores.items():
+        cells = [f"{of_name[t].mean():.4f}" if t in of_name else "" for t in titles]
+        ours = [
+            f"{seconds[name][t]:.0f}" if t in of_name else "-" for t in ("by evidence", "tempered")
+        ]
+        say(f"| {name} | {' | '.join(cells)} | {', '.join(ours)} |")
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ WITH_OPTIONS = (
     (UNEVEN_LEVELS, INDEPENDENT),
     (BINS, DEPENDENT),
     (FRACTIONAL, DEPENDENT_BRANCH),
-    (MIXED_WAYS, DEPENDENT),
+    (BINARY, DEPENDENT),
 )
 """Each option with what it could fail at: few problems, as every exact test runs over them."""
 
