@@ -94,7 +94,7 @@ ESTIMATORS = {
     "dependent exact": Case(
         BranchCascade, CHAINS | DECLARED | DEPENDENT | {"search": "exact", "partitions": "levels"}
     ),
-    "leaf auto": Case(LeafCascade, CHAINS | DECLARED | {"leaf": "auto"}),
+    "leaf auto": Case(LeafCascade, CHAINS | DECLARED | {**DEPENDENT, "leaf": "auto"}),
     "rules": Case(DensityRuleList, CHAINS | DECLARED),
     "labels": Case(RuleListClassifier, CHAINS, True),
     "det": Case(DensityEstimationTree, {"random_state": 0} | DECLARED),

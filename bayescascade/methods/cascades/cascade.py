@@ -203,7 +203,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                     refusal = error
                     continue
             if summed is None:
-                choice.best[leaf] = best_of_few_steps(posterior)
+                choice.best[leaf] = best_of_few_steps(posterior, search.n_steps)
                 continue
             kept[leaf], choice.best[leaf] = summed, summed.exact.log_density
             if summed.log_sum is not None:

@@ -81,15 +81,15 @@ def steps_within(table: Table, most: int, additions: float) -> int:
     A step counts pairs of levels in a box, and weighs the trees that join its columns.
     """
     each = table.n_distinct * table.schema.n_columns**2 / 2 + table.schema.n_columns**3
-    return int(max(_FEWEST_STEPS, min(most, additions / each)))
+    return int(min(most, max(_FEWEST_STEPS, additions / each)))
 
 
-def best_of_few_steps(posterior: CascadePosterior) -> float:
+def best_of_few_steps(posterior: CascadePosterior, n_steps: int | None) -> float:
     """Return the log density of the best tree that a short annealing finds, always the same.
 
-    Raises KeyboardInterrupt, as it has nothing to show then.
+    It is of at most n_steps. Raises KeyboardInterrupt, as it has nothing to show then.
     """
-    n_steps = _FEW_STEPS
+    n_steps = _FEW_STEPS if n_steps is None else min(_FEW_STEPS, int(n_steps))
     if posterior.model.leaf == "dependent":
         n_steps = steps_within(posterior.table, n_steps, _FEW_ADDITIONS)
     run = samplers.anneal(posterior, n_steps=n_steps, schedule=SCHEDULE, n_chains=1, seed=0)
