@@ -67,6 +67,7 @@ class Summed(NamedTuple):
     log_sum: float | None  # over all trees, nats, if that is known
     draws: list[Tree]
     is_interrupted: bool = False
+    n_bytes: int = 0  # of what is kept, where others may follow
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -197,7 +198,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             posterior, summed = self._make_posterior(table, leaf=leaf), None
             try:
                 if search.search not in SAMPLED:
-                    summed = self._sum_up(posterior, search)
+                    in_use = sum(own.n_bytes for own in kept.values())
+                    summed = self._sum_up(posterior, search, in_use)
             except TooLargeError as error:
                 if search.search == "exact":
                     refusal = error
@@ -235,8 +237,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             interrupted=summed.is_interrupted,
         )
 
-    def _sum_up(self, posterior: CascadePosterior, search: Search) -> Summed:
-        """Sum over all trees; raises TooLargeError as `_solve` does."""
+    def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
+        """Sum over all trees, beside bytes in use; raises TooLargeError as `_solve` does."""
         from bayescascade.methods.cascades.exact import (
             SummedPosterior,
             certificate_of,
@@ -257,7 +259,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
         exact, drawn = solve_or_tilt(
             posterior,
-            memory_limit=self.memory_limit * 1e9,
+            memory_limit=max(1.0, self.memory_limit * 1e9 - in_use),
             work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
             rng=search.rng(),
             progress=lambda share: report("all trees", share, {}),
@@ -268,7 +270,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         certificate = certificate_of(exact)
         shares = _shares(exact) if isinstance(exact, SummedPosterior) else {}
         log_sum = None if certificate.log_evidence is None else exact.log_normalizer
-        return Summed(exact, certificate, shares, log_sum, drawn, exact.is_interrupted)
+        n_bytes = exact.cost.memory_bytes
+        return Summed(exact, certificate, shares, log_sum, drawn, exact.is_interrupted, n_bytes)
 
     @staticmethod
     def _n_draws(search: Search, posterior: CascadePosterior) -> int:

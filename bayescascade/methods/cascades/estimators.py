@@ -234,11 +234,11 @@ n_features_in_, feature_names_in_
         settings = self.partitions, self.feature_inclusion
         return self.leaf in ("dependent", "auto") and settings == ("levels", None)
 
-    def _sum_up(self, posterior: CascadePosterior, search: Search) -> Summed:
+    def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         if posterior.model.leaf != "dependent" or not self._sums_dependent:
-            return super()._sum_up(posterior, search)
+            return super()._sum_up(posterior, search, in_use)
         table = posterior.table
-        extent = fitting_trees(posterior, self.max_depth, self.memory_limit * 1e9)
+        extent = fitting_trees(posterior, self.max_depth, self.memory_limit * 1e9 - in_use)
         temper = self._chosen_temper(table, *extent)
         exact = DependentTrees(posterior, extent[0], temper, extent[1])
         scope = f"of depth up to {exact.max_depth}"

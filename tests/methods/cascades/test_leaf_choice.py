@@ -10,6 +10,7 @@ import samplers
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
 from bayescascade.methods.cascades import cascade
+from bayescascade.methods.cascades.exact import ExactCost
 from bayescascade.methods.cascades.leaf_choice import LeafChoice
 from bayescascade.methods.cascades.models import LEAVES
 from bayescascade.model.record import load
@@ -99,8 +100,8 @@ def test_an_interrupted_choice_is_of_what_was_seen(monkeypatch):
     """Ctrl-C in the second search: the first stands, without draws."""
     sum_up = LeafCascade._sum_up
 
-    def interrupted(self, posterior, search):
-        summed = sum_up(self, posterior, search)
+    def interrupted(self, posterior, search, in_use):
+        summed = sum_up(self, posterior, search, in_use)
         return summed._replace(is_interrupted=posterior.model.leaf == "independent")
 
     monkeypatch.setattr(LeafCascade, "_sum_up", interrupted)
@@ -120,6 +121,24 @@ def test_an_interrupted_choice_is_of_what_was_seen(monkeypatch):
     monkeypatch.setattr(samplers, "anneal", stopped)
     with pytest.raises(KeyboardInterrupt):
         LeafCascade(leaf="auto", random_state=0).fit(rows("uniform"))
+
+
+def test_sums_that_are_kept_count_as_memory(monkeypatch):
+    """Together they take no more than `memory_limit`."""
+    asked, sum_up = [], LeafCascade._sum_up
+
+    def spy(self, posterior, search, in_use):
+        asked.append(in_use)
+        return sum_up(self, posterior, search, in_use)
+
+    monkeypatch.setattr(LeafCascade, "_sum_up", spy)
+    LeafCascade(leaf="auto", n_steps=200, random_state=0).fit(rows("uniform"))
+    one = (
+        LeafCascade(random_state=0)
+        .set_params(leaf="uniform")
+        ._make_posterior(LeafCascade()._to_table(rows("uniform"), None))
+    )
+    assert asked[:2] == [0, ExactCost.of(one, 8).memory_bytes]
 
 
 def test_leaves_must_be_known():
