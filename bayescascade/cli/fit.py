@@ -22,7 +22,7 @@ MODELS = ("leaf", "branch", "rules")
 OF_MODELS = (
     "expected_leaves", "expected_branches", "max_branches", "max_leaves", "partitions", "leaf",
     "leaf_concentration", "feature_inclusion", "expected_rules", "expected_size", "max_size",
-    "start", "time_limit", "max_depth", "temper",
+    "scratch", "start", "time_limit", "max_depth", "temper",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -87,6 +87,11 @@ OF_MODELS = (
     type=Real(above=0.0, other="auto"),
     help="Decide on splits above dependent leaves as if by at most so many rows, or auto, as rows "
     "held out score best (branch model; all).",
+)
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="Directory for what an exact search cannot keep in memory (trees; none).",
 )
 @click.option(
     "--start",

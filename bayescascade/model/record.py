@@ -22,7 +22,7 @@ __all__ = ["Saved", "contradictions_refused", "load", "model_class"]
 FORMAT = "bayescascade model"
 VERSION = 1
 
-NOT_SAVED = ("checkpoint", "resume", "progress", "n_jobs", "random_state")
+NOT_SAVED = ("checkpoint", "resume", "progress", "n_jobs", "random_state", "scratch")
 """Parameters of running a fit, not of the model."""
 
 _NAMES_OF_0_1 = {

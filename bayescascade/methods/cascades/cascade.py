@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from math import nan
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -79,6 +80,7 @@ class CascadeParameters:
     leaf_concentration: float = 1.0
     search: str = "auto"
     memory_limit: float = 2.0
+    scratch: str | Path | None = None
     start: str = "random"
 
 
@@ -92,7 +94,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
     _later_parameters: ClassVar[frozenset[str]] = frozenset(
         ("leaf", "leaf_concentration", "max_depth", "max_leaves", "memory_limit", "partitions",
-         "start", "temper")
+         "scratch", "start", "temper")
     )  # fmt: skip
 
     _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
@@ -168,6 +170,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             check_integer("max_branches", self.max_branches, minimum=2)
         check_choice("partitions", self.partitions, PARTITIONS)
         check_real("memory_limit", self.memory_limit, above=0.0)
+        if self.scratch is not None:
+            from bayescascade.methods.cascades.exact.scratch import Scratch
+
+            Scratch(self.scratch)
         check_choice("start", self.start, STARTS)
         if self.leaf == "dependent" and self.density == "empirical":
             raise ParameterError(
@@ -266,6 +272,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             pass_progress=report_pass,
             n_jobs=search.n_jobs,
             n_draws=self._n_draws(search, posterior),
+            scratch=self.scratch,
         )
         certificate = certificate_of(exact)
         shares = _shares(exact) if isinstance(exact, SummedPosterior) else {}

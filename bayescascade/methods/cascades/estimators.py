@@ -76,6 +76,10 @@ class LeafCascade(Cascade):
         Independent chains; of an exact search's draws, as many parts.
     memory_limit : float > 0
         Gigabytes that an exact search may take.
+    scratch : str or Path, optional
+        Directory for the boxes of an exact search that do not fit `memory_limit`, on a quick disk.
+        It finds the same, somewhat slower. The files have no names, are gone with `exact_`, and the
+        system keeps what it can of them in memory that is free.
     start : {"random", "greedy"}
         Each chain starts from a small random tree of its own, or all from the density estimation
         tree (`bayescascade.DensityEstimationTree`).
@@ -172,7 +176,7 @@ class BranchCascade(Cascade):
         learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one
         makes.
     partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
-random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, start, \
+random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, scratch, start, \
 checkpoint, resume, progress
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.

@@ -1,5 +1,6 @@
 """Which boxes a posterior with one entry a box is summed over: all, or those that hold data."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,6 +9,7 @@ from bayescascade.methods.cascades.exact.cost import ExactCost, check_fits
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.scratch import Scratch
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
@@ -24,10 +26,12 @@ def cheapest_boxes(
     work_limit: float,
     n_jobs: int | None,
     in_use: int = 0,
+    scratch: str | Path | None = None,
 ) -> tuple[ExactCost, Recursion | HeldBoxes]:
     """Return the boxes of a plan, counted, and what a pass over them takes; `in_use`: bytes.
 
-    Those that hold data, where all take long and far longer, or more than is allowed.
+    Those that hold data, where all take long and far longer, or more than is allowed; where these
+    do, too, all of them in files in `scratch`, if that is given.
 
     Raises
     ------
@@ -41,5 +45,8 @@ def cheapest_boxes(
         held = HeldBoxes.of(posterior, plan, memory_limit - in_use, limit)
         if held is not None:
             return ExactCost.of_held(held), held
+    on_disk = ExactCost.of_plan(plan, on_disk=True)
+    if not fits and scratch is not None and on_disk.fits(memory_limit - in_use, work_limit):
+        return on_disk, Recursion.of(posterior, plan, n_jobs, Scratch(scratch))
     cost = check_fits(posterior, plan, memory_limit, work_limit, in_use)
     return cost, Recursion.of(posterior, plan, n_jobs)

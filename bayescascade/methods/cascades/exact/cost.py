@@ -37,12 +37,15 @@ class ExactCost:
         Bytes of all arrays.
     max_leaves : int or None
         Most leaves of a tree; None without a bound.
+    disk_bytes : int
+        Bytes of files, beside those arrays.
     """
 
     n_boxes: int
     n_terms: int
     memory_bytes: int
     max_leaves: int | None
+    disk_bytes: int = 0
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None = None) -> "ExactCost":
@@ -57,13 +60,15 @@ class ExactCost:
         return cls.of_plan(Plan.of(posterior, first_cap(posterior, max_leaves)))
 
     @classmethod
-    def of_plan(cls, plan: Plan) -> "ExactCost":
-        """Return what carrying out a plan takes."""
+    def of_plan(cls, plan: Plan, on_disk: bool = False) -> "ExactCost":
+        """Return what carrying out a plan takes, with its boxes in memory or on disk."""
+        disk_bytes = plan.box_bytes if on_disk else 0
         return cls(
             n_boxes=plan.count_index().n_entries,
             n_terms=plan.n_terms,
-            memory_bytes=plan.memory_bytes,
+            memory_bytes=plan.memory_bytes - disk_bytes,
             max_leaves=plan.max_leaves if plan.shift == 1 else None,
+            disk_bytes=disk_bytes,
         )
 
     @classmethod
@@ -77,8 +82,9 @@ class ExactCost:
 
     def words(self) -> str:
         """Return such as "4,782,969 boxes, 77 MB, about 1.2e8 terms"."""
+        on_disk = f", {_byte_words(self.disk_bytes)} on disk" if self.disk_bytes else ""
         return (
-            f"{_count_words(self.n_boxes)} boxes, {_byte_words(self.memory_bytes)}, "
+            f"{_count_words(self.n_boxes)} boxes, {_byte_words(self.memory_bytes)}{on_disk}, "
             f"about {_power_words(self.n_terms)} terms"
         )
 
@@ -132,7 +138,12 @@ def check_fits(
     cost = replace(cost, memory_bytes=cost.memory_bytes + in_use)
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
-    would = "; ".join(_what_fits(posterior, plan, fits)) or "nothing"
+
+    def fits_on_disk(plan: Plan) -> bool:
+        on_disk = ExactCost.of_plan(plan, on_disk=True)
+        return plan.shift == 0 and on_disk.fits(memory_limit - in_use, work_limit)
+
+    would = "; ".join(_what_fits(posterior, plan, fits, fits_on_disk)) or "nothing"
     why = ""
     if plan.shift == UNION:
         why = " (feature_inclusion ties all splits together: a sum for every set of columns)"
@@ -143,7 +154,10 @@ def check_fits(
 
 
 def _what_fits(
-    posterior: "CascadePosterior", plan: Plan, fits: Callable[[Plan], bool]
+    posterior: "CascadePosterior",
+    plan: Plan,
+    fits: Callable[[Plan], bool],
+    fits_on_disk: Callable[[Plan], bool],
 ) -> Iterator[str]:
     """Yield, in words, smaller problems that fit."""
     if isinstance(posterior.model, LeafModel):
@@ -151,6 +165,8 @@ def _what_fits(
         k = _largest(lambda k: fits(replace(plan, shift=1, max_leaves=k)), most)
         if k > 1:
             yield f"max_leaves={k}"
+    if fits_on_disk(plan):
+        yield f"scratch, a directory with {_byte_words(plan.box_bytes)} free"
     if plan.shift == UNION and fits(replace(plan, shift=0)):
         yield "feature_inclusion=None"
     by_levels = replace(plan, partitions="levels").with_columns(

@@ -316,17 +316,21 @@ class Plan:
         return self.n_distinct * sum(sets[self._largest_cost + 1 - max(1, *self.costs) :])
 
     @cached_property
+    def box_bytes(self) -> int:
+        """Bytes of what is kept of all boxes: values and counts."""
+        value, count = (12, 4) if self.is_compact else (16, 8)
+        return value * self.index().n_entries + count * self.count_index().n_entries
+
+    @cached_property
     def memory_bytes(self) -> int:
         """Bytes of all arrays."""
-        value, count = (12, 4) if self.is_compact else (16, 8)
         blocks = self._block_numbers(False)
         row = (self.most + 1) * self.n_entries(0)
         sums = (max(blocks) + blocks[-1] if self.keeps else 2) * row
         tables = (self.most + max(self.n_levels)) * self.n_whole
         return (
-            value * self.index().n_entries
+            self.box_bytes
             + 16 * (self.index(are_shapes=True).n_entries + sums)
-            + count * self.count_index().n_entries
             + 8 * tables
             + 16 * self.n_pairs
             + sum(_block_bytes(q, n) for q, n in zip(self.n_levels, blocks, strict=True))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,6 +71,7 @@ def solve(
     work_limit: float = 1e12,
     progress: Progress | None = None,
     n_jobs: int | None = 1,
+    scratch: str | Path | None = None,
 ) -> "SummedPosterior":
     """Sum over all trees.
 
@@ -92,9 +94,14 @@ def solve(
         Takes the share of the work done, in [0, 1].
     n_jobs : int or None
         Threads of large tables, as joblib counts workers; the result does not depend on it.
+    scratch : str or Path, optional
+        Directory for the boxes of a branch model that do not fit `memory_limit`: in files without
+        names, which are gone with the result.
 
     Raises
     ------
+    ParameterError
+        If a parameter is out of its range, or `scratch` is no directory to write to.
     TooLargeError
         If the solution would take more than is allowed; the message says what would fit. At once,
         unless it shows only on the way that trees of more leaves matter.
@@ -111,7 +118,9 @@ def solve(
         )
     plan = Plan.of(posterior, first_cap(posterior, max_leaves))
     if plan.shift == 0:
-        cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
+        cost, boxes = cheapest_boxes(
+            posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch
+        )
         kind = SummedPosterior if isinstance(boxes, HeldBoxes) else ExactPosterior
         return kind(posterior, plan, cost, progress, None, n_jobs, memory_limit, boxes)
     cost = check_fits(posterior, plan, memory_limit, work_limit)

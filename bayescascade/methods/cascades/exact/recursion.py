@@ -36,6 +36,7 @@ from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
 from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.tree import LEAF, Tree
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ Piece = Callable[[Work, int, bool, int], bool]
 
 _PIECE = 0.2  # seconds between looks for an interrupt
 _FIRST_LINES = 64  # of the first piece, before it is known how long lines take
+_AT_ONCE = 10_000  # boxes that are split before what was read of files leaves the memory
 _SUBSETS = 256  # sets of columns counted at once
 _FEW_TERMS = 20_000  # of all boxes: up to these, splits may be drawn without compiling
 _MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
@@ -99,6 +101,8 @@ class Recursion:
         Of all boxes, at the places of ``lattice.plan.count_index()``; one zero for shapes.
     shapes : Recursion or None
         The values of the boxes' shapes; None if this lattice is one of shapes.
+    scratch : Scratch, optional
+        Where values are kept; in memory without.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class Recursion:
         terms: TermArrays,
         counts: Counts,
         shapes: "Recursion | None",
+        scratch: Scratch | None = None,
     ) -> None:
         plan = lattice.plan
         self.lattice = lattice
@@ -117,7 +122,9 @@ class Recursion:
         self.index = plan.index(are_shapes=shapes is None)
         is_short = shapes is not None and plan.is_short
         is_compact = is_short and plan.is_compact
-        self.values = no_values(self.index.n_entries, np.int32 if is_compact else np.int64)
+        self._scratch = scratch
+        exponents = np.int32 if is_compact else np.int64
+        self.values = no_values(self.index.n_entries, exponents, scratch)
         self.tables = short_tables(lattice, terms) if is_short else None
         self.work = _work_of(lattice)
         self.how: tuple[bool, int | None, float] = (
@@ -127,11 +134,18 @@ class Recursion:
         )  # of the last run: maximize, closed, tilt
 
     @classmethod
-    def of(cls, posterior: "CascadePosterior", plan: Plan, n_jobs: int | None = 1) -> "Recursion":
-        """Return the boxes of a plan for a posterior, counted."""
+    def of(
+        cls,
+        posterior: "CascadePosterior",
+        plan: Plan,
+        n_jobs: int | None = 1,
+        scratch: Scratch | None = None,
+    ) -> "Recursion":
+        """Return the boxes of a plan for a posterior, counted; kept in `scratch`, if given."""
         lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, posterior.model)
         shapes = cls(lattice.shapes(), terms, np.zeros(1), None)
-        return cls(lattice, terms, count_all(lattice, posterior.table, n_jobs), shapes)
+        counts = count_all(lattice, posterior.table, n_jobs, scratch)
+        return cls(lattice, terms, counts, shapes, scratch)
 
     def run(
         self,
@@ -184,7 +198,7 @@ class Recursion:
             )  # fmt: skip
 
         with self._sparing(plan.n_terms):
-            _all_lines(piece, lattice, flags, self.work, progress, n_jobs)
+            _all_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries, nats; -inf where there is none.
@@ -239,11 +253,15 @@ class Recursion:
         radix = np.cumprod([1, *(blocks.n_blocks for blocks in self.lattice.blocks[:-1])])
         order = np.argsort(digits @ radix, kind="stable")  # equal boxes one after the other
         with self._sparing(self._terms_of(digits, entries)):
-            choose_splits(
-                rng, self.lattice.arrays, self.index.arrays, terms, self.count_index.arrays,
-                self.counts, self.values, self.work, maximize, digits[order], entries[order],
-                columns, n_branches, parts,
-            )  # fmt: skip
+            for begin in range(0, n, _AT_ONCE if self._scratch else max(n, 1)):
+                these = slice(begin, begin + _AT_ONCE if self._scratch else n)
+                choose_splits(
+                    rng, self.lattice.arrays, self.index.arrays, terms, self.count_index.arrays,
+                    self.counts, self.values, self.work, maximize, digits[order[these]],
+                    entries[order[these]], columns[these], n_branches[these], parts[these],
+                )  # fmt: skip
+                if self._scratch is not None:
+                    self._scratch.release()
         back = np.argsort(order)
         return columns[back], n_branches[back], parts[back]
 
@@ -308,11 +326,14 @@ def _work_of(lattice: Lattice) -> Work:
     return new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side, n_places)
 
 
-def count_all(lattice: Lattice, table: "Table", n_jobs: int | None = 1) -> Counts:
+def count_all(
+    lattice: Lattice, table: "Table", n_jobs: int | None = 1, scratch: Scratch | None = None
+) -> Counts:
     """Return the weight of the rows in every box that has counts."""
     plan = lattice.plan
     index = plan.count_index()
-    counts: Counts = np.zeros(index.n_entries, np.float32 if plan.is_compact else np.float64)
+    zeros = np.zeros if scratch is None else scratch.zeros
+    counts: Counts = zeros(index.n_entries, np.float32 if plan.is_compact else np.float64)
     row_codes = np.ascontiguousarray(table.codes[list(plan.columns)].T)
     subsets = _narrowest(plan.costs, plan.n_levels, len(index.sizes) - 2)
     while subset := list(islice(subsets, _SUBSETS)):
@@ -328,7 +349,7 @@ def count_all(lattice: Lattice, table: "Table", n_jobs: int | None = 1) -> Count
         )
 
     with sparing(plan.n_terms):
-        _all_lines(piece, lattice, flags, _work_of(lattice), None, n_jobs)
+        _all_lines(piece, lattice, flags, _work_of(lattice), None, n_jobs, scratch)
     return counts
 
 
@@ -367,6 +388,7 @@ def _all_lines(
     work: Work,
     progress: Progress | None,
     n_jobs: int | None,
+    scratch: Scratch | None = None,
 ) -> None:
     """Have a kernel go through all lines of open boxes, in pieces, in several threads if many.
 
@@ -384,7 +406,7 @@ def _all_lines(
         while n_fixed < len(open_blocks) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
             n_tasks *= len(open_blocks[n_fixed])
             n_fixed += 1
-    pieces = _Pieces(piece, n_lines, n_lines / n_tasks, progress)
+    pieces = _Pieces(piece, n_lines, n_lines / n_tasks, progress, scratch)
     if n_fixed == 0:
         pieces.run(work, ())
         return
@@ -405,9 +427,14 @@ class _Pieces:
     """Calls a kernel for as many lines at a time as take a fraction of a second."""
 
     def __init__(
-        self, piece: Piece, n_lines: float, n_of_task: float, progress: Progress | None
+        self,
+        piece: Piece,
+        n_lines: float,
+        n_of_task: float,
+        progress: Progress | None,
+        scratch: Scratch | None = None,
     ) -> None:
-        self._piece, self._progress = piece, progress
+        self._piece, self._progress, self._scratch = piece, progress, scratch
         self._n_lines, self._n_of_task, self._done = n_lines, n_of_task, 0.0
         self._size = _FIRST_LINES
         self.stopped = Event()
@@ -423,6 +450,8 @@ class _Pieces:
             self._done += min(size, n_left) if is_left else n_left
             n_left -= min(size, n_left)
             is_first = False
+            if self._scratch is not None:
+                self._scratch.release()
             if self._progress is not None:
                 self._progress(min(self._done / self._n_lines, 1.0))
             if is_left and seconds < _PIECE / 2:
@@ -431,8 +460,9 @@ class _Pieces:
                 self._size = max(1, size // 2)
 
 
-def no_values(n: int, exponents: type = np.int64) -> Scaled:
-    return Scaled(np.zeros(n), np.zeros(n, exponents))
+def no_values(n: int, exponents: type = np.int64, scratch: Scratch | None = None) -> Scaled:
+    zeros = np.zeros if scratch is None else scratch.zeros
+    return Scaled(zeros(n, np.float64), zeros(n, exponents))
 
 
 def choose_trees(recursion: Boxes, entries: Sequence[int], rng: np.random.Generator) -> list[Tree]:

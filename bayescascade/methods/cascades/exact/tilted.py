@@ -1,6 +1,7 @@
 """The posterior of the leaf model where sums by numbers of leaves would not fit."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,7 @@ def solve_or_tilt(
     pass_progress: PassProgress | None = None,
     n_jobs: int | None = 1,
     n_draws: int = 0,
+    scratch: str | Path | None = None,
 ) -> "tuple[SummedPosterior | TiltedPosterior, list[Tree]]":
     """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
 
@@ -51,14 +53,14 @@ def solve_or_tilt(
     try:
         exact = solve(
             posterior, memory_limit=memory_limit, work_limit=work_limit, progress=progress,
-            n_jobs=n_jobs,
+            n_jobs=n_jobs, scratch=scratch,
         )  # fmt: skip
     except TooLargeError:
         if not isinstance(posterior.model, LeafModel) or posterior.model.max_leaves is not None:
             raise
         tilted = solve_by_tilts(
             posterior, memory_limit=memory_limit, work_limit=work_limit, rng=rng,
-            progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws,
+            progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws, scratch=scratch,
         )  # fmt: skip
         return tilted, tilted.draws
     return exact, exact.sample(n_draws, rng)
@@ -83,6 +85,7 @@ def solve_by_tilts(
     progress: PassProgress | None = None,
     n_jobs: int | None = 1,
     n_draws: int = 0,
+    scratch: str | Path | None = None,
 ) -> "TiltedPosterior":
     """Find the most probable tree of a leaf model, and sum over all trees, by a few dozen passes.
 
@@ -104,11 +107,15 @@ def solve_by_tilts(
         Threads, as joblib counts workers; the result does not depend on it.
     n_draws : int >= 0
         Independent draws to be made on the way, mostly without passes of their own.
+    scratch : str or Path, optional
+        Directory for boxes that do not fit `memory_limit`: in files without names, which are gone
+        with the result.
 
     Raises
     ------
     ParameterError
-        If the model is no leaf model, or bounds the number of leaves.
+        If the model is no leaf model, or bounds the number of leaves; or a parameter is out of its
+        range, or `scratch` is no directory to write to.
     TooLargeError
         If a pass takes more than is allowed; the message says what would fit.
     """
@@ -122,7 +129,7 @@ def solve_by_tilts(
     check_real("work_limit", work_limit, above=0.0)
     check_integer("n_draws", n_draws, minimum=0)
     plan = Plan.of(posterior, None)
-    cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs)
+    cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch)
     total = float(posterior.table.weights.sum())
     tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs)
     tilts.n_kept = min(n_draws + n_draws // 4, _MOST_KEPT)
