@@ -318,7 +318,7 @@ class Plan:
     @cached_property
     def box_bytes(self) -> int:
         """Bytes of what is kept of all boxes: values and counts."""
-        value, count = (12, 4) if self.is_compact else (16, 8)
+        value, count = (10, 2) if self.is_compact else (16, 8)
         return value * self.index().n_entries + count * self.count_index().n_entries
 
     @cached_property
@@ -349,7 +349,7 @@ class Plan:
 
     @property
     def is_compact(self) -> bool:
-        """Whether the boxes are so many that counts are float32, and exponents int32."""
+        """Whether the boxes are so many that counts are uint16, and exponents int16."""
         return self.is_short and self.count_index().n_entries >= _MANY_BOXES
 
     @property

@@ -97,7 +97,7 @@ class Recursion:
     ----------
     lattice : Lattice
     terms : TermArrays
-    counts : float64, or float32 of many boxes
+    counts : float64, or uint16 of many boxes
         Of all boxes, at the places of ``lattice.plan.count_index()``; one zero for shapes.
     shapes : Recursion or None
         The values of the boxes' shapes; None if this lattice is one of shapes.
@@ -123,7 +123,7 @@ class Recursion:
         is_short = shapes is not None and plan.is_short
         is_compact = is_short and plan.is_compact
         self._scratch = scratch
-        exponents = np.int32 if is_compact else np.int64
+        exponents = np.int16 if is_compact else np.int64
         self.values = no_values(self.index.n_entries, exponents, scratch)
         self.tables = short_tables(lattice, terms) if is_short else None
         self.work = _work_of(lattice)
@@ -197,8 +197,12 @@ class Recursion:
                 shapes_index, shapes, work, maximize, n_fixed, is_first, n_lines,
             )  # fmt: skip
 
+        self.work.is_wrapped[0] = False
         with self._sparing(plan.n_terms):
             _all_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
+        if self.work.is_wrapped[0]:  # of extreme priors; longer exponents take more than announced
+            self.values = no_values(self.index.n_entries, np.int64, self._scratch)
+            self.run(maximize, closed, tilt, progress, n_jobs)
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries, nats; -inf where there is none.
@@ -314,7 +318,7 @@ def log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
     """Return the logs of some numbers, nats, less those of an exponent."""
     with np.errstate(divide="ignore"):
         logs: NDArray[np.float64] = np.log(numbers.mantissa[where])
-    return logs + (numbers.exponent[where] - origin) * UNIT
+    return logs + (numbers.exponent[where].astype(np.int64) - origin) * UNIT
 
 
 def _work_of(lattice: Lattice) -> Work:
@@ -333,7 +337,7 @@ def count_all(
     plan = lattice.plan
     index = plan.count_index()
     zeros = np.zeros if scratch is None else scratch.zeros
-    counts: Counts = zeros(index.n_entries, np.float32 if plan.is_compact else np.float64)
+    counts: Counts = zeros(index.n_entries, np.uint16 if plan.is_compact else np.float64)
     row_codes = np.ascontiguousarray(table.codes[list(plan.columns)].T)
     subsets = _narrowest(plan.costs, plan.n_levels, len(index.sizes) - 2)
     while subset := list(islice(subsets, _SUBSETS)):
@@ -414,10 +418,14 @@ def _all_lines(
     sizes = [blocks.sizes for blocks in lattice.blocks[:n_fixed]]
     for digits in product(*open_blocks[:n_fixed]):
         waves[sum(int(size[d]) for size, d in zip(sizes, digits, strict=True))].append(digits)
+
+    def own_work() -> Work:
+        return _work_of(lattice)._replace(is_wrapped=work.is_wrapped)
+
     with ThreadPoolExecutor(n_threads) as pool:
         try:
             for _, wave in sorted(waves.items()):
-                for _ in pool.map(lambda digits: pieces.run(_work_of(lattice), digits), wave):
+                for _ in pool.map(lambda digits: pieces.run(own_work(), digits), wave):
                     pass
         finally:
             pieces.stopped.set()

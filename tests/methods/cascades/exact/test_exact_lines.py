@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.methods.cascades.exact import plan, recursion, solve
-from bayescascade.methods.cascades.posterior import BranchPosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from tests.methods.cascades.exact.test_exact_cost import random_table
 
 TABLES = {
@@ -40,7 +40,7 @@ def test_the_short_way_leads_where_the_long_one_does(name, monkeypatch):
     posterior = BranchPosterior(random_table(n_levels), **parameters)
     short = solve(posterior)
     assert short._sums.tables is not None
-    assert short._sums.counts.dtype == np.float32
+    assert short._sums.counts.dtype == np.uint16
     short_values = values_of(short)
     rows = np.array([[0] * len(n_levels), [q - 1 for q in n_levels]], np.int32).T
     averages, used = short.log_predictive(rows), short.split_probabilities.used
@@ -52,6 +52,22 @@ def test_the_short_way_leads_where_the_long_one_does(name, monkeypatch):
     assert long.tree == short.tree
     assert_allclose(averages, long.log_predictive(rows), rtol=0, atol=1e-9)
     assert_allclose([*used.values()], [*long.split_probabilities.used.values()], atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_threads")
+def test_exponents_too_large_for_short_numbers_are_kept_in_long_ones(monkeypatch):
+    """Of a prior or weights so extreme that exponents wrap, everything would be wrong."""
+    posterior = LeafPosterior(random_table((3, 2, 3)))
+    found = []
+    for few_rows in (plan._FEW_ROWS, 0):
+        monkeypatch.setattr(plan, "_FEW_ROWS", few_rows)
+        boxes = recursion.Recursion.of(posterior, plan.Plan.of(posterior, None))
+        for tilt in (-0.5, 2e7, -2e7, -0.5):
+            boxes.run(tilt=tilt, n_jobs=2)
+            found.append(boxes.log_values()[0])
+    assert found[:4] == pytest.approx(found[4:], rel=1e-12)
+    assert found[0] == found[3]
 
 
 @pytest.mark.usefixtures("in_threads")

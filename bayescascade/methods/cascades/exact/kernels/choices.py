@@ -169,7 +169,7 @@ def _prepare(lattice, index, terms, counts_index, counts, work):
     enter_box(lattice, index, work)
     find_children(lattice, index, work, work.base, work.stride, work.step)
     find_children(lattice, counts_index, work, work.count_base, work.count_stride, work.count_step)
-    count = counts[work.count_base[last] + work.digits[last] * work.count_stride[last]]
+    count = np.float64(counts[work.count_base[last] + work.digits[last] * work.count_stride[last]])
     write_leaf(lattice, terms, counts, work, count)
     if terms.is_branch:
         write_factors(terms, work, count, work.factor.shape[0] - 1)

@@ -153,6 +153,7 @@ class Work(NamedTuple):
     places: Array  # (P,) int64: where a line's splits begin and end in `Tables.children`
     begins: Array  # (B + 1,) int64: where those into b branches begin and end
     ends: Array
+    is_wrapped: Array  # (1,) bool: whether an exponent did not fit its type
 
 
 def new_work(
@@ -184,4 +185,5 @@ def new_work(
         places=np.empty(n_places, np.int64),
         begins=np.zeros(row, np.int64),
         ends=np.zeros(row, np.int64),
+        is_wrapped=np.zeros(1, np.bool_),
     )

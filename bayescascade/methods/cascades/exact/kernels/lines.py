@@ -49,7 +49,7 @@ def evaluate_lines(
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Do what `boxes.evaluate_boxes` does, of boxes with one entry."""
+    """Do what `boxes.evaluate_boxes` does, of boxes with one entry; see also `Work.is_wrapped`."""
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)
     last = work.digits.shape[0] - 1
@@ -73,6 +73,8 @@ def evaluate_lines(
                 source = shape + lattice.shape[start + block] * shape_step
                 mantissas[own] = shapes.mantissa[source]
                 exponents[own] = shapes.exponent[source]
+                if exponents[own] != shapes.exponent[source]:
+                    work.is_wrapped[0] = True
                 continue
             n_rows = np.int64(count)
             log_width = log_volume + lattice.log_width[start + block, 0]
@@ -109,7 +111,10 @@ def evaluate_lines(
                     more *= tables.factor[b, n_rows]
                     more_exponent += np.int64(tables.exponent[b, n_rows])
                 mantissa, exponent = added(mantissa, exponent, more, more_exponent, maximize)
-            mantissas[own], exponents[own] = normalized(mantissa, exponent)
+            mantissa, exponent = normalized(mantissa, exponent)
+            mantissas[own], exponents[own] = mantissa, exponent
+            if exponents[own] != exponent:
+                work.is_wrapped[0] = True
         if not next_line(lattice, index, is_open, work, n_fixed):
             return False
     return True
