@@ -31,8 +31,9 @@ REVERSES = {"grow": "prune", "prune": "grow", "add": "remove", "remove": "add"}
 class Space:
     """A posterior whose states, and plain moves among them, can all be listed.
 
-    `log_densities` are the twin's, of each state, with parameters changed; `wrong` are changes that
-    a test must notice. `weights_in` has the weights of moves that the posterior has no setting for.
+    `log_densities` are the twin's, of each state, with parameters changed, to be read only; `wrong`
+    are changes that a test must notice. `weights_in` has the weights of moves that the posterior
+    has no setting for.
     """
 
     name: str
@@ -141,7 +142,7 @@ def lists(problem: ListProblem, name: str = "", **settings: float) -> Space:
         partial(problem.posterior, **settings),
         lambda: problem.lists,
         lambda _: list_moves.moves(Remembered(problem.posterior(**settings))),
-        lambda **changed: problem.log_densities(**{**settings, **changed}),
+        cache(lambda **changed: problem.log_densities(**{**settings, **changed})),
         {"expected_rules": 1.5 * PARAMETERS["expected_rules"]},
         rule_lists,
     )
@@ -155,7 +156,7 @@ def budgets(problem: tree_problems.TreeProblem, **wrong: Any) -> Space:
         posterior,
         lambda: problem.trees,
         lambda beta: tree_moves.moves(posterior(), beta, posterior(max_leaves=99)),
-        problem.log_densities,
+        cache(problem.log_densities),
         wrong or {"concentration": 0.2},
         budget_trees,
     )
@@ -168,7 +169,7 @@ def cuts(problem: pruning_problems.PruningProblem) -> Space:
         problem.posterior,
         lambda: problem.prunings,
         partial(pruning_moves.moves, problem),
-        lambda **changed: np.log(problem.probabilities(**changed)),
+        cache(lambda **changed: np.log(problem.probabilities(**changed))),
         {"temperature": 2.0 * problem.temperature},
         prunings,
     )

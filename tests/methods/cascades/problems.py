@@ -115,13 +115,15 @@ class Model:
             **settings,
         )
 
+    @cache  # noqa: B019 - problems and models live as long as the tests
     def reference(self, problem: Problem, **changed: object) -> np.ndarray:
-        """Return the log density of every tree of the problem, by the twin.
+        """Return the log density of every tree of the problem, by the twin, to be read only.
 
         Parameters given here take the place of the model's own.
         """
         parameters = {**self.parameters, **changed}
-        return np.array([self.twin(tree, problem.record, **parameters) for tree in problem.nested])
+        found = [self.twin(tree, problem.record, **parameters) for tree in problem.nested]
+        return np.array(found)
 
 
 LEAF = Model(

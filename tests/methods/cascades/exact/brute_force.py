@@ -1,7 +1,7 @@
 """All trees of tiny problems, each weighed by the slow twins: what exact solutions must say."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import pytest
@@ -58,6 +58,12 @@ def cases(*chosen):
     )
 
 
+@cache
+def brute_force(problem, model, max_leaves=np.inf):
+    """Return every tree of a problem, listed once for all tests; treat it as read-only."""
+    return BruteForce(problem, model, max_leaves)
+
+
 @dataclass(frozen=True, eq=False)
 class BruteForce:
     """Every tree of a problem with at most `max_leaves` leaves."""
@@ -86,6 +92,7 @@ class BruteForce:
     def probabilities(self):
         return np.exp(self.log_densities - self.log_normalizer)
 
+    @cache  # noqa: B019 - lives as long as the tests
     def log_normalizer_with(self, row):
         """Return the log of the sum over all trees with one row more."""
         record = self.problem.record

@@ -12,7 +12,7 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.methods.cascades.exact import recursion
 from bayescascade.methods.cascades.exact.cost import ExactCost
 from bayescascade.methods.cascades.exact.posterior import solve
-from tests.methods.cascades.exact.brute_force import BruteForce, cases
+from tests.methods.cascades.exact.brute_force import brute_force, cases
 from tests.methods.cascades.problems import BINARY, BRANCH, LEAF, MULTIWAY
 
 
@@ -53,7 +53,7 @@ def test_memory_is_what_was_announced(posterior, max_leaves):
 def test_terms_are_those_of_a_walk_over_all_boxes(problem, model):
     """Work is announced by arithmetic: it must be what going through the boxes would count."""
     cost = ExactCost.of(model.on(problem))
-    most, n_leaves = problem.max_branches, BruteForce(problem, model).trees
+    most, n_leaves = problem.max_branches, brute_force(problem, model).trees
     cap = max(tree.n_leaves for tree in n_leaves)
     n_boxes = pairs = products = 0
     for box in np.ndindex(*[2**q - 1 for q in problem.n_levels]):

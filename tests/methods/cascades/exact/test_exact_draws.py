@@ -3,7 +3,7 @@
 import pytest
 
 from bayescascade.methods.cascades.exact import solve
-from tests.methods.cascades.exact.brute_force import LEVELS, BruteForce, cases
+from tests.methods.cascades.exact.brute_force import LEVELS, brute_force, cases
 from tests.methods.cascades.problems import (
     BINARY,
     BINS,
@@ -33,7 +33,7 @@ def drawn_indices(exact, everything, rng):
 @cases(*DRAWN)
 def test_draws_have_the_posterior_probabilities(problem, model, rng):
     """Draws stand for the posterior in everything that is computed from them."""
-    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    everything, exact = brute_force(problem, model), solve(model.on(problem))
     drawn = drawn_indices(exact, everything, rng)
     assert fits(drawn, everything.probabilities)
 
@@ -42,13 +42,13 @@ def test_draws_have_the_posterior_probabilities(problem, model, rng):
 @cases((TERNARY_THREE_WAY, BRANCH))
 def test_draws_of_three_way_splits_have_them_too(problem, model, rng):
     """Which of a split's blocks go together is drawn, too."""
-    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    everything, exact = brute_force(problem, model), solve(model.on(problem))
     assert fits(drawn_indices(exact, everything, rng), everything.probabilities)
 
 
 @cases(*DRAWN[:4])
 def test_draws_from_broken_values_are_found_out(problem, model, rng):
     """The broken twin: every fifth value is twice what it should be."""
-    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    everything, exact = brute_force(problem, model), solve(model.on(problem))
     exact._sums.values.mantissa[::5] *= 2
     assert not fits(drawn_indices(exact, everything, rng), everything.probabilities)

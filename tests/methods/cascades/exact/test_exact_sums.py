@@ -8,7 +8,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.exact import solve
 from tests.methods.cascades.exact.brute_force import (
     LEVELS,
-    BruteForce,
+    brute_force,
     cases,
 )
 from tests.methods.cascades.problems import (
@@ -28,7 +28,7 @@ CLOSE = {"rtol": 0.0, "atol": 1e-9}
 @cases()
 def test_sums_and_maximum_are_those_of_all_trees(problem, model):
     """A wrong evidence would choose the wrong hyperparameters, silently."""
-    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    everything, exact = brute_force(problem, model), solve(model.on(problem))
     assert_allclose(exact.log_normalizer, everything.log_normalizer, **CLOSE)
     evidence = everything.log_normalizer - everything.log_prior_normalizer
     assert_allclose(exact.log_evidence, evidence, **CLOSE)
@@ -41,7 +41,7 @@ def test_sums_and_maximum_are_those_of_all_trees(problem, model):
 @cases((TERNARY, LEAF), (TERNARY_THREE_WAY, BRANCH))
 def test_larger_columns_are_summed_too(problem, model):
     """Three-way splits of several columns take sums that binary ones never need."""
-    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    everything, exact = brute_force(problem, model), solve(model.on(problem))
     assert_allclose(exact.log_normalizer, everything.log_normalizer, **CLOSE)
     assert_allclose(exact.log_density, everything.log_densities.max(), **CLOSE)
 
@@ -53,7 +53,7 @@ def test_larger_columns_are_summed_too(problem, model):
 )
 def test_few_leaves_need_few_boxes(problem, model, max_leaves):
     """Boxes that no tree of so few leaves can reach are left out: they must not be missed."""
-    everything = BruteForce(problem, model, max_leaves)
+    everything = brute_force(problem, model, max_leaves)
     exact = solve(model.on(problem), max_leaves=max_leaves)
     assert_allclose(exact.log_normalizer, everything.log_normalizer, **CLOSE)
     assert_allclose(exact.log_density, everything.log_densities.max(), **CLOSE)
@@ -68,7 +68,7 @@ def test_few_leaves_need_few_boxes(problem, model, max_leaves):
 @cases()
 def test_split_probabilities_are_those_of_all_trees(problem, model):
     """What a column is good for must not be told from a wrong count of trees."""
-    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    everything, exact = brute_force(problem, model), solve(model.on(problem))
     names, found = exact.posterior.schema.names, exact.split_probabilities
     for j, name in enumerate(names):
         first = np.array([tree.feature[0] == j for tree in everything.trees])

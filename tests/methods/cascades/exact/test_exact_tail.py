@@ -16,7 +16,7 @@ from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.tail import Tail
-from tests.methods.cascades.exact.brute_force import BruteForce
+from tests.methods.cascades.exact.brute_force import brute_force
 from tests.methods.cascades.exact.test_exact_cost import random_table
 from tests.methods.cascades.problems import INDEPENDENT, LEAF, Problem
 
@@ -71,7 +71,7 @@ copies = pytest.mark.parametrize(("problem", "model"), COPIES)
 
 def differs(problem, model):
     """Whether the posterior is another than that of all trees, or says that it is not of all."""
-    everything, exact = BruteForce(problem, model), solve(model.on(problem))
+    everything, exact = brute_force(problem, model), solve(model.on(problem))
     n_leaves = [tree.n_leaves for tree in everything.trees]
     counted = np.bincount(n_leaves, everything.probabilities)[1 : exact.max_leaves + 1]
     size = 1e-12 * abs(everything.log_normalizer)
@@ -103,7 +103,7 @@ def test_stopping_where_one_more_split_gains_nothing_is_found_out(monkeypatch):
 @copies
 def test_bounds_are_bounds(problem, model, monkeypatch):
     """What is left out must come to no more than was said, whatever that is."""
-    everything, posterior = BruteForce(problem, model), model.on(problem)
+    everything, posterior = brute_force(problem, model), model.on(problem)
     n_leaves = np.array([tree.n_leaves for tree in everything.trees])
     plan, total = Plan.of(posterior, None), posterior.table.weights.sum()
     boxes = HeldBoxes.of(posterior, plan, np.inf, np.inf) or Recursion.of(posterior, plan)

@@ -18,7 +18,7 @@ from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.posterior import ExactPosterior
 from bayescascade.methods.cascades.exact.recursion import Recursion, choose_trees
-from tests.methods.cascades.exact.brute_force import LEVELS, WIDE_BINS, BruteForce, cases
+from tests.methods.cascades.exact.brute_force import LEVELS, WIDE_BINS, brute_force, cases
 from tests.methods.cascades.exact.test_exact_cost import random_table
 from tests.methods.cascades.exact.test_exact_draws import drawn_indices
 from tests.methods.cascades.exact.test_exact_tail import LEVELS as COPIED
@@ -52,7 +52,7 @@ def are_held(monkeypatch):
 @pytest.mark.usefixtures("are_held")
 def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     """A box taken for another would be seen in no single tree, but in the evidence."""
-    everything, found = BruteForce(problem, model), solve(model.on(problem))
+    everything, found = brute_force(problem, model), solve(model.on(problem))
     assert isinstance(found._sums, HeldBoxes)
     close = {"rtol": 1e-13, "atol": 1e-9}  # of millions of rows
     assert_allclose(found.log_normalizer, everything.log_normalizer, **close)
@@ -73,7 +73,7 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
 @pytest.mark.usefixtures("are_held")
 def test_tilts_tell_of_all_trees(problem, model):
     """Bounds must hold however boxes are kept."""
-    everything, found = BruteForce(problem, model), solve_by_tilts(model.on(problem), rng=0)
+    everything, found = brute_force(problem, model), solve_by_tilts(model.on(problem), rng=0)
     assert isinstance(found._tilts.boxes, HeldBoxes)
     rounding = 1e-9 + 1e-12 * abs(everything.log_normalizer)
     largest = everything.log_densities.max()
@@ -88,7 +88,7 @@ def test_tilts_tell_of_all_trees(problem, model):
 @pytest.mark.usefixtures("are_held")
 def test_draws_have_the_posterior_probabilities(problem, model, rng):
     """Broken twins: worths of boxes that hold data, or of those that do not, are off."""
-    everything = BruteForce(problem, model)
+    everything = brute_force(problem, model)
     if model is LEAF:
         found = solve_by_tilts(model.on(problem), rng=0)
         assert fits(drawn_indices(found, everything, rng), everything.probabilities)

@@ -14,7 +14,7 @@ from tests.methods.cascades.exact.brute_force import (
     FRACTIONAL_BINS,
     LEVELS,
     NO_DATA,
-    BruteForce,
+    brute_force,
     cases,
 )
 from tests.methods.cascades.exact.test_exact_cost import random_table
@@ -53,7 +53,7 @@ def assert_is_of_all_trees(tilted, everything):
 @ALL
 def test_tilts_tell_of_all_trees(problem, model):
     """A bound that does not hold would be a false certificate."""
-    everything = BruteForce(problem, model)
+    everything = brute_force(problem, model)
     tilted = solve_by_tilts(model.on(problem), rng=0)
     assert_is_of_all_trees(tilted, everything)
     assert tilted.error < 1e-6
@@ -63,7 +63,7 @@ def test_tilts_tell_of_all_trees(problem, model):
 @copies
 def test_bounds_hold_under_extreme_priors_and_weights(problem, model):
     """Where leaf counts have several humps, far apart, a bound is needed most."""
-    everything = BruteForce(problem, model)
+    everything = brute_force(problem, model)
     assert_is_of_all_trees(solve_by_tilts(model.on(problem), rng=0), everything)
 
 
@@ -86,7 +86,7 @@ def test_what_sums_by_leaves_say_tilts_say(expected):
 @cases((BINARY, LEAF), (MULTIWAY, INDEPENDENT))
 def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch):
     """Draws of a tilt alone, the broken twin, have other numbers of leaves."""
-    everything = BruteForce(problem, replace(model))
+    everything = brute_force(problem, replace(model))
     tilted = solve_by_tilts(model.on(problem), rng=0)
     observed = drawn_indices(tilted, everything, rng)
     assert fits(observed, everything.probabilities)
@@ -100,7 +100,7 @@ def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch
 @cases((MULTIWAY, LEAF))
 def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
     """They save passes of their own; the broken twin takes those of one tilt for those of all."""
-    everything = BruteForce(problem, replace(model))
+    everything = brute_force(problem, replace(model))
     index = {tree: i for i, tree in enumerate(everything.trees)}
 
     def drawn():
@@ -125,7 +125,7 @@ def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
 @cases((BINARY, LEAF))
 def test_draws_are_right_where_no_error_is_proved(problem, model, rng, monkeypatch):
     """What all trees come to at most says nothing of what is negligible; the twin takes it so."""
-    everything, expand = BruteForce(problem, replace(model)), Tilts._expand
+    everything, expand = brute_force(problem, replace(model)), Tilts._expand
     monkeypatch.setattr(Tilts, "_expand", lambda *args: (expand(*args)[0] + 20.0, np.inf))
     tilted = solve_by_tilts(model.on(problem), rng=0)
     assert tilted.error == np.inf
