@@ -16,7 +16,13 @@ from bayescascade.data.table import Table
 
 AGES = ("(0, 5]", "(5, 10]", "(10, 100]")  # in another order as text
 
-chains = {"n_steps": 300, "search": "metropolis", "random_state": 1, "missing": "level"}
+chains = {
+    "n_steps": 200,
+    "n_chains": 1,
+    "search": "metropolis",
+    "random_state": 1,
+    "missing": "level",
+}
 families = pytest.mark.parametrize(
     "model",
     [

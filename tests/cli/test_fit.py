@@ -20,7 +20,7 @@ from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, interrupted, run
 
 SAMPLED = ("--search", "anneal+metropolis")
-FEW = (*SAMPLED, "--steps", 200, "--seed", 1)
+FEW = (*SAMPLED, "--steps", 200, "--chains", 2, "--seed", 1)
 SMALL = ("--steps", 200, "--chains", 2, "--seed", 1)
 
 
@@ -57,7 +57,7 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
 @pytest.mark.parametrize(
     ("common", "module", "words"),
     [
-        (("fit", TITANIC, *SAMPLED, "--steps", 40_000), fit_module, "tree"),
+        (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 8_000), fit_module, "tree"),
         pytest.param(
             ("fit", TITANIC, "--model", "rules", "--steps", 2_000),
             fit_module,

@@ -71,7 +71,7 @@ def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
     deadline = time.monotonic() + 90
     while not checkpoint.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(1.5)  # some rounds of the search
+    time.sleep(0.7)  # some rounds of the search
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130

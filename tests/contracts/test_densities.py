@@ -19,6 +19,8 @@ DRAWN = [name for name in DENSITIES if ESTIMATORS[name].parameters["search"] != 
 """Of others the average is over all trees, not over draws."""
 
 densities = pytest.mark.parametrize("name", DENSITIES)
+of_one_leaf = pytest.mark.parametrize("name", [name for name in DENSITIES if name != "leaf auto"])
+"""Once chosen, leaves are one of the others, and what follows is their code."""
 predicting = pytest.mark.parametrize("predictive", ["map", "average"])
 
 
@@ -62,7 +64,7 @@ def test_frames_arrays_and_tables_give_one_model(name):
         case.make(**plain).fit(table, sample_weight=np.ones(150))
 
 
-@densities
+@of_one_leaf
 @predicting
 def test_scores_are_log_densities(name, predictive):
     """They sum up for cross-validation, over all cells to one, and over missing cells too."""
@@ -104,7 +106,7 @@ def test_average_is_over_the_draws(name):
     assert not np.allclose(model.score_samples(frame), shares @ scores)
 
 
-@densities
+@of_one_leaf
 @predicting
 def test_samples_look_like_the_rows(name, predictive):
     """Types and levels are those of the data; the same seed gives the same rows."""
@@ -121,7 +123,7 @@ def test_samples_look_like_the_rows(name, predictive):
         model.sample(0)
 
 
-@densities
+@of_one_leaf
 def test_conditioning_and_explaining(name):
     """The estimator hands on to the density that it shows; what is scored is what is printed."""
     model, frame = predicted(name, "map"), draw_people(30, 4)

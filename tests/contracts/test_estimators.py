@@ -219,15 +219,15 @@ def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
     assert told(case.fit(checkpoint=file, resume=True)) == told(fitted(name))
 
 
-@pytest.mark.parametrize("name", CHAINED)
+@pytest.mark.parametrize("name", [n for n in CHAINED if n != "leaf auto"])  # as of that chosen
 def test_checkpoints_of_another_fit_are_refused(name, tmp_path, monkeypatch):
     """Half a run of one model and half of another are no run."""
-    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.005)
-    longer = {"n_steps": 3000, "search": "anneal+metropolis", "checkpoint": tmp_path / "run.json"}
+    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
+    longer = {"n_steps": 600, "search": "anneal+metropolis", "checkpoint": tmp_path / "run.json"}
     case = ESTIMATORS[name]
     case.fit(**longer, progress=InterruptedAt(2))
     before = longer["checkpoint"].read_bytes()
-    for changed in ({"random_state": 4}, {"n_steps": 4000}, {"n_chains": 3}, {"concentration": 9}):
+    for changed in ({"random_state": 4}, {"n_steps": 700}, {"n_chains": 3}, {"concentration": 9}):
         with pytest.raises(CheckpointError):
             case.fit(**{**longer, **changed}, resume=True)
     with pytest.raises(CheckpointError, match="data"):

@@ -116,12 +116,12 @@ def rank(truth, draws, rng):
     return int((keys[:-1] < keys[-1]).sum())
 
 
-def ranks(model, rng, factor):
-    """Return the ranks of the leaf count and of the log prior of each truth."""
+def ranks(model, rng, factor, n_truths=N_TRUTHS):
+    """Return the rank of the leaf count of each truth."""
     log_prior = np.array([model.log_prior(tree) for tree in model.space.nested])
     prior = np.exp(log_prior - np.logaddexp.reduce(log_prior))
     found = []
-    for index in rng.choice(len(prior), size=N_TRUTHS, p=prior / prior.sum()):
+    for index in rng.choice(len(prior), size=n_truths, p=prior / prior.sum()):
         truth = model.space.trees[index]
         posterior = model.posterior(simulated_table(model, model.space.nested[index], rng), factor)
         run = samplers.metropolis(
@@ -144,6 +144,6 @@ def test_ranks_of_the_truth_are_uniform(model, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=["leaf", "branch", "independent"])
 def test_a_wrong_prior_is_noticed(model, rng):
-    """The ranks must be able to lean."""
+    """The ranks must be able to lean: half of the truths tell."""
     uniform = np.full(N_DRAWS + 1, 1 / (N_DRAWS + 1))
-    assert not fits(ranks(model, rng, 2.5), uniform)
+    assert not fits(ranks(model, rng, 2.5, N_TRUTHS // 2), uniform)

@@ -65,7 +65,8 @@ def test_moves_are_in_detailed_balance(space):
             assert imbalance(space, names, beta) < 1e-12, (names, beta)
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS)
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
+      quick=(MULTIWAY, PAIR, WEIGHED, CUT_PAIR))  # fmt: skip
 def test_without_hastings_term_or_reverse_moves_are_out_of_balance(space):
     """The test above must be able to fail."""
     assert imbalance(space, space.names, 0.4, broken=True) > 1e-4
@@ -140,14 +141,15 @@ def test_each_move_without_its_hastings_term_is_out_of_balance(space, rng):
             assert any(difference > 0.01 for difference in found), names
 
 
-@each(BINARY, MULTIWAY, BINS, trees(cascades.UNEVEN_LEVELS, LEAF), PAIR, MISSING, SUPPORTED)
+@each(BINARY, MULTIWAY, BINS, trees(cascades.UNEVEN_LEVELS, LEAF), PAIR, MISSING, SUPPORTED,
+      quick=(MULTIWAY, PAIR))  # fmt: skip
 def test_moves_reach_every_state_and_no_other(space):
     """A state that cannot be reached is never reported, however probable."""
     found = samplers.enumerate_states(space, space.states[0], space.moves(space.names))
     assert set(found) == set(space.states)
 
 
-@each(MULTIWAY, BINS, LEVELS[0], PAIR, SUPPORTED)
+@each(MULTIWAY, BINS, LEVELS[0], PAIR, SUPPORTED, quick=(MULTIWAY, PAIR))
 def test_proposals_are_what_propose_draws(space, rng):
     """The exact tests list `proposals`; the generic engines draw with `propose`."""
     for name, move in space.moves(space.names).items():
@@ -261,7 +263,7 @@ def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
                 assert is_plain_step(space, state, rng, names, posterior=posterior), (names, state)
 
 
-@each(TWO, WEIGHED)
+@each(TWO, WEIGHED, quick=(WEIGHED,))
 def test_each_move_on_budgeted_trees_is_the_plain_one(space, rng, monkeypatch):
     """As above, where a step is accepted less surely."""
     for names in space.groups:
@@ -295,7 +297,7 @@ def is_told_apart(space: Space, names, beta, rng, monkeypatch):
         )
 
 
-@each(MULTIWAY, BY_BRANCHES, LIST_BINS, THREE_CLASSES)
+@each(MULTIWAY, BY_BRANCHES, LIST_BINS, THREE_CLASSES, quick=(MULTIWAY, THREE_CLASSES))
 def test_compiled_and_plain_blocks_agree_on_acceptance(space, rng):
     """Acceptance is reported per move, whichever engine ran."""
     state = space.states[int(np.argmax(space.log_densities()))]
@@ -316,7 +318,7 @@ def test_compiled_and_plain_blocks_agree_on_acceptance(space, rng):
         assert abs(counts.proposed[name] - 20_000 * chance) < 5 * np.sqrt(20_000 * chance)
 
 
-@each(CUT_PAIR, THREE_CUTS)
+@each(CUT_PAIR, THREE_CUTS, quick=(CUT_PAIR,))
 def test_compiled_steps_stay_below_the_bound(space, rng, monkeypatch):
     """The near-optimal prunings are those of a bound; within it, steps are in balance too."""
     objectives = -space.log_densities() * space.wrong["temperature"] / 2.0

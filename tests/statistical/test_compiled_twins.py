@@ -1,5 +1,8 @@
 """The compiled kernels are what their Python source says, draw for draw and within bounds."""
 
+from functools import cache
+from pathlib import Path
+
 import pytest
 
 from tests.statistical.own_process import printed_lines
@@ -93,11 +96,17 @@ N_LINES = {CASCADES: (4 * 3 + 10) * 4, RULES: 9 * (1 + 3 * 3) + 3, BUDGETS: 12 *
 scripts = pytest.mark.parametrize("script", N_LINES, ids=["cascades", "rules", "budgets"])
 
 
+@cache
+def compiled_lines(script):
+    """Return what the compiled kernels of this session say, run once."""
+    return printed_lines(script, Path(__file__).parent)
+
+
 @pytest.mark.slow
 @scripts
 def test_kernels_equal_their_python_source(script, tmp_path):
     """Same seed, same draws, compiled or not: the compiler changed nothing."""
-    compiled = printed_lines(script, tmp_path)
+    compiled = compiled_lines(script)
     assert len(compiled) == N_LINES[script]
     assert compiled == printed_lines(script, tmp_path, NUMBA_DISABLE_JIT="1")
 
@@ -109,7 +118,7 @@ def test_kernels_stay_within_their_arrays(script, tmp_path):
     checked = printed_lines(
         script, tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path / "bounds-checked")
     )
-    assert checked == printed_lines(script, tmp_path)
+    assert checked == compiled_lines(script)
 
 
 VOLUMES = """

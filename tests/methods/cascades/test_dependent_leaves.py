@@ -300,7 +300,7 @@ def test_what_dependent_leaves_cannot_do_is_said():
 @pytest.mark.parametrize("estimator", [LeafCascade, BranchCascade])
 def test_chains_find_what_exact_searches_cannot(estimator, tmp_path):
     """Where a split may group levels there are too many trees; draws are averaged and saved."""
-    model = estimator(leaf="dependent", n_steps=3000, n_chains=2, random_state=0, max_branches=2)
+    model = estimator(leaf="dependent", n_steps=1000, n_chains=1, random_state=0, max_branches=2)
     model.set_params(predictive="average").fit(weather())
     assert "exact would take a branch cascade" in " ".join(str(model).split())
     assert model.tree_.n_leaves > 1
@@ -308,9 +308,8 @@ def test_chains_find_what_exact_searches_cannot(estimator, tmp_path):
     cells, _ = cells_of(model.schema_)
     assert np.exp(model.score_codes(cells)).sum() == pytest.approx(1.0)
     model.save(tmp_path / "model.json")
-    np.testing.assert_allclose(
-        load(tmp_path / "model.json").score_samples(weather()), model.score_samples(weather())
-    )
+    few, read = weather().head(40), load(tmp_path / "model.json")
+    np.testing.assert_allclose(read.score_samples(few), model.score_samples(few))
 
 
 def fitting(frame, max_depth, memory_limit=2e9):

@@ -122,7 +122,7 @@ def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPat
 
     def fit(model, table):
         fitted.append(model)
-        return model.set_params(search="anneal", n_steps=200, n_chains=1).fit(table)
+        return model.set_params(search="anneal", n_steps=50, n_chains=1).fit(table)
 
     for module in (contenders, comparison):
         monkeypatch.setattr(module, "fit_whole", fit)

@@ -117,8 +117,17 @@ def mixed_table(scale, is_fractional, seed=3):
     [(1.0, False), (2.0, True), (1e5, False), (1e11, False)],
     ids=["whole", "fractional", "many", "huge"],
 )
-@pytest.mark.parametrize("make", [LeafPosterior, BranchPosterior])
-@pytest.mark.parametrize("leaf", ["uniform", "independent"])
+@pytest.mark.parametrize(
+    ("make", "leaf"),
+    [
+        (LeafPosterior, "uniform"),
+        (BranchPosterior, "independent"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.slow)
+            for pair in ((LeafPosterior, "independent"), (BranchPosterior, "uniform"))
+        ),
+    ],
+)
 def test_what_all_boxes_say_those_that_hold_data_say(make, leaf, scale, is_fractional):
     """Of any column's widths and copies, of any weights."""
     table = mixed_table(scale, is_fractional)
