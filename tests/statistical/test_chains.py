@@ -204,7 +204,7 @@ def test_compiled_steps_are_the_plain_ones(space, rng):
         assert is_plain_step(space, state, rng), state
 
 
-@each(*LONG_LISTS)
+@each(*LONG_LISTS, quick=LONG_LISTS[1:])
 def test_compiled_steps_from_longer_lists_are_the_plain_ones(space, rng):
     """A hundred candidates of several sizes, as in use."""
     for state in large_states(space, rng, 3):
@@ -213,7 +213,9 @@ def test_compiled_steps_from_longer_lists_are_the_plain_ones(space, rng):
 
 @each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, GROUPED, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
       quick=(MULTIWAY, SUPPORTED, WEIGHED))  # fmt: skip
-@pytest.mark.parametrize("beta", [0.0, 0.4, 3.0])
+@pytest.mark.parametrize(
+    "beta", [0.4, *(pytest.param(b, marks=pytest.mark.slow) for b in (0.0, 3.0))]
+)
 def test_compiled_steps_know_the_temperature(space, beta, rng):
     """Annealing would otherwise cool something else."""
     for state in space.some_states(rng, 3):
@@ -366,7 +368,7 @@ def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     assert not fits(drawn, space.probabilities(**space.wrong))
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS, quick=(BY_BRANCHES, PAIR))
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS, quick=(PAIR,))
 def test_the_cold_replica_visits_states_as_often_as_they_are_probable(space, rng):
     """Replica exchange must not let the hot chains' states into the draws."""
     drawn = visits(space, rng, samplers.tempering, n_temperatures=3)
