@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import click
@@ -251,7 +252,7 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         if task.out is not None:
             stack.callback(model.save, task.out)
     if model.summary_.interrupted:
-        is_kept = model.checkpoint is not None and model.search != "exact"
+        is_kept = model.checkpoint is not None and Path(model.checkpoint).exists()
         goes_on = "; --resume goes on from there" if is_kept else ""
         click.echo(
             f"interrupted: the {model.learned_word} is the best found so far{goes_on}", err=True

@@ -273,6 +273,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             n_jobs=search.n_jobs,
             n_draws=self._n_draws(search, posterior),
             scratch=self.scratch,
+            checkpoint=search.checkpoint,
+            resume=search.resume,
         )
         certificate = certificate_of(exact)
         shares = _shares(exact) if isinstance(exact, SummedPosterior) else {}

@@ -90,7 +90,8 @@ class LeafCascade(Cascade):
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
     checkpoint : path, optional
-        File to save the run to every few seconds, so that it can go on after a crash.
+        File to save the run to every few seconds, so that it can go on after a crash; of an exact
+        search that takes dozens of passes, after each.
     resume : bool
         Go on with the run in `checkpoint`; the result is that of a run never interrupted.
     progress : callable, optional

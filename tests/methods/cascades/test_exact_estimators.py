@@ -182,10 +182,11 @@ def test_averages_that_do_not_fit_are_those_of_the_draws():
     np.testing.assert_array_equal(found, model.score_samples(people()))
 
 
-def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch):
+def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch, tmp_path):
     """A user who has seen enough wants the tree, and to know how good it is."""
     exact = LeafCascade(**DECLARED, random_state=0).fit(people())
-    model = LeafCascade(**DECLARED, random_state=0, memory_limit=between(exact.posterior_))
+    kept = {"checkpoint": tmp_path / "passes", "memory_limit": between(exact.posterior_)}
+    model = LeafCascade(**DECLARED, random_state=0, **kept)
     run = Tilts._run
 
     def interrupted(tilts, tilt, maximize):
@@ -193,8 +194,9 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch):
             raise KeyboardInterrupt
         return run(tilts, tilt, maximize)
 
-    monkeypatch.setattr(Tilts, "_run", interrupted)
-    model.fit(people())
+    with monkeypatch.context() as patch:
+        patch.setattr(Tilts, "_run", interrupted)
+        model.fit(people())
     certificate = model.summary_.certificate
     assert model.log_posterior_ + certificate.gap >= exact.log_posterior_
     assert certificate.gap > 0
@@ -202,3 +204,7 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch):
     text = " ".join(str(model).split())
     assert "interrupted: best found so far; no tree is more probable by over" in text
     assert "nothing sampled: no posterior" in text
+    model.set_params(resume=True).fit(people())
+    assert model.tree_.tree == exact.tree_.tree
+    assert model.summary_.certificate.gap == 0
+    assert model.run_.traces["n_leaves"].size == 1000

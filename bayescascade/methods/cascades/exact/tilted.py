@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import ExactCost, number_of_cells
 from bayescascade.methods.cascades.exact.lattice import Root
+from bayescascade.methods.cascades.exact.pass_log import PassLog
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.posterior import SummedPosterior, solve
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
@@ -44,6 +46,8 @@ def solve_or_tilt(
     n_jobs: int | None = 1,
     n_draws: int = 0,
     scratch: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
 ) -> "tuple[SummedPosterior | TiltedPosterior, list[Tree]]":
     """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
 
@@ -61,6 +65,7 @@ def solve_or_tilt(
         tilted = solve_by_tilts(
             posterior, memory_limit=memory_limit, work_limit=work_limit, rng=rng,
             progress=pass_progress, n_jobs=n_jobs, n_draws=n_draws, scratch=scratch,
+            checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
         return tilted, tilted.draws
     return exact, exact.sample(n_draws, rng)
@@ -86,6 +91,8 @@ def solve_by_tilts(
     n_jobs: int | None = 1,
     n_draws: int = 0,
     scratch: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
 ) -> "TiltedPosterior":
     """Find the most probable tree of a leaf model, and sum over all trees, by a few dozen passes.
 
@@ -110,6 +117,11 @@ def solve_by_tilts(
     scratch : str or Path, optional
         Directory for boxes that do not fit `memory_limit`: in files without names, which are gone
         with the result.
+    checkpoint : str or Path, optional
+        File that keeps what every pass found, as soon as it is made.
+    resume : bool
+        Make only passes that the checkpoint does not have, and the few that draws are from. The
+        result is that of a search never interrupted.
 
     Raises
     ------
@@ -118,6 +130,9 @@ def solve_by_tilts(
         range, or `scratch` is no directory to write to.
     TooLargeError
         If a pass takes more than is allowed; the message says what would fit.
+    samplers.CheckpointError
+        If the checkpoint cannot be read or written, is of another posterior, or holds an unfinished
+        run that is not to be resumed.
     """
     model = posterior.model
     if not isinstance(model, LeafModel) or model.max_leaves is not None:
@@ -131,7 +146,12 @@ def solve_by_tilts(
     plan = Plan.of(posterior, None)
     cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch)
     total = float(posterior.table.weights.sum())
-    tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs)
+    section = None
+    if checkpoint is not None:  # each kind of leaves has a section, where several are compared
+        section = samplers.Checkpoint(checkpoint, resume).section(f"tilts, leaf {model.leaf}")
+    log = PassLog(section, posterior.fingerprint())
+    log.save()  # before minutes are spent, if it cannot be written
+    tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs, log=log)
     tilts.n_kept = min(n_draws + n_draws // 4, _MOST_KEPT)
     if progress is not None:
         tilts.progress = lambda share: progress(tilts.n_passes, share, tilts.best)
@@ -196,6 +216,7 @@ class TiltedPosterior:
                 log_prior = log_prior_sum(tilts.boxes.shapes, posterior.model.rate, tilts.most)
                 self.log_evidence = self.log_normalizer - log_prior
             self.draws = tilts.draw(self._sum, n_draws, rng)
+            tilts.log.finish()
         except KeyboardInterrupt:
             if tilts.best is None:
                 raise

@@ -32,6 +32,7 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.lattice import Root
+from bayescascade.methods.cascades.exact.pass_log import PassLog
 from bayescascade.methods.cascades.exact.recursion import Boxes, Progress, choose_trees
 from bayescascade.methods.cascades.tree import Tree
 
@@ -122,11 +123,13 @@ class Tilts:
     n_kept : int >= 0
         Trees to be drawn from each tilt near to the posterior as soon as it has been summed over:
         `draw` makes use of them, each once.
+    log : PassLog
+        What passes have found: those in it are not made again, unless to draw trees.
 
     Attributes
     ----------
     n_passes : int
-        Passes made.
+        Passes made, those of the log included.
     """
 
     boxes: Boxes
@@ -136,12 +139,16 @@ class Tilts:
     n_jobs: int | None = 1
     progress: Progress | None = None
     n_kept: int = 0
+    log: PassLog = field(default_factory=PassLog)
     n_passes: int = 0
     _kept: dict[float, list[Tree]] = field(default_factory=dict)
+    _later: dict[float, np.random.Generator] = field(default_factory=dict)
+    _at: float | None = None  # the tilt of the boxes' sums
     _found: dict[int, tuple[float, Tree]] = field(default_factory=dict)
     _sums: dict[float, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.n_passes = self.log.n_passes
         self._k = np.arange(1, min(self.most, _MOST_LISTED) + 1)
         self._log_w = self.root.log_weights(self._k, self.total)
         self._hull = np.full(self._k.size, np.inf)  # of sums over leaves, by their number
@@ -151,7 +158,36 @@ class Tilts:
         """Make a pass; return its sum or maximum over all trees, nats."""
         self.boxes.run(maximize, tilt=tilt, progress=self.progress, n_jobs=self.n_jobs)
         self.n_passes += 1
+        self._at = None if maximize else tilt
         return float(self.boxes.log_values()[0])
+
+    def _best_of(self, tilt: float) -> tuple[float, Tree]:
+        """Return what the best tree is worth, and that tree."""
+        if tilt not in self.log.maxima:
+            worth = self._run(tilt, maximize=True)
+            (tree,) = choose_trees(self.boxes, [0], np.random.default_rng(0))  # nothing is drawn
+            self.log.maxima[tilt] = worth, tree
+            self.log.save()
+        return self.log.maxima[tilt]
+
+    def _sum_of(self, tilt: float, rng: np.random.Generator, n_drawn: int = 0) -> list[int]:
+        """Sum over all trees; return the numbers of leaves of some draws."""
+        own = _child(rng)  # the same whether this is done or remembered
+        if tilt not in self.log.sums:
+            log_sum = self._run(tilt, maximize=False)
+            sizes = [tree.n_leaves for tree in choose_trees(self.boxes, [0] * n_drawn, own)]
+            self.log.sums[tilt] = log_sum, sizes
+            self.log.save()
+        self._sums[tilt], sizes = self.log.sums[tilt]
+        return sizes
+
+    def _keep(self, tilt: float, rng: np.random.Generator) -> None:
+        """Draw trees from the tilt summed over last; only when asked for if it was remembered."""
+        own = _child(rng)
+        if self._at == tilt:
+            self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, own)
+        else:
+            self._later[tilt] = own
 
     def _slope(self, n_leaves: int) -> float:
         """Return how much less a leaf more weighs."""
@@ -179,8 +215,7 @@ class Tilts:
         tilt: float | None = self._slope(guess)
         while tilt is not None and len(tried) < _MOST_MAXIMA:
             tried.add(tilt)
-            worth = self._run(tilt, maximize=True)
-            (tree,) = choose_trees(self.boxes, [0], np.random.default_rng(0))  # nothing is drawn
+            worth, tree = self._best_of(tilt)
             value = worth - tilt * tree.n_leaves
             if tree.n_leaves not in self._found or self._found[tree.n_leaves][0] < value:
                 self._found[tree.n_leaves] = value, tree
@@ -218,22 +253,22 @@ class Tilts:
         Tilts are added until the error is below `precise`, nats, or there are as many as help.
         """
         tilt, spread = self._center(guess, rng)
-        self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, rng)
+        self._keep(tilt, rng)
         tilts = [tilt]
         for offset in _OFFSETS:
             for s in (tilt - offset / spread, tilt + offset / spread):
-                self._sums[s] = self._run(s, maximize=False)
+                self._sum_of(s, rng)
                 if len(tilts) < _OF_MIXTURE:
-                    self._kept[s] = choose_trees(self.boxes, [0] * self.n_kept, rng)
+                    self._keep(s, rng)
                 tilts.append(s)
         log_sum, error = self._expand(tilts)
-        if self._cover(tilt, self._at_least(log_sum, error)):
+        if self._cover(tilt, self._at_least(log_sum, error), rng):
             log_sum, error = self._expand(tilts)
         for offset in _MORE_OFFSETS:
             if error < precise:
                 break
             for s in (tilt - offset / spread, tilt + offset / spread):
-                self._sums[s] = self._run(s, maximize=False)
+                self._sum_of(s, rng)
                 tilts.append(s)
             log_sum, error = self._expand(tilts)
         log_least = self._at_least(log_sum, error)
@@ -252,8 +287,7 @@ class Tilts:
         k, tilt, spread, move = self._k, self._slope(guess), 0.5, 0.0
         for _ in range(_TUNINGS):
             tilt += move
-            self._sums[tilt] = self._run(tilt, maximize=False)
-            sizes = np.array([t.n_leaves for t in choose_trees(self.boxes, [0] * _PILOT, rng)])
+            sizes = np.array(self._sum_of(tilt, rng, _PILOT))
             mean, spread = float(sizes.mean()), max(float(sizes.std()), 0.5)
             shares = softmax(self._log_w - tilt * k - 0.5 * ((k - mean) / spread) ** 2)
             shift = (float(shares @ k) - mean) / spread
@@ -287,7 +321,7 @@ class Tilts:
             return float(logsumexp(self._log_w + log_most)) + origin, np.inf
         return origin + scale + float(np.log(share)), float(-np.log1p(-error / share))
 
-    def _cover(self, center: float, log_least: float) -> bool:
+    def _cover(self, center: float, log_least: float, rng: np.random.Generator) -> bool:
         """Try tilts further out until what lies there is negligible; return whether any was.
 
         Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
@@ -303,8 +337,7 @@ class Tilts:
                     continue
                 slope = self._slope(int(self._k[outside[np.argmax(log_mass[outside])]]))
                 further = 2 * tilts[end] - center
-                s = min(slope, further) if end == 0 else max(slope, further)
-                self._sums[s] = self._run(s, maximize=False)
+                self._sum_of(min(slope, further) if end == 0 else max(slope, further), rng)
                 break
             else:
                 return n_tried > 0
@@ -376,6 +409,10 @@ class Tilts:
             numbers = rng.multinomial(wanted, found.shares)
             trees: list[Tree] = []
             for tilt, number in zip(found.tilts.tolist(), numbers.tolist(), strict=True):
+                if tilt in self._later:
+                    self._run(tilt, maximize=False)
+                    own = self._later.pop(tilt)
+                    self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, own)
                 kept = self._kept.get(tilt, [])
                 trees += kept[:number]
                 n_more = max(0, number - len(kept))
@@ -395,4 +432,9 @@ class Tilts:
                 )
             rate = max(accepted.size / len(trees), 0.02)
         self._kept.clear()  # later draws depend on their own seed alone
+        self._later.clear()
         return drawn[:n]
+
+
+def _child(rng: np.random.Generator) -> np.random.Generator:
+    return np.random.default_rng(rng.integers(1 << 63, size=2))

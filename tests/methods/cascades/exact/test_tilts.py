@@ -10,6 +10,7 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.methods.cascades.exact import recursion, solve, solve_by_tilts
 from bayescascade.methods.cascades.exact.tilts import Tilts
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from samplers import CheckpointError
 from tests.methods.cascades.exact.brute_force import (
     FRACTIONAL_BINS,
     LEVELS,
@@ -170,6 +171,39 @@ def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
     monkeypatch.setattr(recursion, "evaluate_lines", _interrupt)
     with pytest.raises(KeyboardInterrupt):  # nothing was found yet
         solve_by_tilts(posterior)
+
+
+@pytest.mark.parametrize("n_made", [2, 9, 99])
+def test_a_search_goes_on_from_the_passes_that_it_made(n_made, monkeypatch, tmp_path):
+    """Hours on a large table: what was found must not be looked for again."""
+    posterior = LeafPosterior(random_table((3, 3, 2, 4)), 8.0, 2.0)
+    parameters = {"rng": 0, "n_draws": 30, "checkpoint": tmp_path / "passes"}
+    whole = solve_by_tilts(posterior, rng=0, n_draws=30)
+    run, made = Tilts._run, []
+
+    def counted(tilts, tilt, maximize):
+        if len(made) == n_made:
+            raise KeyboardInterrupt
+        made.append((tilt, maximize))
+        return run(tilts, tilt, maximize)
+
+    monkeypatch.setattr(Tilts, "_run", counted)
+    first = solve_by_tilts(posterior, **parameters)
+    assert first.is_interrupted == (n_made < 99)
+    before, n_made = made.copy(), -1
+    made.clear()
+    if first.is_interrupted:
+        with pytest.raises(CheckpointError, match="holds an unfinished run"):
+            solve_by_tilts(posterior, **parameters)
+    found = solve_by_tilts(posterior, **parameters, resume=True)
+    assert found.draws == whole.draws
+    for name in ("tree", "gap", "log_normalizer", "error", "log_evidence"):
+        assert getattr(found, name) == getattr(whole, name)
+    again = set(made) & set(before)
+    assert not any(maximize for _, maximize in again)
+    assert len(again) <= 5  # of which trees are drawn
+    with pytest.raises(CheckpointError, match="of another model or other data"):
+        solve_by_tilts(LeafPosterior(posterior.table, 9.0), **parameters, resume=True)
 
 
 def _interrupt(*_):

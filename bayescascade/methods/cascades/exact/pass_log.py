@@ -1,0 +1,71 @@
+"""What passes over the boxes found, kept in a checkpoint as they are made."""
+
+import json
+from typing import Any
+
+import samplers
+from bayescascade.methods.cascades.tree import Tree
+
+__all__ = ["PassLog"]
+
+
+class PassLog:
+    """Results of tilted passes.
+
+    Parameters
+    ----------
+    section : samplers.CheckpointSection or None
+        Where they are kept, and may have been before; nowhere if None.
+    fingerprint : str
+        Of the posterior.
+
+    Attributes
+    ----------
+    maxima : dict of float to (float, Tree)
+        What the best tree is worth, nats, and that tree, by tilt.
+    sums : dict of float to (float, list of int)
+        The log of the sum over all trees, and the leaves of trees drawn, by tilt.
+
+    Raises
+    ------
+    samplers.CheckpointError
+        If the section is damaged, or of another posterior.
+    """
+
+    def __init__(
+        self, section: samplers.CheckpointSection | None = None, fingerprint: str = ""
+    ) -> None:
+        self.maxima: dict[float, tuple[float, Tree]] = {}
+        self.sums: dict[float, tuple[float, list[int]]] = {}
+        self._section, self._fingerprint = section, fingerprint
+        stored: Any = None if section is None else section.stored()
+        if section is None or stored is None:
+            return
+        try:
+            is_ours = stored["fingerprint"] == fingerprint
+            self.maxima = {t: (worth, Tree.from_flat(flat)) for t, worth, flat in stored["maxima"]}
+            self.sums = {t: (log_sum, sizes) for t, log_sum, sizes in stored["sums"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise section.checkpoint.error(f"is damaged: {error!r}") from error
+        if not is_ours:
+            raise section.checkpoint.error("is of another model or other data")
+
+    @property
+    def n_passes(self) -> int:
+        """Number of passes kept."""
+        return len(self.maxima) + len(self.sums)
+
+    def save(self) -> None:
+        """Write what there is."""
+        if self._section is not None:
+            content = {
+                "fingerprint": self._fingerprint,
+                "maxima": [[t, worth, tree.to_flat()] for t, (worth, tree) in self.maxima.items()],
+                "sums": [[t, log_sum, sizes] for t, (log_sum, sizes) in self.sums.items()],
+            }
+            self._section.write(json.dumps(content), is_finished=False)
+
+    def finish(self) -> None:
+        """Say that no pass is to follow."""
+        if self._section is not None:
+            self._section.checkpoint.finish()
