@@ -173,7 +173,7 @@ def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
         solve_by_tilts(posterior)
 
 
-@pytest.mark.parametrize("n_made", [2, 9, 99])
+@pytest.mark.parametrize("n_made", [9, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 99))])
 def test_a_search_goes_on_from_the_passes_that_it_made(n_made, monkeypatch, tmp_path):
     """Hours on a large table: what was found must not be looked for again."""
     posterior = LeafPosterior(random_table((3, 3, 2, 4)), 8.0, 2.0)
