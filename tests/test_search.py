@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import samplers
 from bayescascade.model.search import SAMPLED, Search, default_steps, most_blocks
 from tests.contracts.listed import gibbs
 
@@ -27,6 +28,29 @@ def test_blocks_are_as_many_as_asked_for(name: str) -> None:
     """A block too many costs a pass over all rows."""
     run = search(search=name).run(gibbs(), default_steps=600, n_blocks=20)
     assert run.traces["log_density"].shape == (2, 20)
+
+
+def test_chains_start_from_their_own_ends_made_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all started from the best, R-hat could not see that others ended elsewhere."""
+    few, starts, plain = {"n_steps": 3, "n_chains": 4}, [], samplers.metropolis
+
+    def seen(target: Any, **how: Any) -> samplers.Run[int]:
+        starts.extend(how["initial_states"])
+        return plain(target, **how)
+
+    monkeypatch.setattr(samplers, "metropolis", seen)
+    annealed = search(search="anneal", **few).run(gibbs(), default_steps=600)
+    posterior = gibbs()
+    best = max(range(-20, 20), key=posterior.log_density)
+
+    def polished(state: int) -> int:
+        return state + (state < best) - (state > best)
+
+    monkeypatch.setattr(type(posterior), "polished", staticmethod(polished), raising=False)
+    run = search(**few).run(posterior, default_steps=600)
+    assert len(set(annealed.final_states)) > 1
+    assert starts == [polished(state) for state in annealed.final_states]
+    assert run.best_log_density >= max(map(posterior.log_density, starts))
 
 
 def test_small_tables_have_a_thousand_blocks_and_large_ones_enough() -> None:

@@ -93,6 +93,10 @@ class Search:
     ) -> samplers.Run[S]:
         """Anneal, sample, or both, as `search` says; Ctrl-C ends it with what was found.
 
+        A chain samples from where it annealed to by itself, so that R-hat compares chains that may
+        have found different states. If the posterior has ``polished(state)``, which returns a state
+        that is as probable or more, each chain's end is polished before, and the best state last.
+
         Parameters
         ----------
         posterior : samplers.Target
@@ -133,7 +137,7 @@ class Search:
                 time_limit=max(0.0, self.deadline - perf_counter()),
                 **common,
             )
-            starts = run.final_states
+            run, starts = _polished(posterior, run, run.final_states)
         if self.search != "anneal" and not (run and run.interrupted):
             engine: Callable[..., samplers.Run[S]] = samplers.metropolis
             if self.search == "tempering":
@@ -150,6 +154,7 @@ class Search:
                     **common,
                 )
                 run = sampled if run is None else _best_of(run, sampled)
+                run, _ = _polished(posterior, run, (run.best_state,))
             except KeyboardInterrupt:
                 if run is None:
                     raise
@@ -192,6 +197,27 @@ def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
     if random_state is not None:
         random_state = check_integer("random_state", random_state, minimum=0)
     return np.random.SeedSequence(random_state)
+
+
+def _polished(
+    posterior: samplers.Target[S], run: samplers.Run[S], states: tuple[S, ...]
+) -> tuple[samplers.Run[S], tuple[S, ...]]:
+    """Return the run, and states that it found, each as much better as the posterior makes it.
+
+    By its `polished`, if it has that. The best of them becomes the run's if it is better.
+    """
+    polished = getattr(posterior, "polished", None)
+    if polished is None or run.interrupted:
+        return run, states
+    try:
+        states = tuple(polished(state) for state in states)
+    except KeyboardInterrupt:
+        return replace(run, interrupted=True), states
+    best = max(states, key=posterior.log_density)
+    log_density = float(posterior.log_density(best))
+    if log_density > run.best_log_density:
+        run = replace(run, best_state=best, best_log_density=log_density)
+    return run, states
 
 
 def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]:
