@@ -192,6 +192,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             if self.leaf == "auto":
                 self.leaf_choice_ = self._choose_leaf(table, search)
             super()._fit_table(table, search)
+            self.posterior_.redraws = None  # large
         finally:
             del self._summed  # large
 
@@ -289,6 +290,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return n_chains * max(1, most_blocks(posterior.table.n_distinct) // n_chains)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
+        if self.search == "auto" and posterior.model.leaf != "dependent":  # nothing exact fits
+            from bayescascade.methods.cascades.exact import Redraws
+
+            posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs)
         if self.start == "random":
             return None
         from bayescascade.methods.cascades.det import DensityEstimationTree

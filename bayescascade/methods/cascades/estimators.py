@@ -67,7 +67,10 @@ class LeafCascade(Cascade):
         "anneal+metropolis" anneals for the best tree and samples from there; the others only
         anneal, or only sample, by plain chains or by replica exchange. "auto" is exact where that
         takes minutes at most and fits `memory_limit`, else "anneal+metropolis"; the summary says
-        which.
+        which. Unless leaves are dependent, some of its steps redraw a whole subtree exactly, of
+        those that fit (`methods.cascades.exact.redraws`). Each chain anneals, is polished and
+        samples by itself: R-hat near 1 says that chains from different best trees of their own came
+        to agree; a larger one, that splits near the root, which are seldom redrawn, still differ.
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
@@ -75,7 +78,7 @@ class LeafCascade(Cascade):
     n_chains : int >= 1
         Independent chains; of an exact search's draws, as many parts.
     memory_limit : float > 0
-        Gigabytes that an exact search may take.
+        Gigabytes that an exact search may take, or what redraws of all chains keep together.
     scratch : str or Path, optional
         Directory for the boxes of an exact search that do not fit `memory_limit`, on a quick disk.
         It finds the same, somewhat slower. The files have no names, are gone with `exact_`, and the

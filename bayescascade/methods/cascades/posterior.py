@@ -7,7 +7,7 @@ compiled sweep that samplers call through `advance`.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,22 @@ _TREE_TYPES = (np.int32, np.int32, np.uint64)  # of a tree's arrays
 _START_LEAVES = 8  # a random start has fewer splits than this
 
 
+class Redraws(Protocol):
+    """Steps between the compiled ones; `exact.redraws` has them."""
+
+    name: str
+    share: float
+    largest: int
+
+    def advance(
+        self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
+    ) -> tuple[Tree, StepCounts[Tree]]:
+        """Do what `CascadePosterior.advance` does."""
+
+    def polished(self, tree: Tree) -> Tree:
+        """Do what `CascadePosterior.polished` does."""
+
+
 class CascadePosterior(CompiledPosterior[Tree]):
     """A model's posterior given a table.
 
@@ -75,10 +91,16 @@ class CascadePosterior(CompiledPosterior[Tree]):
     partitions : {"subsets", "levels"}
         A split shares out a column's remaining levels in any blocks (ordered columns: contiguous
         ones), or sends each its own way; `max_branches` is then of no effect.
+
+    Attributes
+    ----------
+    redraws : Redraws or None
+        Redraws whole subtrees among the compiled steps; none unless set.
     """
 
     moves_compiled = layout.MOVES
     state_name = "tree"
+    redraws: Redraws | None = None
 
     def __init__(
         self,
@@ -170,7 +192,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def move_weights(self) -> Mapping[str, float]:
         """Return how often each move is tried."""
-        return {name: weight for name, weight in self._weights.items() if weight > 0}
+        own = {} if self.redraws is None else {self.redraws.name: self.redraws.share}
+        return {name: weight for name, weight in {**self._weights, **own}.items() if weight > 0}
 
     def describe(self, state: Tree) -> Mapping[str, float]:
         """Return leaves, depth, columns used, the column split first (-1: none), and log prior."""
@@ -192,8 +215,20 @@ class CascadePosterior(CompiledPosterior[Tree]):
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
         Each tries a move drawn by `move_weights`; its work is proportional to the distinct rows of
-        the node that it touches.
+        the node that it touches. Where there are `redraws`, some steps are theirs.
         """
+        if self.redraws is not None:
+            return self.redraws.advance(rng, state, n_steps, inverse_temperature)
+        return self.sweep(rng, state, n_steps, inverse_temperature)
+
+    def polished(self, state: Tree) -> Tree:
+        """Return a tree that is more probable, if `redraws` find one, or this one."""
+        return state if self.redraws is None else self.redraws.polished(state)
+
+    def sweep(
+        self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
+    ) -> tuple[Tree, StepCounts[Tree]]:
+        """Run the compiled steps of `advance`."""
         counts = self.new_counts()
         summary = np.empty(3)
         best, best_log_density = state, -np.inf
@@ -230,7 +265,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return problem
 
     def _identity(self) -> tuple[list[Any], tuple[()]]:
-        return [self.parameters(), self.table.fingerprint()], ()
+        own = () if self.redraws is None else (self.redraws.name, self.redraws.largest)
+        return [self.parameters(), self.table.fingerprint(), *own], ()
 
     @property
     def schema(self) -> Schema:

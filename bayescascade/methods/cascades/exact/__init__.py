@@ -14,6 +14,7 @@ from bayescascade.methods.cascades.exact.posterior import (
     SummedPosterior,
     solve,
 )
+from bayescascade.methods.cascades.exact.redraws import Redraws
 from bayescascade.methods.cascades.exact.tilted import (
     TiltedPosterior,
     certificate_of,
@@ -24,6 +25,7 @@ from bayescascade.methods.cascades.exact.tilted import (
 __all__ = [
     "ExactCost",
     "ExactPosterior",
+    "Redraws",
     "SplitProbabilities",
     "SummedPosterior",
     "TiltedPosterior",

@@ -196,11 +196,14 @@ class Lattice:
         The columns' blocks, in the plan's order.
     widths : (p,) tuple of (n_levels,) float64
         Widths of the columns' levels.
+    power : float > 0
+        What densities of trees are raised to; that of `term_arrays`, too.
     """
 
     plan: Plan
     blocks: tuple[Blocks, ...]
     widths: tuple[NDArray[np.float64], ...]
+    power: float = 1.0
 
     @classmethod
     def of(cls, plan: Plan, posterior: "CascadePosterior") -> "Lattice":
@@ -254,7 +257,7 @@ class Lattice:
             splits=np.ones(len(blocks), np.bool_),
             by_levels=self.plan.partitions == "levels",
             sizes=np.concatenate([b.sizes for b in blocks]),
-            log_width=np.array(log_widths),
+            log_width=self.power * np.array(log_widths),
             shape=np.concatenate([b.shape for b in blocks]).astype(np.int64),
             pair_start=_starts(np.concatenate(pair_sizes)),
             first=np.concatenate([b.first for b in blocks]),
@@ -267,8 +270,8 @@ class Lattice:
         )
 
 
-def term_arrays(plan: Plan, model: "CascadeModel") -> TermArrays:
-    """Return the model for kernels."""
+def term_arrays(plan: Plan, model: "CascadeModel", power: float = 1.0) -> TermArrays:
+    """Return the model for kernels, raised to a power if all weights are tabulated."""
     b = np.arange(plan.most + 1)
     n = np.arange(plan.n_whole)
     is_branch = isinstance(model, BranchModel)
@@ -280,15 +283,15 @@ def term_arrays(plan: Plan, model: "CascadeModel") -> TermArrays:
         return TermArrays(
             shift=plan.shift,
             is_branch=is_branch,
-            per_leaf=-float(rate) if is_branch else 0.0,
+            per_leaf=-power * float(rate) if is_branch else 0.0,
             alpha=float(alpha),
             independent=plan.is_independent,
             leaf_alpha=float(leaf_alpha),
             most=plan.most,
             branches=np.array(plan.branches, np.int64),
-            log_split=log_split,
-            log_gamma=gammaln(b[:, None] * alpha + n),
-            leaf_log_gamma=gammaln(levels[:, None] * leaf_alpha + n),
+            log_split=power * log_split,
+            log_gamma=power * gammaln(b[:, None] * alpha + n),
+            leaf_log_gamma=power * gammaln(levels[:, None] * leaf_alpha + n),
         )
 
 

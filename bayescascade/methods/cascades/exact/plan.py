@@ -17,6 +17,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import UNION, IndexArray
 from bayescascade.methods.cascades.models import BranchModel
 
 if TYPE_CHECKING:
+    from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
 __all__ = ["Index", "Plan"]
@@ -161,6 +162,10 @@ class Plan:
         if max_leaves is None and isinstance(model, BranchModel) and model.feature_inclusion:
             plan = replace(plan, shift=UNION)
         return plan.with_columns(range(len(n_levels)), n_levels, posterior.is_nominal)
+
+    def of_rows(self, table: "Table") -> "Plan":
+        """Return the same plan for other rows."""
+        return replace(self, n_distinct=table.n_distinct, n_whole=_n_whole_weights(table.weights))
 
     def with_columns(
         self, columns: Sequence[int], n_levels: Sequence[int], is_nominal: Sequence[bool]
@@ -343,9 +348,14 @@ class Plan:
         Not where boxes have more than one entry, weights are not whole or many, leaves are not
         uniform, or columns have too many partitions to list.
         """
-        if self.shift != 0 or self.is_independent or not 0 < self.n_whole <= _FEW_ROWS:
+        if self.shift != 0 or self.is_independent:
             return False
-        return self.has_few_ways
+        return self.is_tabulated and self.has_few_ways
+
+    @property
+    def is_tabulated(self) -> bool:
+        """Whether log gamma functions of all weights are read from tables."""
+        return 0 < self.n_whole <= _FEW_ROWS
 
     @property
     def is_compact(self) -> bool:

@@ -1,0 +1,342 @@
+"""Chains that redraw whole subtrees exactly, where not all boxes fit but those of a subtree do.
+
+A step follows a row of the table down the tree to the first box whose own boxes take no more than
+so many bytes, a number drawn up to `Redraws.largest`. That depends on nothing below, so that
+drawing the subtree there anew, given all else, by the recursion over that box alone, is a Gibbs
+step.
+
+* **Leaf model.** Its density is ``w_K exp(sum_l g_l)``, see `tilts`: leaves inside count for those
+  outside. The subtree is drawn with a tilt s, which is drawn before, from a grid, by probabilities
+  ``t(s; K)`` that are largest where s is the slope of ``ln w`` at K. In the space of trees and
+  tilts the step is one of Metropolis-Hastings: the new tree, with K' leaves, is accepted with
+  probability ``min(1, w_K' exp(-s K') t(s; K') / (w_K exp(-s K) t(s; K)))``.
+* **Branch model.** Nothing is left to correct, unless columns are included at random: then
+  ``w`` is what the model says of their number.
+* **Annealing.** A density raised to a power b, ``w_K**b exp(sum_l b g_l)``, is of the same form:
+  all logs that the recursion reads from tables are multiplied by b. Where weights are not whole,
+  or too many for tables, there are redraws at b = 1 only.
+* **Polishing.** What an annealing ends with is made better: the best subtrees there are, with the
+  slope as tilt, take the places of all that fit, as long as the tree gets more probable.
+
+Boxes evaluated are kept as long as they fit, for they are met again and again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayescascade.methods.cascades.exact.lattice import (
+    Blocks,
+    Lattice,
+    Root,
+    column_blocks,
+    term_arrays,
+)
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import Recursion, choose_trees, count_all
+from bayescascade.methods.cascades.models import LeafModel
+from bayescascade.methods.cascades.tree import LEAF, Tree, block_codes, pack_block, root_box
+from samplers.types import StepCounts
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["Box", "BoxTrees", "Redraws"]
+
+Box = tuple[tuple[int, ...], ...]
+"""The codes that are left of every column."""
+
+_SHARE = 1 / 1000  # of all steps: of a large box one takes as long as 10,000 others
+_GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
+_REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
+_LARGEST, _MOST_POLISHED = 2e8, 5e8  # bytes of one box, which take one second and three
+_PER_TERM = 5  # bytes of the boxes that take as long as a term
+_SMALLEST = 1 << 14  # bytes
+_ASCENT = 1e-9  # nats
+_OBJECTS = 100_000  # bytes beside the arrays of a box
+
+_blocks_of = lru_cache(256)(column_blocks)
+
+
+class BoxTrees:
+    """All trees below one box, as those of a table of that box alone.
+
+    Columns of which one level is left are left out of it: their width says the same of all trees.
+
+    Parameters
+    ----------
+    posterior : CascadePosterior
+    box : Box
+        With two levels of some column or more.
+    power : float > 0
+        What densities are raised to; 1 unless the plan `is_tabulated`.
+    """
+
+    def __init__(self, posterior: "CascadePosterior", box: Box, power: float = 1.0) -> None:
+        table, columns = posterior.table, posterior.schema.columns
+        self._model = posterior.model
+        inside = np.ones(table.n_distinct, np.bool_)
+        codes = np.zeros_like(table.codes)
+        for j, kept in enumerate(box):
+            place = np.full(columns[j].n_levels, -1)
+            place[list(kept)] = np.arange(len(kept))
+            inside &= place[table.codes[j]] >= 0
+            codes[j] = np.maximum(place[table.codes[j]], 0)
+        self._rows = replace(table, codes=codes[:, inside], weights=table.weights[inside])
+        is_open = [j for j, kept in enumerate(box) if len(kept) > 1]
+        plan = (
+            replace(Plan.of(posterior, None), shift=0)
+            .of_rows(self._rows)
+            .with_columns(
+                is_open, [len(box[j]) for j in is_open], [posterior.is_nominal[j] for j in is_open]
+            )
+        )
+        blocks = tuple(_renamed(plan, i, box[j]) for i, j in enumerate(plan.columns))
+        widths = tuple(columns[j].widths[list(box[j])] for j in plan.columns)
+        self._lattice = Lattice(plan, blocks, widths, power)
+        self._sums: Recursion | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that it takes, from the first run on."""
+        return self._lattice.plan.memory_bytes + self._rows.codes.nbytes + _OBJECTS
+
+    def run(self, tilt: float, maximize: bool = False, n_jobs: int | None = 1) -> None:
+        """Sum over all trees, or find the best, each leaf counting `tilt` nats more."""
+        if self._sums is None:
+            terms = term_arrays(self._lattice.plan, self._model, self._lattice.power)
+            shapes = Recursion(self._lattice.shapes(), terms, np.zeros(1), None)
+            counts = count_all(self._lattice, self._rows, n_jobs)
+            self._sums = Recursion(self._lattice, terms, counts, shapes)
+        self._sums.run(maximize, tilt=tilt, n_jobs=n_jobs)
+
+    def choose(self, rng: np.random.Generator) -> Tree:
+        """Return a draw from all trees, or the best, as of the last run."""
+        assert self._sums is not None
+        return choose_trees(self._sums, [0], rng)[0]
+
+
+def _renamed(plan: Plan, i: int, codes: tuple[int, ...]) -> Blocks:
+    """Return a column's blocks by the words that they have in the whole table."""
+    blocks = _blocks_of(plan.n_levels[i], plan.is_nominal[i], plan.partitions)
+    nominal = plan.is_nominal[i]
+    words = [pack_block(nominal, [codes[c] for c in block.tolist()]) for block in blocks.codes]
+    return replace(blocks, words=np.array(words, np.uint64))
+
+
+class Redraws:
+    """The steps of a chain, with redraws of subtrees between the compiled ones.
+
+    Parameters
+    ----------
+    posterior : CascadePosterior
+    memory_limit : float > 0, bytes
+        Of the arrays of all boxes kept, whatever the number of chains. It is no bound on the
+        process, which may hold on to several times as much that was freed.
+    n_jobs : int or None
+        Threads of large boxes, as joblib counts workers; the result does not depend on it.
+
+    Attributes
+    ----------
+    share : float in [0, 1]
+        Of all steps that are redraws.
+    smallest, largest : int
+        Between which it is drawn, evenly by its logarithm, how many bytes the boxes of a subtree
+        may take that is redrawn.
+    most_polished : int
+        Bytes up to which a subtree is polished.
+    """
+
+    name = "redraw"
+
+    def __init__(
+        self,
+        posterior: "CascadePosterior",
+        memory_limit: float,
+        n_jobs: int | None = 1,
+    ) -> None:
+        self.share = _SHARE if posterior.table.n_distinct > 0 else 0.0
+        self.largest = max(1, int(min(memory_limit, _LARGEST)))
+        self.most_polished = int(min(memory_limit, _MOST_POLISHED))
+        self.smallest = min(_SMALLEST, self.largest)
+        self._posterior = posterior
+        self._memory_limit = memory_limit
+        self._n_jobs = n_jobs
+        plan = replace(Plan.of(posterior, None), shift=0)
+        self._is_annealed = plan.is_tabulated
+        self._plan = replace(plan, n_distinct=0, n_whole=min(plan.n_whole, 1))
+        self._sizes: dict[tuple[int, ...], int] = {}
+        self._root = Root(plan, posterior.model)
+        self._total = float(posterior.table.weights.sum())
+        self._kept: OrderedDict[tuple[Box, float, float | None], BoxTrees] = OrderedDict()
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": OrderedDict(), "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def advance(
+        self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
+    ) -> tuple[Tree, StepCounts[Tree]]:
+        """Take steps; see `samplers.types.ProvidesAdvance`."""
+        posterior, beta = self._posterior, inverse_temperature
+        has_redraws = beta == 1.0 or self._is_annealed
+        n_redraws = int(rng.binomial(n_steps, self.share)) if has_redraws else 0
+        ends = np.linspace(0, n_steps - n_redraws, n_redraws + 2).astype(int)[1:]
+        tree, n_accepted = state, 0
+        proposed = dict.fromkeys(posterior.move_weights(), 0)
+        accepted = dict(proposed)
+        best, begin, best_log_density = state, 0, -np.inf
+        if ends[0] == 0:  # else the sweep says so
+            best_log_density = posterior.log_density(state)
+        log_density = best_log_density
+        for i, end in enumerate(ends.tolist()):
+            if end > begin:
+                tree, counts = posterior.sweep(rng, tree, end - begin, beta)
+                log_density = counts.log_density
+                for name in counts.proposed:
+                    proposed[name] += counts.proposed[name]
+                    accepted[name] += counts.accepted[name]
+                if counts.best_log_density > best_log_density:
+                    best, best_log_density = counts.best_state, counts.best_log_density
+            if i < n_redraws:
+                other = self.redrawn(rng, tree, beta)
+                if other is not None:
+                    tree, n_accepted = other, n_accepted + 1
+                    log_density = posterior.log_density(tree)
+                    if log_density > best_log_density:
+                        best, best_log_density = tree, log_density
+            begin = end
+        proposed[self.name], accepted[self.name] = n_redraws, n_accepted
+        return tree, StepCounts(proposed, accepted, log_density, best, best_log_density)
+
+    def redrawn(self, rng: np.random.Generator, tree: Tree, power: float = 1.0) -> Tree | None:
+        """Return the tree with a subtree redrawn; None if that is rejected, or there is none."""
+        node, box = self.place(rng, tree)
+        tilts, log_chances = self.tilts(tree.n_leaves, power)
+        at = int(rng.choice(tilts.size, p=np.exp(log_chances)))
+        u = rng.random()
+        if box is None:
+            return None
+        tilt = float(tilts[at])
+        new = self._replaced(rng, tree, node, box, tilt, power)
+        log_ratio = self.log_rest(new, tilt, power) - self.log_rest(tree, tilt, power)
+        return new if np.log(u) < log_ratio else None
+
+    def polished(self, tree: Tree) -> Tree:
+        """Return a tree that is as probable or more: see above."""
+        rng = np.random.default_rng(0)  # nothing is drawn
+        posterior = self._posterior
+        root = root_box(posterior.schema)
+        log_density = posterior.log_density(tree)
+        while True:
+            better, tilt = tree, self._slope(tree.n_leaves)
+            codes = tree.codes(posterior.is_nominal, root)
+            sizes = [self.size(box) for box in codes]
+            for node in reversed(range(tree.n_nodes)):  # so that those before keep their places
+                is_inside = node > 0 and sizes[tree.parent[node]] <= self.most_polished
+                if 0 < sizes[node] <= self.most_polished and not is_inside:
+                    better = self._replaced(rng, better, node, tuple(codes[node]), tilt, None)
+            if posterior.log_density(better) <= log_density + _ASCENT:
+                return tree
+            tree, log_density = better, posterior.log_density(better)
+
+    def place(self, rng: np.random.Generator, tree: Tree) -> tuple[int, Box | None]:
+        """Draw where to redraw: a node, and its box; None if it cannot be split or is too large."""
+        posterior = self._posterior
+        columns = posterior.schema.columns
+        most = np.exp(rng.uniform(np.log(self.smallest), np.log(self.largest)))
+        row = posterior.table.codes[:, int(rng.integers(posterior.table.n_distinct))].tolist()
+        node, box = 0, [tuple(range(column.n_levels)) for column in columns]
+        while (size := self.size(box)) > most and tree.feature[node] != LEAF:
+            j = int(tree.feature[node])
+            for child in tree.children(node):
+                codes = block_codes(posterior.is_nominal[j], int(tree.block[child]))
+                if row[j] in codes:
+                    node, box[j] = child, codes
+                    break
+        return node, tuple(box) if 0 < size <= most else None
+
+    def size(self, box: Sequence[tuple[int, ...]]) -> int:
+        """Return the bytes that the trees below a box take, or work that takes as long; 0 of one.
+
+        It may depend on nothing but the box.
+        """
+        n_left = tuple(map(len, box))
+        if n_left not in self._sizes:
+            is_open = [j for j, q in enumerate(n_left) if q > 1]
+            nominal = [self._posterior.is_nominal[j] for j in is_open]
+            size = 0
+            if is_open:
+                plan = self._plan.with_columns(is_open, [n_left[j] for j in is_open], nominal)
+                size = max(plan.memory_bytes, _PER_TERM * plan.n_terms)
+            self._sizes[n_left] = size
+        return self._sizes[n_left]
+
+    def _replaced(
+        self,
+        rng: np.random.Generator,
+        tree: Tree,
+        node: int,
+        box: Box,
+        tilt: float,
+        power: float | None,
+    ) -> Tree:
+        """Return the tree with a subtree drawn from a power of the density; None: with the best."""
+        key = (box, tilt, power)
+        with self._lock:  # of what is kept, and what a box is evaluated in
+            trees = self._kept.get(key)
+            if trees is None:
+                trees = BoxTrees(self._posterior, box, 1.0 if power is None else power)
+                n_bytes = trees.n_bytes + sum(kept.n_bytes for kept in self._kept.values())
+                while self._kept and n_bytes > self._memory_limit:
+                    n_bytes -= self._kept.popitem(last=False)[1].n_bytes
+                trees.run(tilt, power is None, self._n_jobs)
+                self._kept[key] = trees
+            self._kept.move_to_end(key)
+            subtree = trees.choose(rng)
+        nominal = self._posterior.is_nominal
+        return tree.replaced(nominal, node, subtree.to_nested(nominal))
+
+    # -- what a tree counts beside what its parts do -----------------------------------------------
+
+    def _slope(self, n_leaves: int) -> float:
+        """Return by how much ``ln w`` rises with a leaf more; 0 of the branch model."""
+        if not isinstance(self._posterior.model, LeafModel):
+            return 0.0
+        k = np.array([n_leaves, n_leaves + 1])
+        return float(np.diff(self._root.log_weights(k, self._total))[0])
+
+    def tilts(self, n_leaves: int, power: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return tilts, and the logs of their probabilities; 0 alone of the branch model."""
+        if not isinstance(self._posterior.model, LeafModel):
+            return np.zeros(1), np.zeros(1)
+        slope = power * self._slope(n_leaves)
+        tilts = _GRID * (np.rint(slope / _GRID) + _REACH)
+        log_chances = -0.5 * ((tilts - slope) / _SPREAD) ** 2
+        return tilts, log_chances - np.log(np.exp(log_chances).sum())
+
+    def log_rest(self, tree: Tree, tilt: float, power: float = 1.0) -> float:
+        """Return ``ln (w_K**b exp(-s K) t(s; K))`` of a power b."""
+        model = self._posterior.model
+        if not isinstance(model, LeafModel):
+            n_columns = self._posterior.schema.n_columns
+            return power * float(model.log_inclusion(n_columns)[tree.features_used.size])
+        k = tree.n_leaves
+        if model.max_leaves is not None and k > model.max_leaves:
+            return -np.inf
+        tilts, log_chances = self.tilts(k, power)
+        at = int(np.rint((tilt - tilts[0]) / _GRID))
+        if not 0 <= at < tilts.size:
+            return -np.inf
+        log_w = float(self._root.log_weights(np.array([k]), self._total)[0])
+        return power * log_w - tilt * k + float(log_chances[at])
