@@ -51,7 +51,7 @@ __all__ = ["Box", "BoxTrees", "Redraws"]
 Box = tuple[tuple[int, ...], ...]
 """The codes that are left of every column."""
 
-_SHARE = 1 / 1000  # of all steps: of a large box one takes as long as 10,000 others
+_SHARE = 1 / 2500  # of all steps: of a large box one takes as long as 10,000 others
 _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
 _REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
 _LARGEST, _MOST_POLISHED = 2e8, 5e8  # bytes of one box, which take one second and three
