@@ -42,7 +42,8 @@ def exact(name: str, expected_leaves: float = 8.0) -> LeafCascade:
 def fitted(name: str, search: str, expected_leaves: float = 8.0) -> LeafCascade:
     # with any partitions chains of so few steps get stuck on the third table, and R-hat says so
     partitions = "levels" if name == "tic_tac_toe" else "subsets"
-    options = {"partitions": partitions, "n_steps": 200_000, "random_state": 0}
+    n_steps = 60_000 if search == "tempering" else 200_000  # at each of six temperatures
+    options = {"partitions": partitions, "n_steps": n_steps, "random_state": 0}
     return LeafCascade(expected_leaves, search=search, **options).fit(rows(name))
 
 
@@ -88,7 +89,7 @@ def test_annealing_finds_the_certified_tree():
     best = exact("titanic").log_posterior_
     found = [
         LeafCascade(search="anneal", random_state=seed).fit(rows("titanic")).log_posterior_
-        for seed in range(20)
+        for seed in range(10)
     ]
     assert max(found) <= best + 1e-8
-    assert sum(abs(value - best) < 1e-8 for value in found) >= 19
+    assert sum(abs(value - best) < 1e-8 for value in found) >= 9
