@@ -10,10 +10,6 @@ step.
   ``t(s; K)`` that are largest where s is the slope of ``ln w`` at K. In the space of trees and
   tilts the step is one of Metropolis-Hastings: the new tree, with K' leaves, is accepted with
   probability ``min(1, w_K' exp(-s K') t(s; K') / (w_K exp(-s K) t(s; K)))``.
-* **Splits above.** Above the boxes that fit, some steps propose another split in two (by levels: of
-  as many) of the first box on the way whose branches all fit, wherever it is split, any with equal
-  probability, and draw all below it anew. Sums over all trees below the branches take part in the
-  ratio above, new ones over old: that is what leads from one set of first splits to another.
 * **Branch model.** Nothing is left to correct, unless columns are included at random: then
   ``w`` is what the model says of their number.
 * **Annealing.** A density raised to a power b, ``w_K**b exp(sum_l b g_l)``, is of the same form:
@@ -26,33 +22,111 @@ Boxes evaluated are kept as long as they fit, for they are met again and again.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayescascade.methods.cascades.exact.box_trees import Box, BoxTrees, splits_of
-from bayescascade.methods.cascades.exact.lattice import Root
+from bayescascade.methods.cascades.exact.lattice import (
+    Blocks,
+    Lattice,
+    Root,
+    column_blocks,
+    term_arrays,
+)
 from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import Recursion, choose_trees, count_all
 from bayescascade.methods.cascades.models import LeafModel
-from bayescascade.methods.cascades.tree import LEAF, Nested, Tree, block_codes, root_box
+from bayescascade.methods.cascades.tree import LEAF, Tree, block_codes, pack_block, root_box
 from samplers.types import StepCounts
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Redraws"]
+__all__ = ["Box", "BoxTrees", "Redraws"]
+
+Box = tuple[tuple[int, ...], ...]
+"""The codes that are left of every column."""
 
 _SHARE = 1 / 2500  # of all steps: of a large box one takes as long as 10,000 others
-_RESPLIT = 1 / 16  # of these: such a step takes four boxes, of the largest
 _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
 _REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
 _LARGEST, _MOST_POLISHED = 2e8, 5e8  # bytes of one box, which take one second and three
 _PER_TERM = 5  # bytes of the boxes that take as long as a term
 _SMALLEST = 1 << 14  # bytes
 _ASCENT = 1e-9  # nats
+_OBJECTS = 100_000  # bytes beside the arrays of a box
+
+_blocks_of = lru_cache(256)(column_blocks)
+
+
+class BoxTrees:
+    """All trees below one box, as those of a table of that box alone.
+
+    Columns of which one level is left are left out of it: their width says the same of all trees.
+
+    Parameters
+    ----------
+    posterior : CascadePosterior
+    box : Box
+        With two levels of some column or more.
+    power : float > 0
+        What densities are raised to; 1 unless the plan `is_tabulated`.
+    """
+
+    def __init__(self, posterior: "CascadePosterior", box: Box, power: float = 1.0) -> None:
+        table, columns = posterior.table, posterior.schema.columns
+        self._model = posterior.model
+        inside = np.ones(table.n_distinct, np.bool_)
+        codes = np.zeros_like(table.codes)
+        for j, kept in enumerate(box):
+            place = np.full(columns[j].n_levels, -1)
+            place[list(kept)] = np.arange(len(kept))
+            inside &= place[table.codes[j]] >= 0
+            codes[j] = np.maximum(place[table.codes[j]], 0)
+        self._rows = replace(table, codes=codes[:, inside], weights=table.weights[inside])
+        is_open = [j for j, kept in enumerate(box) if len(kept) > 1]
+        plan = (
+            replace(Plan.of(posterior, None), shift=0)
+            .of_rows(self._rows)
+            .with_columns(
+                is_open, [len(box[j]) for j in is_open], [posterior.is_nominal[j] for j in is_open]
+            )
+        )
+        blocks = tuple(_renamed(plan, i, box[j]) for i, j in enumerate(plan.columns))
+        widths = tuple(columns[j].widths[list(box[j])] for j in plan.columns)
+        self._lattice = Lattice(plan, blocks, widths, power)
+        self._sums: Recursion | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that it takes, from the first run on."""
+        return self._lattice.plan.memory_bytes + self._rows.codes.nbytes + _OBJECTS
+
+    def run(self, tilt: float, maximize: bool = False, n_jobs: int | None = 1) -> None:
+        """Sum over all trees, or find the best, each leaf counting `tilt` nats more."""
+        if self._sums is None:
+            terms = term_arrays(self._lattice.plan, self._model, self._lattice.power)
+            shapes = Recursion(self._lattice.shapes(), terms, np.zeros(1), None)
+            counts = count_all(self._lattice, self._rows, n_jobs)
+            self._sums = Recursion(self._lattice, terms, counts, shapes)
+        self._sums.run(maximize, tilt=tilt, n_jobs=n_jobs)
+
+    def choose(self, rng: np.random.Generator) -> Tree:
+        """Return a draw from all trees, or the best, as of the last run."""
+        assert self._sums is not None
+        return choose_trees(self._sums, [0], rng)[0]
+
+
+def _renamed(plan: Plan, i: int, codes: tuple[int, ...]) -> Blocks:
+    """Return a column's blocks by the words that they have in the whole table."""
+    blocks = _blocks_of(plan.n_levels[i], plan.is_nominal[i], plan.partitions)
+    nominal = plan.is_nominal[i]
+    words = [pack_block(nominal, [codes[c] for c in block.tolist()]) for block in blocks.codes]
+    return replace(blocks, words=np.array(words, np.uint64))
 
 
 class Redraws:
@@ -71,8 +145,6 @@ class Redraws:
     ----------
     share : float in [0, 1]
         Of all steps that are redraws.
-    resplits : float in [0, 1]
-        Of redraws that choose another split above what they redraw.
     smallest, largest : int
         Between which it is drawn, evenly by its logarithm, how many bytes the boxes of a subtree
         may take that is redrawn.
@@ -89,7 +161,6 @@ class Redraws:
         n_jobs: int | None = 1,
     ) -> None:
         self.share = _SHARE if posterior.table.n_distinct > 0 else 0.0
-        self.resplits = _RESPLIT
         self.largest = max(1, int(min(memory_limit, _LARGEST)))
         self.most_polished = int(min(memory_limit, _MOST_POLISHED))
         self.smallest = min(_SMALLEST, self.largest)
@@ -138,8 +209,7 @@ class Redraws:
                 if counts.best_log_density > best_log_density:
                     best, best_log_density = counts.best_state, counts.best_log_density
             if i < n_redraws:
-                how = self.resplit if rng.random() < self.resplits else self.redrawn
-                other = how(rng, tree, beta)
+                other = self.redrawn(rng, tree, beta)
                 if other is not None:
                     tree, n_accepted = other, n_accepted + 1
                     log_density = posterior.log_density(tree)
@@ -152,52 +222,15 @@ class Redraws:
     def redrawn(self, rng: np.random.Generator, tree: Tree, power: float = 1.0) -> Tree | None:
         """Return the tree with a subtree redrawn; None if that is rejected, or there is none."""
         node, box = self.place(rng, tree)
-        tilt, u = self._drawn_tilt(rng, tree, power), rng.random()
+        tilts, log_chances = self.tilts(tree.n_leaves, power)
+        at = int(rng.choice(tilts.size, p=np.exp(log_chances)))
+        u = rng.random()
         if box is None:
             return None
+        tilt = float(tilts[at])
         new = self._replaced(rng, tree, node, box, tilt, power)
         log_ratio = self.log_rest(new, tilt, power) - self.log_rest(tree, tilt, power)
         return new if np.log(u) < log_ratio else None
-
-    def resplit(self, rng: np.random.Generator, tree: Tree, power: float = 1.0) -> Tree | None:
-        """Return the tree with another split above subtrees that fit, all drawn anew; or None."""
-        node, box = self.follow(rng, tree, self.widest_branch, self.largest)
-        tilt = self._drawn_tilt(rng, tree, power)
-        splits = self.splits(tree, node, box)
-        if not splits:
-            return None
-        new_split = splits[int(rng.integers(len(splits)))]
-        u = rng.random()
-        is_nominal = self._posterior.is_nominal
-        column = int(tree.feature[node])
-        blocks = (int(tree.block[child]) for child in tree.children(node))
-        old_split = column, tuple(block_codes(is_nominal[column], block) for block in blocks)
-        log_sums, below = [0.0, 0.0], list[tuple[tuple[int, ...], Nested]]()
-        for is_new, (j, parts) in enumerate((old_split, new_split)):
-            for codes in parts:
-                branch = (*box[:j], codes, *box[j + 1 :])
-                if not 0 < self.size(branch) <= self.largest:
-                    return None
-                log_sum, subtree = self._evaluated(rng, branch, tilt, power)
-                log_sums[is_new] += log_sum
-                if is_new:
-                    below.append((codes, subtree))
-        new = tree.replaced(is_nominal, node, (new_split[0], sorted(below)))
-        log_ratio = self.log_rest(new, tilt, power) - self.log_rest(tree, tilt, power)
-        return new if np.log(u) < log_ratio + log_sums[True] - log_sums[False] else None
-
-    def splits(self, tree: Tree, node: int, box: Box) -> list[tuple[int, Box]]:
-        """Return what may take the place of a node's split, itself included; none of a leaf."""
-        posterior, n_parts = self._posterior, len(tree.children(node))
-        by_levels = posterior.partitions == "levels"
-        if tree.feature[node] == LEAF or not (by_levels or n_parts == 2):
-            return []
-        return [
-            (j, parts)
-            for j, codes in enumerate(box)
-            if len(codes) > 1 and (not by_levels or len(codes) == n_parts)
-            for parts in splits_of(codes, posterior.is_nominal[j], posterior.partitions)
-        ]
 
     def polished(self, tree: Tree) -> Tree:
         """Return a tree that is as probable or more: see above."""
@@ -219,35 +252,19 @@ class Redraws:
 
     def place(self, rng: np.random.Generator, tree: Tree) -> tuple[int, Box | None]:
         """Draw where to redraw: a node, and its box; None if it cannot be split or is too large."""
-        most = float(np.exp(rng.uniform(np.log(self.smallest), np.log(self.largest))))
-        node, box = self.follow(rng, tree, self.size, most)
-        return node, box if 0 < self.size(box) <= most else None
-
-    def follow(
-        self, rng: np.random.Generator, tree: Tree, size: Callable[[Box], int], most: float
-    ) -> tuple[int, Box]:
-        """Follow a random row down the tree to the first box of a size up to `most`, or a leaf."""
         posterior = self._posterior
+        columns = posterior.schema.columns
+        most = np.exp(rng.uniform(np.log(self.smallest), np.log(self.largest)))
         row = posterior.table.codes[:, int(rng.integers(posterior.table.n_distinct))].tolist()
-        node, box = 0, tuple(tuple(range(q)) for q in posterior.schema.n_levels.tolist())
-        while size(box) > most and tree.feature[node] != LEAF:
+        node, box = 0, [tuple(range(column.n_levels)) for column in columns]
+        while (size := self.size(box)) > most and tree.feature[node] != LEAF:
             j = int(tree.feature[node])
             for child in tree.children(node):
                 codes = block_codes(posterior.is_nominal[j], int(tree.block[child]))
                 if row[j] in codes:
-                    node, box = child, (*box[:j], codes, *box[j + 1 :])
+                    node, box[j] = child, codes
                     break
-        return node, box
-
-    def widest_branch(self, box: Box) -> int:
-        """Return the size of the largest box that a split of a box can leave."""
-        by_levels = self._posterior.partitions == "levels"
-        branches = [
-            (*box[:j], codes[:1] if by_levels else codes[1:], *box[j + 1 :])
-            for j, codes in enumerate(box)
-            if len(codes) > 1
-        ]
-        return max(map(self.size, branches), default=0)
+        return node, tuple(box) if 0 < size <= most else None
 
     def size(self, box: Sequence[tuple[int, ...]]) -> int:
         """Return the bytes that the trees below a box take, or work that takes as long; 0 of one.
@@ -275,13 +292,6 @@ class Redraws:
         power: float | None,
     ) -> Tree:
         """Return the tree with a subtree drawn from a power of the density; None: with the best."""
-        _, subtree = self._evaluated(rng, box, tilt, power)
-        return tree.replaced(self._posterior.is_nominal, node, subtree)
-
-    def _evaluated(
-        self, rng: np.random.Generator, box: Box, tilt: float, power: float | None
-    ) -> tuple[float, Nested]:
-        """Return the log of the sum over the trees below a box, nats, and one of them drawn."""
         key = (box, tilt, power)
         with self._lock:  # of what is kept, and what a box is evaluated in
             trees = self._kept.get(key)
@@ -293,13 +303,11 @@ class Redraws:
                 trees.run(tilt, power is None, self._n_jobs)
                 self._kept[key] = trees
             self._kept.move_to_end(key)
-            return trees.log_sum, trees.choose(rng).to_nested(self._posterior.is_nominal)
+            subtree = trees.choose(rng)
+        nominal = self._posterior.is_nominal
+        return tree.replaced(nominal, node, subtree.to_nested(nominal))
 
     # -- what a tree counts beside what its parts do -----------------------------------------------
-
-    def _drawn_tilt(self, rng: np.random.Generator, tree: Tree, power: float) -> float:
-        tilts, log_chances = self.tilts(tree.n_leaves, power)
-        return float(rng.choice(tilts, p=np.exp(log_chances)))
 
     def _slope(self, n_leaves: int) -> float:
         """Return by how much ``ln w`` rises with a leaf more; 0 of the branch model."""

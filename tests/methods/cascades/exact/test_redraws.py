@@ -10,7 +10,6 @@ from scipy.special import gammaln, logsumexp, softmax
 import samplers
 from bayescascade import LeafCascade
 from bayescascade.methods.cascades.exact import Redraws, redraws
-from bayescascade.methods.cascades.exact.box_trees import BoxTrees, splits_of
 from bayescascade.methods.cascades.exact.plan import Plan
 from tests.methods.cascades.exact.brute_force import BruteForce, cases
 from tests.methods.cascades.fits import people
@@ -29,7 +28,7 @@ from tests.methods.cascades.problems import (
 from tests.statistical.chi_square import fits
 
 CORRECTED = ((MULTIWAY, BOUNDED), (MULTIWAY, INCLUSION))  # where w says something
-DRAWN = (*CORRECTED, (BINS, INDEPENDENT))
+DRAWN = (*CORRECTED, (BINS, INDEPENDENT), (UNEVEN_LEVELS, BRANCH))
 N_DRAWS, THINNED = 200, 3
 
 
@@ -71,30 +70,10 @@ def test_powers_of_densities_are_summed(problem, model):
     box = tuple(tuple(range(q)) for q in problem.n_levels)
     excess = []
     for power, tilt in ((1.0, 0.0), (1.0, 0.7), (0.4, 0.0), (2.5, -0.3)):
-        trees = BoxTrees(model.on(problem), box, power)
+        trees = redraws.BoxTrees(model.on(problem), box, power)
         trees.run(tilt)
         expected = logsumexp(power * log_parts + tilt * k)
-        excess.append((trees.log_sum - expected) / power)
-    np.testing.assert_allclose(excess, excess[0], rtol=0.0, atol=1e-9)
-
-
-@cases((MULTIWAY, LEAF), (BINS, INDEPENDENT), (UNEVEN_LEVELS, BRANCH))
-def test_sums_below_branches_make_up_that_below_their_split(problem, model):
-    """Whatever is split, also in bins: columns of which one level is left are told by its width."""
-    log_parts = model.reference(problem) - log_rests(problem, model)
-    k, tilt, posterior = np.array([tree.n_leaves for tree in problem.trees]), 0.4, model.on(problem)
-    nested = [tree.to_nested(problem.nominal) or (None, ()) for tree in problem.trees]
-    first = [(j, tuple(codes for codes, _ in branches)) for j, branches in nested]
-    whole, excess = tuple(tuple(range(q)) for q in problem.n_levels), []
-    for j, codes in enumerate(whole):
-        for parts in splits_of(codes, problem.nominal[j], problem.partitions) if codes[1:] else ():
-            branches = [BoxTrees(posterior, (*whole[:j], part, *whole[j + 1 :])) for part in parts]
-            for branch in branches:
-                branch.run(tilt)
-            has_split = np.array([split == (j, parts) for split in first])
-            below = logsumexp((log_parts + tilt * k)[has_split])
-            excess.append(sum(branch.log_sum for branch in branches) - below)
-    assert len(excess) > 1
+        excess.append((trees._sums.log_values()[0] - expected) / power)
     np.testing.assert_allclose(excess, excess[0], rtol=0.0, atol=1e-9)
 
 
@@ -146,39 +125,20 @@ def test_steps_are_reversible(problem, model, power):
     assert max(np.abs(broken - broken.T).max() for _, broken in flows) > 1e-4
 
 
-def drawn_indices(everything, rng, step, n_draws=N_DRAWS, thinned=THINNED):
-    index = {tree: i for i, tree in enumerate(everything.trees)}
-    tree, drawn = everything.trees[int(np.argmax(everything.probabilities))], []
-    for _ in range(n_draws):
-        for _ in range(thinned):
-            tree = step(rng, tree) or tree
-        drawn.append(index[tree])
-    return drawn
-
-
 @cases(*DRAWN)
 def test_redrawn_trees_have_the_posterior_probabilities(problem, model, rng):
     """A chain of nothing but redraws, of the whole tree at times, draws from the posterior."""
     everything, posterior = BruteForce(problem, model), redrawing(problem, model)
-    drawn = drawn_indices(everything, rng, posterior.redraws.redrawn)
+    index = {tree: i for i, tree in enumerate(everything.trees)}
+    tree, drawn = everything.trees[int(np.argmax(everything.probabilities))], []
+    for _ in range(N_DRAWS):
+        for _ in range(THINNED):
+            tree = posterior.redraws.redrawn(rng, tree) or tree
+        drawn.append(index[tree])
     assert fits(drawn, everything.probabilities)
     flat = softmax(0.5 * everything.log_densities)  # broken twins, of which one may be near
     other = softmax(model.reference(problem, concentration=0.1))
     assert not (fits(drawn, flat) and fits(drawn, other))
-
-
-@cases((BINS, BOUNDED), (MULTIWAY, INCLUSION))
-def test_trees_split_otherwise_have_the_posterior_probabilities(problem, model, rng, monkeypatch):
-    """Among trees that such steps lead to: of two branches, each of which can be split."""
-    everything, posterior = BruteForce(problem, model), redrawing(problem, model)
-    reached = np.array([len(tree.children(0)) == 2 for tree in everything.trees])
-    probabilities = np.where(reached, everything.probabilities, 0.0)
-    everything.__dict__["probabilities"] = probabilities / probabilities.sum()
-    how = everything, rng, posterior.redraws.resplit, 150, 2
-    drawn = drawn_indices(*how)
-    assert fits(drawn, probabilities)
-    monkeypatch.setattr(BoxTrees, "log_sum", 0.0)  # the broken twin
-    assert not fits(drawn_indices(*how), probabilities)
 
 
 @cases((MULTIWAY, BRANCH), (MULTIWAY, BOUNDED))
