@@ -27,9 +27,9 @@ from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import (
     Progress,
     Recursion,
-    choose_trees,
 )
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
+from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from bayescascade.methods.cascades.tree import Tree
 
 if TYPE_CHECKING:

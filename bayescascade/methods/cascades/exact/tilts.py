@@ -33,7 +33,8 @@ from scipy.special import logsumexp, softmax
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.pass_log import PassLog
-from bayescascade.methods.cascades.exact.recursion import Boxes, Progress, choose_trees
+from bayescascade.methods.cascades.exact.recursion import Boxes, Progress
+from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from bayescascade.methods.cascades.tree import Tree
 
 __all__ = ["BestTree", "Sum", "Tilts"]

@@ -17,7 +17,8 @@ from bayescascade.methods.cascades.exact import cheapest, held, solve, solve_by_
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.posterior import ExactPosterior
-from bayescascade.methods.cascades.exact.recursion import Recursion, choose_trees
+from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from tests.methods.cascades.exact.brute_force import LEVELS, WIDE_BINS, brute_force, cases
 from tests.methods.cascades.exact.test_exact_cost import random_table
 from tests.methods.cascades.exact.test_exact_draws import drawn_indices
