@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import click
@@ -252,7 +251,9 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         if task.out is not None:
             stack.callback(model.save, task.out)
     if model.summary_.interrupted:
-        is_kept = model.checkpoint is not None and Path(model.checkpoint).exists()
+        exact = getattr(model, "exact_", None)
+        keeps = model.search != "exact" or getattr(exact, "is_resumable", False)
+        is_kept = model.checkpoint is not None and keeps
         goes_on = "; --resume goes on from there" if is_kept else ""
         click.echo(
             f"interrupted: the {model.learned_word} is the best found so far{goes_on}", err=True

@@ -187,7 +187,11 @@ class TiltedPosterior:
         Passes over the boxes.
     is_interrupted : bool
         Whether Ctrl-C ended it early.
+    is_resumable
+        True: a checkpoint, if there is one, has what was found.
     """
+
+    is_resumable = True
 
     def __init__(
         self,
