@@ -2,8 +2,9 @@
 
 A *target* has a log density; a *move* proposes another state. From these, `anneal` finds the most
 probable state, `metropolis` and `tempering` draw states in proportion to their density, and
-`enumerate_states` and `transition_matrix` give exact answers on small spaces. `samplers.types` has
-the whole contract.
+`enumerate_states` and `transition_matrix` give exact answers on small spaces. `langevin` draws
+vectors, and instead of moves takes the gradient of their log density. `samplers.types` has the
+whole contract.
 
 A result depends on the seed and the settings, never on the number of workers, on interruptions,
 or on being resumed from a checkpoint.
@@ -34,6 +35,7 @@ from samplers.annealing import AdaptiveSchedule, GeometricSchedule, anneal
 from samplers.chains import Progress, Run
 from samplers.checkpoint import Checkpoint, CheckpointSection
 from samplers.exhaustive import enumerate_states, log_normalizer, normalize, transition_matrix
+from samplers.langevin import langevin
 from samplers.metropolis import init, metropolis, step
 from samplers.parameters import CheckpointError, SamplerError, SamplerValueError
 from samplers.tempering import tempering
@@ -59,6 +61,7 @@ __all__ = [
     "anneal",
     "enumerate_states",
     "init",
+    "langevin",
     "log_normalizer",
     "metropolis",
     "normalize",

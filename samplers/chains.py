@@ -85,7 +85,7 @@ class Run(Generic[S]):
     Attributes
     ----------
     method : str
-        Name of the engine: "anneal", "metropolis" or "tempering".
+        Name of the engine: "anneal", "langevin", "metropolis" or "tempering".
     best_state : S
         The most probable state ever visited, warm-up and hot replicas included; the first of
         equals.
@@ -107,7 +107,7 @@ class Run(Generic[S]):
     interrupted : bool
         Whether the run was ended by Ctrl-C; everything else then describes the part completed.
     extras : dict
-        What only one engine has. Tempering: "inverse_temperatures" (n_chains, n_temperatures)
+        What only one engine has. Langevin: "step_sizes" (n_chains,). Tempering: "inverse_temperatures" (n_chains, n_temperatures)
         and "swap_acceptance" (n_chains, n_temperatures - 1), the share of the swaps tried
         between neighbors while sampling that were accepted, NaN where none was tried.
     """

@@ -41,6 +41,7 @@ from samplers.types import (
 __all__ = [
     "advance_block",
     "better_of",
+    "checked_density",
     "init",
     "metropolis",
     "sampling_settings",
@@ -59,7 +60,7 @@ def init(state: S, target: Target[S]) -> ChainState[S]:
     SamplerError
         If the log density of `state` is not finite.
     """
-    log_density = _checked(target.log_density(state))
+    log_density = checked_density(target.log_density(state))
     if log_density == -math.inf:
         raise SamplerError("the log density of an initial state must be finite, got -inf")
     return ChainState(state, log_density)
@@ -101,7 +102,7 @@ def step(
         return chain, StepInfo(proposal.state, -math.inf, -math.inf, False)
     if not proposal.log_q_ratio < math.inf:
         raise SamplerError(f"log_q_ratio must be a number or -inf, got {proposal.log_q_ratio}")
-    log_density = _checked(target.log_density(proposal.state))
+    log_density = checked_density(target.log_density(proposal.state))
     accepted = False  # also at inverse temperature 0, where the difference would be NaN
     if log_density > -math.inf:
         log_ratio = inverse_temperature * (log_density - chain.log_density) + proposal.log_q_ratio
@@ -133,8 +134,8 @@ def advance_block(
             )
         counts: StepCounts[S]
         state, counts = advance(rng, chain.state, n_steps, inverse_temperature)
-        _checked(counts.best_log_density)
-        return ChainState(state, _checked(counts.log_density)), counts
+        checked_density(counts.best_log_density)
+        return ChainState(state, checked_density(counts.log_density)), counts
     names = list(moves)
     cumulative = list(accumulate(1.0 if weights is None else weights[name] for name in names))
     total = cumulative.pop()  # without its last entry, rounding cannot select beyond the end
@@ -277,7 +278,8 @@ def better_of(best: ChainState[S], counts: StepCounts[S]) -> ChainState[S]:
     return best
 
 
-def _checked(log_density: float) -> float:
+def checked_density(log_density: float) -> float:
+    """Return a target's log density as a float; raises SamplerError if it is NaN or +inf."""
     value = float(log_density)
     if not value < math.inf:
         raise SamplerError(f"the target's log density must be a number or -inf, got {value}")

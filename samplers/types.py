@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 __all__ = [
     "ChainState",
@@ -21,6 +22,7 @@ __all__ = [
     "ProvidesAdvance",
     "ProvidesDescription",
     "ProvidesFingerprint",
+    "ProvidesGradient",
     "ProvidesInitialState",
     "ProvidesMoveWeights",
     "ProvidesMoves",
@@ -28,11 +30,14 @@ __all__ = [
     "StepCounts",
     "StepInfo",
     "Target",
+    "Vector",
 ]
 
 S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)
 S_contra = TypeVar("S_contra", contravariant=True)
+
+Vector = npt.NDArray[np.float64]  # (d,)
 
 
 class Proposal(NamedTuple, Generic[S]):
@@ -191,6 +196,23 @@ class ProvidesAdvance(Protocol[S]):
         self, rng: np.random.Generator, state: S, n_steps: int, inverse_temperature: float, /
     ) -> tuple[S, StepCounts[S]]:
         """Take `n_steps` >= 1 steps whose target is exp(inverse_temperature * log_density)."""
+        ...
+
+
+@runtime_checkable
+class ProvidesGradient(Protocol):
+    """A target over vectors that knows its slope, for `samplers.langevin`.
+
+    Its states are arrays of shape (d,), float64, d >= 1. Chains run in threads, so it must not
+    change the target and should release the GIL.
+    """
+
+    def log_density_and_gradient(self, state: Vector, /) -> tuple[float, Vector]:
+        """Return `log_density(state)` and its derivatives by each component of the state.
+
+        The gradient has shape (d,), float64, and is finite wherever the density is; it is not
+        looked at where that is -inf. The engine copies it.
+        """
         ...
 
 

@@ -14,8 +14,10 @@ import numpy as np
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_jobs
+from samplers.types import ProvidesGradient
 
 __all__ = [
+    "BY_GRADIENT",
     "DEFAULT_STEPS",
     "MOST_BLOCKS",
     "SAMPLED",
@@ -30,7 +32,10 @@ __all__ = [
 S = TypeVar("S")
 
 SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
-"""Searches by the engines of `samplers`."""
+"""Searches by the engines of `samplers`, of any posterior."""
+
+BY_GRADIENT = ("langevin",)
+"""Searches of posteriors over vectors that have ``log_density_and_gradient``."""
 
 SEARCHES = ("auto", "exact", *SAMPLED)
 """ "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
@@ -68,7 +73,7 @@ class Search:
     deadline: float = inf  # of `time.perf_counter`, when an annealing stops
 
     def __post_init__(self) -> None:
-        check_choice("search", self.search, SEARCHES)
+        check_choice("search", self.search, (*SEARCHES, *BY_GRADIENT))
         if self.n_steps is not None:
             check_integer("n_steps", self.n_steps, minimum=1)
         check_integer("n_chains", self.n_chains, minimum=1)
@@ -109,8 +114,18 @@ class Search:
             Temperatures of a replica exchange.
         starts : sequence of S, optional
             Where each chain starts; by default wherever the posterior says.
+
+        Raises
+        ------
+        ParameterError
+            If the search needs a gradient that the posterior does not have.
         """
-        assert self.search in SAMPLED, "exact searches are each family's own"
+        assert self.search in (*SAMPLED, *BY_GRADIENT), "exact searches are each family's own"
+        if self.search in BY_GRADIENT and not isinstance(posterior, ProvidesGradient):
+            raise ParameterError(
+                "search must be one that needs no gradient for a posterior without "
+                f"log_density_and_gradient, {type(posterior).__name__}, got {self.search!r}"
+            )
         annealing_seed, sampling_seed = seed_sequence(self.random_state).spawn(2)
         checkpoint = None
         if self.checkpoint is not None:
@@ -140,7 +155,9 @@ class Search:
             run, starts = _polished(posterior, run, run.final_states)
         if self.search != "anneal" and not (run and run.interrupted):
             engine: Callable[..., samplers.Run[S]] = samplers.metropolis
-            if self.search == "tempering":
+            if self.search == "langevin":
+                engine = samplers.langevin
+            elif self.search == "tempering":
                 engine = partial(samplers.tempering, n_temperatures=n_replicas)
             try:
                 sampled = engine(

@@ -20,6 +20,7 @@ _SEARCHES = {
     "anneal": "annealing in {chains}",
     "metropolis": "{chains}",
     "tempering": "{chains} with replica exchange",
+    "langevin": "{chains} along the gradient",
 }
 
 
