@@ -206,7 +206,8 @@ def langevin(
         A density over arrays of shape (d,), float64, with any of the other hooks in
         `samplers.types` but moves.
     n_steps : int >= 1
-        Steps per chain, warm-up included; each evaluates the target once.
+        Steps per chain, warm-up included; each evaluates the target once, and the search for where
+        the adaptation begins a few times more.
     step_size : float > 0, optional
         Where its adaptation begins, or the step size itself if there is no warm-up. By default
         1.65 d^(-1/6), which is right for independent components whose standard deviations are
@@ -274,9 +275,7 @@ class _Langevin(Program[Vector]):
         state = self._checked_state(state)
         log_density = init(state, self.target).log_density
         point = evaluate(self.target, state)
-        if not math.isclose(
-            point.log_density, log_density, rel_tol=TOLERANCE, abs_tol=TOLERANCE
-        ):
+        if not math.isclose(point.log_density, log_density, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
             raise SamplerError(
                 "log_density_and_gradient() must tell the log_density() of a state, "
                 f"{log_density!r}, got {point.log_density!r}"
@@ -318,9 +317,7 @@ class _Langevin(Program[Vector]):
         step_size = math.exp(log_step)
         return step_size if self.scales is None else step_size * self.scales
 
-    def _crossing(
-        self, rng: np.random.Generator, point: Point, given: _StepSize
-    ) -> _StepSize:
+    def _crossing(self, rng: np.random.Generator, point: Point, given: _StepSize) -> _StepSize:
         """Return where single steps from `point` cross the acceptance that is aimed at."""
         drift = float(np.linalg.norm(self._lengths(0.0) * point.gradient))
         log_step = given.log_step

@@ -233,11 +233,11 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
 
     def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
+        check_choice("search", self.search, self._searches)
         search = Search(**{k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__})
         self._check_model()
         check_choice("predictive", self.predictive, PREDICTIVES)
         check_choice("missing", self.missing, ("error", "level"))
-        check_choice("search", self.search, self._searches)
         if self.predictive == "average" and not self.draws_states:
             raise ParameterError(
                 f'predictive must be "map" with search "{self.search}", which draws nothing to '

@@ -172,6 +172,22 @@ class Plane:
         return {"shift": Shift()}
 
 
+class Slope:
+    """A normal density over the plane by its gradient, as a posterior of weights has one."""
+
+    def log_density(self, state: Any) -> float:
+        return -0.5 * float(state @ state)
+
+    def log_density_and_gradient(self, state: Any) -> tuple[float, Any]:
+        return self.log_density(state), -state
+
+    def initial_state(self, rng: np.random.Generator) -> Any:
+        return rng.normal(size=2)
+
+    def describe(self, state: Any) -> Mapping[str, float]:
+        return {"first": float(state[0])}
+
+
 POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "leaf": lambda: LeafPosterior(MULTIWAY.table, max_branches=3),
     "branch": lambda: BranchPosterior(MULTIWAY.table),
@@ -182,4 +198,5 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "budget-tree": trees.TWO.posterior,
     "gibbs": gibbs,
     "plane": Plane,
+    "slope": Slope,
 }

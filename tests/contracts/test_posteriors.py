@@ -12,7 +12,14 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 import samplers
-from bayescascade import GibbsPosterior, ParameterError, Posterior, explore
+from bayescascade import (
+    DensityRuleList,
+    GibbsPosterior,
+    LeafCascade,
+    ParameterError,
+    Posterior,
+    explore,
+)
 from bayescascade.cli.application import application
 from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.model.trace import read_trace
@@ -20,6 +27,7 @@ from samplers.types import (
     ProvidesAdvance,
     ProvidesDescription,
     ProvidesFingerprint,
+    ProvidesGradient,
     ProvidesInitialState,
     ProvidesMoves,
     ProvidesMoveWeights,
@@ -29,7 +37,7 @@ from tests.contracts.listed import POSTERIORS, gibbs
 from tests.methods.cascades import slow_moves as tree_moves
 from tests.methods.rules import slow_moves as list_moves
 
-HOUSE = [name for name in POSTERIORS if name != "plane"]  # which offers nothing it need not
+HOUSE = [name for name in POSTERIORS if name not in ("plane", "slope")]  # which offer no more
 
 
 @pytest.fixture(params=HOUSE)
@@ -137,10 +145,16 @@ def test_compiled_posteriors_offer_every_hook(name):
 SHORT = {"n_steps": 400, "n_chains": 2, "n_draws": 50, "random_state": 0}
 
 
+def search_of(posterior):
+    """Return a search that can do with what a posterior offers."""
+    return "langevin" if isinstance(posterior, ProvidesGradient) else "anneal+metropolis"
+
+
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_any_posterior_is_explored(name, tmp_path):
     """From a run to a page, an ArviZ object, a trace file and what `diagnose` says of it."""
-    found = explore(POSTERIORS[name](), **SHORT)
+    posterior = POSTERIORS[name]()
+    found = explore(posterior, search_of(posterior), **SHORT)
     assert found.log_density == found.posterior.log_density(found.state)
     assert found.log_density >= found.run_.best_log_density - 1e-9
     assert found.certificate is None
@@ -179,12 +193,12 @@ def test_exploring_goes_on_where_it_ended(name, tmp_path, monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
-    file = tmp_path / "run.json"
-    whole = explore(POSTERIORS[name](), **SHORT)
-    stopped = explore(POSTERIORS[name](), **SHORT, checkpoint=file, progress=stop)
+    file, search = tmp_path / "run.json", search_of(POSTERIORS[name]())
+    whole = explore(POSTERIORS[name](), search, **SHORT)
+    stopped = explore(POSTERIORS[name](), search, **SHORT, checkpoint=file, progress=stop)
     assert stopped.summary_.interrupted
     assert stopped.state is not None
-    again = explore(POSTERIORS[name](), **SHORT, checkpoint=file, resume=True)
+    again = explore(POSTERIORS[name](), search, **SHORT, checkpoint=file, resume=True)
     assert again.run_ == whole.run_
 
 
@@ -195,7 +209,27 @@ def test_every_search_finds_the_best_state_of_an_objective(search):
     assert bool(found.summary_.n_draws) == (search != "anneal")
 
 
+def test_densities_with_a_gradient_are_explored_along_it():
+    """And are not told to try other searches, which need moves that they may not have."""
+    found = explore(POSTERIORS["slope"](), "langevin", **{**SHORT, "n_draws": 4, "n_steps": 20})
+    assert "best found by 2 chains along the gradient" in str(found)
+    assert "langevin" in found.run_.acceptance
+    assert not any("tempering" in text for text in found.summary_.warnings)
+    starts = [np.full(2, 3.0)] * 4
+    found = explore(POSTERIORS["slope"](), "langevin", n_steps=4000, starts=starts, random_state=0)
+    assert not found.summary_.warnings
+    assert found.log_density == pytest.approx(0.0, abs=0.02)
+
+
 def test_what_explore_cannot_do_is_an_error():
+    without = "without log_density_and_gradient, GibbsPosterior, got 'langevin'"
+    with pytest.raises(ParameterError, match=without):
+        explore(gibbs(), "langevin")
+    for make in (LeafCascade, DensityRuleList):
+        for wrong in ("langevin", "guess"):
+            with pytest.raises(ParameterError, match="search must be one of") as caught:
+                make(search=wrong).check_parameters()
+            assert "'langevin'" not in str(caught.value).removesuffix(f"got '{wrong}'")
     with pytest.raises(ParameterError, match='solve must be given for search "exact"'):
         explore(gibbs(), "exact")
     with pytest.raises(ParameterError, match="search must be one of"):

@@ -120,6 +120,29 @@ class FastRing(FullRing):
         return state, counts
 
 
+class Normal:
+    """A normal density over vectors of shape (d,), with every hook of such targets."""
+
+    def __init__(self, covariance: Sequence[Sequence[float]] = ((1.0,),)) -> None:
+        self.covariance = np.asarray(covariance, np.float64)
+        self.precision = np.linalg.inv(self.covariance)
+
+    def log_density(self, state: np.ndarray) -> float:
+        return -0.5 * float(state @ self.precision @ state)
+
+    def log_density_and_gradient(self, state: np.ndarray) -> tuple[float, np.ndarray]:
+        return self.log_density(state), -self.precision @ state
+
+    def initial_state(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.normal(size=len(self.covariance))
+
+    def describe(self, state: np.ndarray) -> Mapping[str, float]:
+        return {"state": float(state[0]), "square": float(state[0] ** 2)}
+
+    def fingerprint(self) -> str:
+        return f"normal {self.covariance.tolist()}"
+
+
 class Modes:
     """States 0 .. 20, two modes with next to nothing in between; the upper one is likelier."""
 
@@ -144,6 +167,13 @@ def is_distributed_as(states: Sequence[int], probabilities: Sequence[float]) -> 
     expected = np.asarray(probabilities) * len(states)
     statistic = float(((counts - expected) ** 2 / expected).sum())
     return statistic < float(scipy.stats.chi2.isf(P_VALUE, len(probabilities) - 1))
+
+
+def is_uniform(values: np.ndarray, n_tests: int) -> bool:
+    """Whether numbers in [0, 1] pass a Kolmogorov-Smirnov test, one of several."""
+    import scipy.stats
+
+    return float(scipy.stats.kstest(values, "uniform").pvalue) > P_VALUE / n_tests
 
 
 def all_draws(run: samplers.Run[int]) -> list[int]:

@@ -1,11 +1,13 @@
 """What all engines promise: same result anywhere, any target, progress that can be believed."""
 
+from functools import partial
+
 import joblib
 import numpy as np
 import pytest
 
 import samplers
-from tests.samplers.targets import MOVES, FastRing, FullRing, Ring
+from tests.samplers.targets import MOVES, FastRing, FullRing, Normal, Ring
 
 ENGINES = {
     "metropolis": (samplers.metropolis, {"n_steps": 600, "n_draws": 50}),
@@ -22,6 +24,15 @@ def engine(request):
     return lambda target, **more: function(target, **{"seed": 11, **settings, **more})
 
 
+@pytest.fixture(params=[*ENGINES, "langevin"])
+def search(request):
+    """Return an engine as a function of further parameters, its target one with every hook."""
+    if request.param == "langevin":
+        return partial(samplers.langevin, Normal(), seed=11, n_steps=600, n_draws=50)
+    function, settings = ENGINES[request.param]
+    return partial(function, FullRing(), seed=11, **settings)
+
+
 @pytest.mark.parametrize(
     "target",
     [pytest.param(FullRing(), marks=pytest.mark.slow), FastRing()],
@@ -36,26 +47,27 @@ def test_result_does_not_depend_on_workers(engine, target):
     assert engine(target, seed=12) != alone
 
 
-def test_result_does_not_depend_on_rounds(engine, monkeypatch):
+def test_result_does_not_depend_on_rounds(search, monkeypatch):
     """Rounds follow the clock; the result must not."""
-    alone = engine(FullRing())
+    alone = search()
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
-    assert engine(FullRing()) == alone
+    assert search() == alone
 
 
-def test_seeds_of_every_kind(engine):
+def test_seeds_of_every_kind(search):
     """The three ways to say 11 are the same; a generator gives another run when used again."""
-    alone = engine(FullRing(), n_steps=100)
-    assert engine(FullRing(), n_steps=100, seed=np.random.SeedSequence(11)) == alone
+    alone = search(n_steps=100)
+    assert search(n_steps=100, seed=np.random.SeedSequence(11)) == alone
     generator = np.random.default_rng(11)
-    assert engine(FullRing(), n_steps=100, seed=generator) == alone
-    assert engine(FullRing(), n_steps=100, seed=generator) != alone
-    assert engine(FullRing(), n_steps=100, seed=None) != engine(FullRing(), n_steps=100, seed=None)
+    assert search(n_steps=100, seed=generator) == alone
+    assert search(n_steps=100, seed=generator) != alone
+    assert search(n_steps=100, seed=None) != search(n_steps=100, seed=None)
 
 
-def test_chains_are_independent(engine):
+def test_chains_are_independent(search):
     """Two chains that share a stream would agree, and convergence would look perfect."""
-    run = engine(FullRing(), initial_states=[0, 0, 0, 0])
+    start = 0 if isinstance(search.args[0], FullRing) else [0.0]
+    run = search(initial_states=[start] * 4)
     traces = run.traces["log_density"]
     assert len({row.tobytes() for row in traces}) == 4
 
@@ -105,13 +117,13 @@ def test_moves_of_weight_zero_are_not_tried(engine):
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_progress_means_what_it_says(engine, kept, monkeypatch):
+def test_progress_means_what_it_says(search, kept, monkeypatch):
     """A progress bar must end at its total and show the densities of the states it is at."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
     reports, more = [], {}
-    if kept and engine(FullRing()).draws[0]:
+    if kept and search().draws[0]:
         more = {"warmup": 0.0}
-    run = engine(FullRing(), progress=reports.append, **more)
+    run = search(progress=reports.append, **more)
     assert all(one.total == 600 for one in reports)
     assert [one.done for one in reports] == sorted({one.done for one in reports})
     last = reports[-1]
@@ -143,16 +155,26 @@ def test_describe_must_not_hide_a_trace(engine):
         ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0, got 0"),
         ({"seed": -1}, "seed must be an integer >= 0, .* got -1"),
         ({"initial_states": [1]}, "initial_states must hold one state per chain, 4, got 1"),
-        ({"moves": {}}, "moves must be a mapping of one name or more, got {}"),
         ({"resume": True}, "checkpoint must be given when resume is True, got None"),
-        ({"moves": {"walk": 3}}, "move 'walk' must have a propose method, got 3"),
         ({"progress": 3}, "progress must be callable or None, got 3"),
         ({"checkpoint": 3}, "checkpoint must be a path, .* got 3"),
     ],
 )
-def test_wrong_parameters_are_named(engine, wrong, message):
+def test_wrong_parameters_are_named(search, wrong, message):
     with pytest.raises(samplers.SamplerValueError, match=message):
-        engine(FullRing(), **wrong)
+        search(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("moves", "message"),
+    [
+        ({}, "moves must be a mapping of one name or more, got {}"),
+        ({"walk": 3}, "move 'walk' must have a propose method, got 3"),
+    ],
+)
+def test_wrong_moves_are_named(engine, moves, message):
+    with pytest.raises(samplers.SamplerValueError, match=message):
+        engine(FullRing(), moves=moves)
 
 
 def test_a_target_without_density_is_named(engine):
@@ -172,11 +194,22 @@ def test_a_target_without_density_is_named(engine):
         (samplers.tempering, {"n_temperatures": 1}, "n_temperatures must be an integer >= 2"),
         (samplers.tempering, {"swap_target": 1}, "swap_target must be a number > 0 and < 1, got 1"),
         (samplers.tempering, {"min_inverse_temperature": 0.0}, "> 0 and < 1, got 0.0"),
+        (samplers.langevin, {"warmup": 1.0}, "warmup must be a number >= 0 and < 1, got 1.0"),
+        (samplers.langevin, {"step_size": 0.0}, "step_size must be a finite number > 0, got 0.0"),
+        (samplers.langevin, {"scales": 1.0}, r"scales must be an array of shape \(d,\) .* got 1.0"),
+        (samplers.langevin, {"scales": [0.0]}, r"finite numbers > 0, got \[0.0\]"),
+        (samplers.langevin, {"scales": [[1.0], [1.0, 2.0]]}, "scales must be an array of shape"),
+        (samplers.langevin, {"scales": [1.0, 1.0]}, r"state, \(1,\), got \(2,\)"),
+        (samplers.langevin, {"initial_states": [0.0] * 4}, r"an array of shape \(d,\) .* got 0.0"),
+        (samplers.langevin, {"initial_states": [[]] * 4}, r"an array of shape \(d,\) .* got \[\]"),
+        (samplers.langevin, {"initial_states": [["x"]] * 4}, r"finite numbers, got \['x'\]"),
+        (samplers.langevin, {"initial_states": [[np.inf]] * 4}, r"finite numbers, got \[inf\]"),
     ],
 )
 def test_wrong_parameters_of_one_engine_are_named(function, wrong, message):
+    target = Normal() if function is samplers.langevin else FullRing()
     with pytest.raises(samplers.SamplerValueError, match=message):
-        function(FullRing(), n_steps=8, **wrong)
+        function(target, n_steps=8, **wrong)
 
 
 def test_equal_runs_are_equal_and_others_are_not():
