@@ -190,7 +190,7 @@ def langevin(
     n_chains: int = 4,
     n_jobs: int | None = 1,
     seed: Seed = None,
-    initial_states: Sequence[npt.ArrayLike] | None = None,
+    initial_states: Sequence[Vector] | None = None,
     step_size: float | None = None,
     scales: npt.ArrayLike | None = None,
     keep_states: bool = True,

@@ -154,7 +154,7 @@ class Search:
             )
             run, starts = _polished(posterior, run, run.final_states)
         if self.search != "anneal" and not (run and run.interrupted):
-            engine: Callable[..., samplers.Run[S]] = samplers.metropolis
+            engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
             if self.search == "langevin":
                 engine = samplers.langevin
             elif self.search == "tempering":
