@@ -107,10 +107,10 @@ class Run(Generic[S]):
     interrupted : bool
         Whether the run was ended by Ctrl-C; everything else then describes the part completed.
     extras : dict
-        What only one engine has. Langevin: "step_sizes" (n_chains,). Tempering:
-        "inverse_temperatures" (n_chains, n_temperatures) and "swap_acceptance" (n_chains,
-        n_temperatures - 1), the share of the swaps tried between neighbors while sampling that
-        were accepted, NaN where none was tried.
+        What only one engine has. Langevin: "step_sizes" (n_chains,) and "scales" (n_chains, d).
+        Tempering: "inverse_temperatures" (n_chains, n_temperatures) and "swap_acceptance"
+        (n_chains, n_temperatures - 1), the share of the swaps tried between neighbors while
+        sampling that were accepted, NaN where none was tried.
     """
 
     method: str

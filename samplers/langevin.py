@@ -8,13 +8,9 @@ h = `step_size`, S = the diagonal matrix of `scales`, and accepts x' as Metropol
 which leaves the density invariant whatever h, S and even g are (Roberts and Tweedie 1996).
 
 During warm-up h is adapted, for each chain by itself, until the mean acceptance probability is
-0.574, which is the most efficient for many dimensions (Roberts and Rosenthal 1998): first doubled
-or halved until that is crossed, then by dual averaging (Hoffman and Gelman 2014, algorithms 4
-and 5). After it, h is frozen, so that the draws are those of a Markov chain. Departures: dual
-averaging is drawn towards where it began, not towards ten times as much, for larger steps save
-nothing here, and four times as strongly, for the acceptance of single steps is noisier than that
-of trajectories; and the search for where to begin takes steps that drift no farther than they
-diffuse, so that a start on a steep slope does not throw it to where a density overflows.
+0.574, which is the most efficient for many dimensions (Roberts and Rosenthal 1998), and S to the
+standard deviations of the components; `samplers.adaptation` tells how. After it, both are frozen,
+so that the draws are those of a Markov chain.
 """
 
 import math
@@ -26,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from samplers.adaptation import Spread, StepSize, window_ends
 from samplers.archive import TOLERANCE
 from samplers.blocks import Memory, MoveChoice, Program, Record, Snapshot, sampling_plan
 from samplers.chains import Progress, Run, run_chains
@@ -45,10 +42,7 @@ __all__ = ["Point", "acceptance_probability", "evaluate", "langevin", "log_q_rat
 MOVE = "langevin"  # under which acceptance is reported
 
 ACCEPTANCE = 0.574
-# dual averaging, in the letters of Hoffman and Gelman: gamma, t0, kappa
-SHRINKAGE, DELAY, FORGETTING = 0.2, 10.0, 0.75
 MOST_DOUBLINGS = 100
-LOG_STEP_BOUND = 100.0  # only a density that cannot be normalized comes that far
 
 
 class Point(NamedTuple):
@@ -95,7 +89,7 @@ def evaluate(target: Any, state: Vector) -> Point:  # Any: a Target that Provide
 
 
 def step(
-    rng: np.random.Generator, point: Point, target: Any, lengths: float | Vector
+    rng: np.random.Generator, point: Point, target: Any, lengths: Vector
 ) -> tuple[Point, StepInfo[Vector]]:
     """Take one step; evaluates the target once, at the proposed state.
 
@@ -105,7 +99,7 @@ def step(
     point : Point
         Where the chain is.
     target : Target that ProvidesGradient
-    lengths : float or (d,) float64, > 0
+    lengths : (d,) float64, > 0
         The step size times the scales.
 
     Returns
@@ -132,7 +126,7 @@ def step(
     return point, info
 
 
-def log_q_ratio(noise: Vector, gradients: Vector, lengths: float | Vector) -> float:
+def log_q_ratio(noise: Vector, gradients: Vector, lengths: Vector) -> float:
     """Return log q(current | proposed) - log q(proposed | current), nats.
 
     The way back takes the noise -(noise + shift), shift = lengths (g(current) + g(proposed)) / 2,
@@ -144,7 +138,7 @@ def log_q_ratio(noise: Vector, gradients: Vector, lengths: float | Vector) -> fl
         Standard normal; what led from the current state to the proposed one.
     gradients : (d,) float64
         Sum of the gradients at the two.
-    lengths : float or (d,) float64, > 0
+    lengths : (d,) float64, > 0
     """
     shift = 0.5 * lengths * gradients
     return -float(shift @ (noise + 0.5 * shift))
@@ -155,30 +149,6 @@ def acceptance_probability(point: Point, info: StepInfo[Vector]) -> float:
     if info.log_density == -math.inf:
         return 0.0
     return math.exp(min(0.0, info.log_density - point.log_density + info.log_q_ratio))
-
-
-class _StepSize(NamedTuple):
-    """What dual averaging remembers."""
-
-    log_step: float  # of the next step of the warm-up
-    log_mean: float  # weighted mean so far, with which a chain samples
-    error: float  # mean shortfall of the acceptance
-    log_anchor: float  # where it began, towards which it is drawn
-    n_seen: float
-
-    @classmethod
-    def begun(cls, step_size: float) -> "_StepSize":
-        log_step = math.log(step_size)
-        return cls(log_step, log_step, 0.0, log_step, 0.0)
-
-    def adapted(self, probability: float) -> "_StepSize":
-        """Return the memory after a step that was accepted with this probability."""
-        n_seen = self.n_seen + 1.0
-        error = self.error + (ACCEPTANCE - probability - self.error) / (n_seen + DELAY)
-        log_step = self.log_anchor - math.sqrt(n_seen) / SHRINKAGE * error
-        log_step = min(max(log_step, -LOG_STEP_BOUND), LOG_STEP_BOUND)
-        log_mean = self.log_mean + n_seen**-FORGETTING * (log_step - self.log_mean)
-        return _StepSize(log_step, log_mean, error, self.log_anchor, n_seen)
 
 
 def langevin(
@@ -210,11 +180,11 @@ def langevin(
         the adaptation begins a few times more.
     step_size : float > 0, optional
         Where its adaptation begins, or the step size itself if there is no warm-up. By default
-        1.65 d^(-1/6), which is right for independent components whose standard deviations are
-        `scales`.
+        1.65 d^(-1/6), which is right for independent normal components whose standard deviations
+        are the scales.
     scales : (d,) array of float > 0, optional
-        By what the steps of each component are multiplied, such as its standard deviation; 1 by
-        default.
+        By what the steps of each component are multiplied, such as its standard deviation. By
+        default they are learned during warm-up, or are 1 if that has less than 200 steps.
     warmup, n_draws, n_chains, n_jobs, seed, initial_states, keep_states, progress, checkpoint, \
 resume
         As for `samplers.metropolis`.
@@ -222,8 +192,8 @@ resume
     Returns
     -------
     Run
-        Its one move is called "langevin"; `extras` has "step_sizes". What was found so far if the
-        run was interrupted by Ctrl-C.
+        Its one move is called "langevin"; `extras` has "step_sizes" and "scales". What was found so
+        far if the run was interrupted by Ctrl-C.
 
     Raises
     ------
@@ -249,14 +219,24 @@ resume
         choice=MoveChoice(None, {MOVE: 1.0}, (MOVE,)),
         keep_states=bool(keep_states),
         step_size=None if step_size is None else check_positive("step_size", step_size),
-        scales=None if scales is None else _checked_scales(scales),
+        scales=(
+            None
+            if scales is None
+            else _checked_vector(
+                "scales", scales, "finite numbers > 0", lambda v: np.isfinite(v) & (v > 0.0)
+            )
+        ),
     )
     return run_chains(program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
 
 
 @dataclass(frozen=True, slots=True)
 class _Langevin(Program[Vector]):
-    """The engine as a `Program`; its memory is the current state's gradient, and a `_StepSize`."""
+    """The engine as a `Program`.
+
+    Its memory: "gradient", of the current state; "step_size", a `StepSize`; "scales"; and "mean",
+    "squares" and "n_seen" of the window's `Spread`.
+    """
 
     method = "langevin"
     keep_states: bool
@@ -280,68 +260,79 @@ class _Langevin(Program[Vector]):
                 "log_density_and_gradient() must tell the log_density() of a state, "
                 f"{log_density!r}, got {point.log_density!r}"
             )
-        step_size = self.step_size or 1.65 * state.size ** (-1.0 / 6.0)
-        return (ChainState(state, point.log_density),), _memory(point, _StepSize.begun(step_size))
+        d = state.size
+        step_size = StepSize.begun(math.log(self.step_size or 1.65 * d ** (-1.0 / 6.0)))
+        scales = np.ones(d) if self.scales is None else self.scales
+        memory = _memory(point, step_size, scales, Spread.empty(d))
+        return (ChainState(state, point.log_density),), memory
 
     def run_block(
         self, rng: np.random.Generator, snapshot: Snapshot[Vector]
     ) -> tuple[tuple[ChainState[Vector], ...], ChainState[Vector], Memory, Record[Vector]]:
         phase, _ = self.plan.locate(snapshot.block)
-        chain, memory = snapshot.replicas[0], snapshot.memory
-        best = point = Point(*chain, np.array(memory["gradient"]))
-        step_size = _StepSize(*memory["step_size"])
-        if snapshot.block == 0 and not phase.is_traced:
-            step_size = self._crossing(rng, point, step_size)
-        n_steps, n_accepted = self.plan.n_steps_of(snapshot.block), 0
-        for _ in range(n_steps):
-            log_step = step_size.log_mean if phase.is_traced else step_size.log_step
+        is_sampling = phase.is_traced
+        n_warmup = 0 if is_sampling else phase.n_steps
+        ends = window_ends(n_warmup) if self.scales is None else []
+        point, step_size, scales, spread = _remembered(snapshot)
+        best, n_accepted = point, 0
+        first, n_steps = (
+            self.plan.steps_before(snapshot.block),
+            self.plan.n_steps_of(snapshot.block),
+        )
+        for number in range(first, first + n_steps):
+            if number in ends:
+                scales, spread = spread.deviations(otherwise=scales), Spread.empty(scales.size)
+            if not is_sampling and (number == 0 or number in ends):
+                step_size = self._crossing(rng, point, step_size, scales)
+            log_step = step_size.log_mean if is_sampling else step_size.log_step
             before = point
-            point, info = step(rng, point, self.target, self._lengths(log_step))
+            point, info = step(rng, point, self.target, math.exp(log_step) * scales)
             n_accepted += info.accepted
             if point.log_density > best.log_density:
                 best = point
-            if not phase.is_traced:
-                step_size = step_size.adapted(acceptance_probability(before, info))
+            if not is_sampling:
+                step_size = step_size.adapted(ACCEPTANCE - acceptance_probability(before, info))
+            if ends and number < ends[-1]:
+                spread = spread.joined_by(point.state)
         chain = ChainState(point.state, point.log_density)
         counts = StepCounts(
             {MOVE: n_steps}, {MOVE: n_accepted}, point.log_density, best.state, best.log_density
         )
         record = trace_block(chain, counts, self.keep_states)
-        return (chain,), better_of(snapshot.best, counts), _memory(point, step_size), record
+        memory = _memory(point, step_size, scales, spread)
+        return (chain,), better_of(snapshot.best, counts), memory, record
 
     def extras(self, snapshots: tuple[Snapshot[Vector], ...]) -> dict[str, Any]:
-        kept = [_StepSize(*snapshot.memory["step_size"]) for snapshot in snapshots]
-        return {"step_sizes": np.exp([one.log_mean for one in kept])}
+        ends = [_remembered(snapshot) for snapshot in snapshots]
+        return {
+            "step_sizes": np.exp([step_size.log_mean for _, step_size, _, _ in ends]),
+            "scales": np.array([scales for _, _, scales, _ in ends]),
+        }
 
-    def _lengths(self, log_step: float) -> float | Vector:
-        step_size = math.exp(log_step)
-        return step_size if self.scales is None else step_size * self.scales
+    def _crossing(
+        self, rng: np.random.Generator, point: Point, given: StepSize, scales: Vector
+    ) -> StepSize:
+        """Return where single steps from `point` cross the acceptance that is aimed at.
 
-    def _crossing(self, rng: np.random.Generator, point: Point, given: _StepSize) -> _StepSize:
-        """Return where single steps from `point` cross the acceptance that is aimed at."""
-        drift = float(np.linalg.norm(self._lengths(0.0) * point.gradient))
-        log_step = given.log_step
-        if drift > 0.0:  # as far as it diffuses, the square root of d
-            log_step = min(log_step, math.log(2.0 * math.sqrt(point.state.size) / drift))
+        It begins no farther than where they drift as far as they diffuse, so that a start on a
+        steep slope does not throw them to where a density overflows.
+        """
+        drift = float(np.linalg.norm(scales * point.gradient))
+        log_step = given.log_mean
+        if drift > 0.0:
+            log_step = min(log_step, math.log(2.0 * math.sqrt(scales.size) / drift))
         is_short: bool | None = None
         for _ in range(MOST_DOUBLINGS):
-            _, info = step(rng, point, self.target, self._lengths(log_step))
+            _, info = step(rng, point, self.target, math.exp(log_step) * scales)
             was_short, is_short = is_short, acceptance_probability(point, info) >= ACCEPTANCE
             if was_short not in (None, is_short):
                 break
             log_step += math.log(2.0) if is_short else -math.log(2.0)
-        return _StepSize.begun(math.exp(log_step))
+        return StepSize.begun(log_step)
 
     def _checked_state(self, given: npt.ArrayLike) -> Vector:
         """Return a state as an array of its own."""
-        try:
-            state = np.array(given, np.float64)
-        except (TypeError, ValueError):
-            state = np.empty(())
-        if state.ndim != 1 or state.size == 0 or not np.isfinite(state).all():
-            raise SamplerValueError(
-                f"an initial state must be an array of shape (d,) of finite numbers, got {given!r}"
-            )
+        state = _checked_vector("an initial state", given, "finite numbers", np.isfinite)
         if self.scales is not None and self.scales.shape != state.shape:
             raise SamplerValueError(
                 f"scales must have the shape of a state, {state.shape}, got {self.scales.shape}"
@@ -349,17 +340,35 @@ class _Langevin(Program[Vector]):
         return state
 
 
-def _memory(point: Point, step_size: _StepSize) -> Memory:
-    return {"gradient": tuple(point.gradient.tolist()), "step_size": tuple(step_size)}
+def _memory(point: Point, step_size: StepSize, scales: Vector, spread: Spread) -> Memory:
+    return {
+        "gradient": tuple(point.gradient.tolist()),
+        "step_size": tuple(step_size),
+        "scales": tuple(scales.tolist()),
+        "n_seen": (float(spread.n_seen),),
+        "mean": tuple(spread.mean.tolist()),
+        "squares": tuple(spread.squares.tolist()),
+    }
 
 
-def _checked_scales(given: npt.ArrayLike) -> Vector:
+def _remembered(snapshot: Snapshot[Vector]) -> tuple[Point, StepSize, Vector, Spread]:
+    (chain,), memory = snapshot.replicas, snapshot.memory
+    gradient, scales, mean, squares = (
+        np.array(memory[name]) for name in ("gradient", "scales", "mean", "squares")
+    )
+    spread = Spread(int(memory["n_seen"][0]), mean, squares)
+    return Point(*chain, gradient), StepSize(*memory["step_size"]), scales, spread
+
+
+def _checked_vector(
+    name: str, given: npt.ArrayLike, rule: str, is_met: Callable[[Vector], npt.NDArray[np.bool_]]
+) -> Vector:
     try:
-        scales = np.array(given, np.float64)
+        vector = np.array(given, np.float64)
     except (TypeError, ValueError):
-        scales = np.empty(())
-    if scales.ndim != 1 or not (np.isfinite(scales) & (scales > 0.0)).all():
+        vector = np.empty(())
+    if vector.ndim != 1 or vector.size == 0 or not is_met(vector).all():
         raise SamplerValueError(
-            f"scales must be an array of shape (d,) of finite numbers > 0, got {given!r}"
+            f"{name} must be an array of shape (d,), d >= 1, of {rule}, got {given!r}"
         )
-    return scales
+    return vector

@@ -1,4 +1,4 @@
-"""Chains along the gradient: right draws, a step size that adapts and then stands still."""
+"""Chains along the gradient: right draws, steps that adapt and then stand still."""
 
 import importlib
 import math
@@ -10,6 +10,7 @@ import scipy.stats
 from numpy.testing import assert_allclose
 
 import samplers
+from samplers.adaptation import Spread
 from tests.samplers.targets import FullRing, Normal, is_uniform
 
 engine = importlib.import_module("samplers.langevin")  # the package has a function of that name
@@ -67,7 +68,7 @@ SKEWED = (LogGamma(), {"warmup": 0.0, "step_size": 0.8})
         (*SKEWED, None),
         (*SKEWED, math.inf),
         (*SKEWED, 0.0),
-        (Normal(OBLIQUE), {"scales": [1.0, 1.5]}, None),
+        (Normal(OBLIQUE), {}, None),
         (LogGamma(), {}, None),
         (Quadrant(), {}, None),
     ],
@@ -94,7 +95,7 @@ def log_normal(x, mean, sd):
     return -0.5 * (((x - mean) / sd) ** 2).sum()
 
 
-@pytest.mark.parametrize("lengths", [0.7, np.array([0.3, 1.9])], ids=["one", "each"])
+@pytest.mark.parametrize("lengths", [np.array([0.7, 0.7]), np.array([0.3, 1.9])], ids=str)
 def test_steps_are_in_detailed_balance(lengths, rng):
     """By the densities of the algorithm's definition; both ways are as probable."""
     target, outcomes = Normal(OBLIQUE), set()
@@ -133,7 +134,7 @@ def test_accepted_points_carry_their_own_gradient(rng):
     target = Counting(OBLIQUE)
     point = engine.evaluate(target, np.array([0.3, -1.0]))
     for _ in range(50):
-        point, _ = engine.step(rng, point, target, 1.0)
+        point, _ = engine.step(rng, point, target, np.ones(2))
         assert_allclose(point.gradient, -target.precision @ point.state)
     assert len(seen) == 51
     seen.clear()
@@ -172,18 +173,48 @@ def test_scales_are_units():
     )
     np.testing.assert_array_equal(np.array(plain.draws) * scales, stretched.draws)
     assert_allclose(plain.extras["step_sizes"], stretched.extras["step_sizes"], rtol=1e-15)
+    np.testing.assert_array_equal(stretched.extras["scales"], [scales] * 4)
 
 
-@pytest.mark.parametrize("stop", [1, 40, 150, 170], ids="after {} steps".format)
+def test_scales_are_learned():
+    """Without them, the narrowest component makes steps that are too short for all others."""
+    deviations = np.geomspace(0.01, 10.0, 6)
+    target = Normal(np.diag(deviations**2))
+    search = {"n_steps": 16_000, "n_chains": 2, "initial_states": [np.zeros(6)] * 2, "seed": 4}
+    run = samplers.langevin(target, **search)
+    assert run.extras["scales"].shape == (2, 6)
+    assert np.abs(np.log(run.extras["scales"] / deviations)).max() < 0.3
+    assert_allclose(np.array(run.draws).std(axis=(0, 1)), deviations, rtol=0.1)
+    rigid = samplers.langevin(target, scales=np.ones(6), **search)
+    assert np.array(rigid.draws).std(axis=(0, 1))[-1] < 0.5 * deviations[-1]
+    for short in ({"n_steps": 700}, {"warmup": 0.0, "n_steps": 2_000}):
+        assert (samplers.langevin(target, **{**search, **short}).extras["scales"] == 1.0).all()
+
+
+def test_spread_is_that_of_its_states(rng):
+    """To the digits that a sum over states far from zero has; none if a component stood still."""
+    states = 1e6 + rng.normal(size=(50, 3))
+    spread = Spread.empty(3)
+    for state in states:
+        spread = spread.joined_by(state)
+    assert_allclose(spread.deviations(otherwise=np.ones(3)), states.std(axis=0), rtol=1e-8)
+    for stood in (Spread.empty(3), spread._replace(squares=np.array([1.0, 0.0, 1.0]))):
+        assert stood.deviations(otherwise=np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("stop", [1, 100, 210, 420, 450], ids="after {} steps".format)
 def test_resumed_run_ends_in_the_same_bytes(stop, tmp_path, monkeypatch):
-    """Stopped in its first warm-up, later, at its end or while sampling, with the frozen step."""
+    """Stopped within windows of the warm-up, at their ends, or sampling with what is frozen.
+
+    Blocks have 30 steps, windows end after 105 and 210.
+    """
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
 
     def search(name, **more):
+        settings = {"n_steps": 1200, "warmup": 0.35, "n_draws": 26, "seed": 11}
         return samplers.langevin(
-            Normal(OBLIQUE), checkpoint=tmp_path / name,
-            **{**dict(n_steps=450, warmup=0.33, n_draws=30, seed=11, scales=[1.0, 1.4]), **more},
-        )  # fmt: skip
+            Normal(OBLIQUE), checkpoint=tmp_path / name, **{**settings, **more}
+        )
 
     def interrupt(progress):
         if progress.done >= stop:
@@ -192,14 +223,15 @@ def test_resumed_run_ends_in_the_same_bytes(stop, tmp_path, monkeypatch):
     whole, part = search("whole"), search("part", progress=interrupt)
     assert (whole.interrupted, part.interrupted) == (False, True)
     n_draws = part.traces["log_density"].shape[1]
+    assert n_draws == (1 if stop > 420 else 0)
     for name, trace in part.traces.items():
         np.testing.assert_array_equal(trace, whole.traces[name][:, :n_draws])
-    is_sampling = stop > 150
-    assert (n_draws > 0) == is_sampling
-    assert (part.extras["step_sizes"] == whole.extras["step_sizes"]).all() == (stop >= 150)
+    for name in ("step_sizes", "scales"):
+        is_last = stop > 210 if name == "scales" else stop >= 420
+        assert (part.extras[name] == whole.extras[name]).all() == is_last
     assert search("part", resume=True) == whole
     assert (tmp_path / "part").read_bytes() == (tmp_path / "whole").read_bytes()
-    for name, other in {"step_size": 0.5, "scales": None, "keep_states": False}.items():
+    for name, other in {"step_size": 0.5, "scales": [1.0, 2.0], "keep_states": False}.items():
         with pytest.raises(samplers.CheckpointError, match=f"with other settings: its {name} is"):
             search("part", resume=True, **{name: other})
 
@@ -231,7 +263,7 @@ def test_traces_are_those_of_the_draws():
     moved = (np.diff(draws, axis=1) != 0.0).any(axis=2)
     assert (moved == (run.accepted["langevin"][:, 1:] > 0)).all()
     assert (run.method, set(run.seconds)) == ("langevin", {"warmup", "sampling"})
-    assert list(run.extras) == ["step_sizes"]
+    assert list(run.extras) == ["step_sizes", "scales"]
 
 
 class Tells:
@@ -276,7 +308,7 @@ def test_states_off_the_support_are_never_entered():
         samplers.langevin(target, n_steps=5, initial_states=[[1.0]] * 4)
     steep = engine.Point(np.array([1e308]), 0.0, np.array([1e308]))
     with np.errstate(over="ignore"):
-        after, info = engine.step(np.random.default_rng(0), steep, target, 1e3)
+        after, info = engine.step(np.random.default_rng(0), steep, target, np.full(1, 1e3))
     assert (after, info.accepted, info.log_density) == (steep, False, -math.inf)
 
 
