@@ -209,6 +209,19 @@ resume
     ----------
     Roberts and Tweedie (1996), Bernoulli 2. Roberts and Rosenthal (1998), JRSS B 60. Hoffman and
     Gelman (2014), JMLR 15.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import samplers
+    >>> class Normal:
+    ...     def log_density(self, x):
+    ...         return -0.5 * float(x @ x)
+    ...     def log_density_and_gradient(self, x):
+    ...         return self.log_density(x), -x
+    >>> run = samplers.langevin(Normal(), n_steps=2000, initial_states=[np.zeros(3)] * 4, seed=1)
+    >>> np.array(run.draws).shape
+    (4, 1000, 3)
     """
     for name in ("log_density", "log_density_and_gradient"):
         if not callable(getattr(target, name, None)):
@@ -261,7 +274,9 @@ class _Langevin(Program[Vector]):
                 f"{log_density!r}, got {point.log_density!r}"
             )
         d = state.size
-        step_size = StepSize.begun(math.log(self.step_size or 1.65 * d ** (-1.0 / 6.0)))
+        step_size = StepSize.begun(
+            _usual_log_step(d) if self.step_size is None else math.log(self.step_size)
+        )
         scales = np.ones(d) if self.scales is None else self.scales
         memory = _memory(point, step_size, scales, Spread.empty(d))
         return (ChainState(state, point.log_density),), memory
@@ -275,15 +290,14 @@ class _Langevin(Program[Vector]):
         ends = window_ends(n_warmup) if self.scales is None else []
         point, step_size, scales, spread = _remembered(snapshot)
         best, n_accepted = point, 0
-        first, n_steps = (
-            self.plan.steps_before(snapshot.block),
-            self.plan.n_steps_of(snapshot.block),
-        )
+        first = self.plan.steps_before(snapshot.block)
+        n_steps = self.plan.n_steps_of(snapshot.block)
         for number in range(first, first + n_steps):
+            if number == 0 and not is_sampling:
+                step_size = self._crossing(rng, point, step_size.log_step, scales)
             if number in ends:
                 scales, spread = spread.deviations(otherwise=scales), Spread.empty(scales.size)
-            if not is_sampling and (number == 0 or number in ends):
-                step_size = self._crossing(rng, point, step_size, scales)
+                step_size = self._crossing(rng, point, _usual_log_step(scales.size), scales)
             log_step = step_size.log_mean if is_sampling else step_size.log_step
             before = point
             point, info = step(rng, point, self.target, math.exp(log_step) * scales)
@@ -310,15 +324,14 @@ class _Langevin(Program[Vector]):
         }
 
     def _crossing(
-        self, rng: np.random.Generator, point: Point, given: StepSize, scales: Vector
+        self, rng: np.random.Generator, point: Point, log_step: float, scales: Vector
     ) -> StepSize:
         """Return where single steps from `point` cross the acceptance that is aimed at.
 
-        It begins no farther than where they drift as far as they diffuse, so that a start on a
-        steep slope does not throw them to where a density overflows.
+        The first drift no farther than they diffuse, so that a start on a steep slope does not
+        throw them to where a density overflows.
         """
         drift = float(np.linalg.norm(scales * point.gradient))
-        log_step = given.log_mean
         if drift > 0.0:
             log_step = min(log_step, math.log(2.0 * math.sqrt(scales.size) / drift))
         is_short: bool | None = None
@@ -338,6 +351,11 @@ class _Langevin(Program[Vector]):
                 f"scales must have the shape of a state, {state.shape}, got {self.scales.shape}"
             )
         return state
+
+
+def _usual_log_step(d: int) -> float:
+    """Return the best step size's logarithm where the scales are those of a normal density."""
+    return math.log(1.65) - math.log(d) / 6.0
 
 
 def _memory(point: Point, step_size: StepSize, scales: Vector, spread: Spread) -> Memory:
