@@ -212,14 +212,12 @@ resume
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import samplers
     >>> class Normal:
     ...     def log_density(self, x):
     ...         return -0.5 * float(x @ x)
     ...     def log_density_and_gradient(self, x):
     ...         return self.log_density(x), -x
-    >>> run = samplers.langevin(Normal(), n_steps=2000, initial_states=[np.zeros(3)] * 4, seed=1)
+    >>> run = langevin(Normal(), n_steps=2000, initial_states=[np.zeros(3)] * 4, seed=1)
     >>> np.array(run.draws).shape
     (4, 1000, 3)
     """
