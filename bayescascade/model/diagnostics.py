@@ -44,7 +44,7 @@ class Diagnostic:
 def convergence_advice(search: object) -> str:
     """Return what to do where a diagnostic is not fine, given the search that was run."""
     longer = "run longer chains (n_steps, --steps)"
-    if search in ("tempering", "langevin"):
+    if search == "tempering" or "langevin" in str(search):
         return longer
     return f'{longer} or search="tempering" (--search tempering)'
 

@@ -96,11 +96,14 @@ def explore(
     posterior : Posterior or GibbsPosterior
         Of a class of this package or of your own: ``log_density(state)`` (nats, -inf off the
         support), ``initial_state(rng)`` unless `starts` are given, and ``moves()`` or ``advance``,
-        or for search "langevin" ``log_density_and_gradient(state)`` of a (d,) float64 state.
-    search : {"anneal+metropolis", "anneal", "metropolis", "tempering", "langevin", "auto", "exact"}
-        Anneal for the best state and sample from there; only anneal; only sample, by plain chains,
-        by replica exchange, or by chains along the gradient of a density of vectors. "exact" needs
-        `solve`; "auto" is exact where that is cheap.
+        or for searches by gradient ``log_density_and_gradient(state)`` of a (d,) float64 state.
+    search : {"anneal+metropolis", "anneal", "metropolis", "tempering", "ascent+langevin", \
+"ascent", "langevin", "auto", "exact"}
+        Anneal for the best state and sample from there; only anneal; only sample, by plain chains
+        or by replica exchange. Where the gradient of a density over vectors is known: climb from
+        each start to a local maximum and sample from there along the gradient; only climb; only
+        sample.
+        "exact" needs `solve`; "auto" is exact where that is cheap.
     n_steps : int >= 1, optional
         Proposals per chain in each of annealing and sampling, of which a quarter of the sampling is
         discarded as warm-up; 50,000 by default.
@@ -130,8 +133,8 @@ def explore(
     Raises
     ------
     ParameterError
-        If a parameter is out of its range, search "exact" lacks `solve`, or search "langevin" the
-        posterior's gradient.
+        If a parameter is out of its range, search "exact" lacks `solve`, or a search by gradient
+        that of the posterior.
     samplers.SamplerError
         If the posterior breaks its contract, such as by a log density that is NaN.
     samplers.CheckpointError

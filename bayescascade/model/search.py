@@ -7,13 +7,14 @@ from math import inf
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_jobs
+from bayescascade.model.ascent import OPTIMIZERS, ascend
 from samplers.types import ProvidesGradient
 
 __all__ = [
@@ -34,7 +35,7 @@ S = TypeVar("S")
 SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
 """Searches by the engines of `samplers`, of any posterior."""
 
-BY_GRADIENT = ("langevin",)
+BY_GRADIENT = ("langevin", "ascent", "ascent+langevin")
 """Searches of posteriors over vectors that have ``log_density_and_gradient``."""
 
 SEARCHES = ("auto", "exact", *SAMPLED)
@@ -71,6 +72,8 @@ class Search:
     resume: bool
     progress: Callable[[samplers.Progress], object] | None
     deadline: float = inf  # of `time.perf_counter`, when an annealing stops
+    optimizer: str = "lbfgs"  # of an ascent
+    max_iter: int = 100  # iterations of an ascent
 
     def __post_init__(self) -> None:
         check_choice("search", self.search, (*SEARCHES, *BY_GRADIENT))
@@ -78,6 +81,8 @@ class Search:
             check_integer("n_steps", self.n_steps, minimum=1)
         check_integer("n_chains", self.n_chains, minimum=1)
         check_jobs(self.n_jobs)
+        check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
+        check_integer("max_iter", self.max_iter, minimum=0)
         if not isinstance(self.random_state, np.random.Generator):
             seed_sequence(self.random_state)
         if not isinstance(self.checkpoint, str | PathLike | None):
@@ -96,7 +101,7 @@ class Search:
         n_replicas: int = 6,
         starts: Sequence[S] | None = None,
     ) -> samplers.Run[S]:
-        """Anneal, sample, or both, as `search` says; Ctrl-C ends it with what was found.
+        """Anneal or climb, sample, or both, as `search` says; Ctrl-C ends it with what was found.
 
         A chain samples from where it annealed to by itself, so that R-hat compares chains that may
         have found different states. If the posterior has ``polished(state)``, which returns a state
@@ -153,9 +158,23 @@ class Search:
                 **common,
             )
             run, starts = _polished(posterior, run, run.final_states)
-        if self.search != "anneal" and not (run and run.interrupted):
+        if "ascent" in self.search:
+            climbing: Any = posterior  # whose states are vectors
+            rngs = map(np.random.default_rng, annealing_seed.spawn(self.n_chains))
+            if starts is None:
+                starts = [climbing.initial_state(rng) for rng in rngs]
+            climbed: Any = ascend(
+                climbing,
+                cast(Any, starts),
+                max_iter=self.max_iter,
+                optimizer=self.optimizer,
+                progress=self.progress,
+                section=section("first"),
+            )
+            run, starts = climbed, climbed.final_states
+        if self.search not in ("anneal", "ascent") and not (run and run.interrupted):
             engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
-            if self.search == "langevin":
+            if "langevin" in self.search:
                 engine = samplers.langevin
             elif self.search == "tempering":
                 engine = partial(samplers.tempering, n_temperatures=n_replicas)

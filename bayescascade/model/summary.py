@@ -21,6 +21,8 @@ _SEARCHES = {
     "metropolis": "{chains}",
     "tempering": "{chains} with replica exchange",
     "langevin": "{chains} along the gradient",
+    "ascent": "gradient ascent in {chains}",
+    "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
 
 

@@ -1,0 +1,186 @@
+"""Climbing to a local maximum of a posterior over vectors, by SciPy's optimizers.
+
+They go on in rounds, each a new call that knows nothing of the one before, so that a climb that was
+interrupted and resumed takes the same way as one that was not. What is found is the best of some
+starts, each climbed from by itself; it is no proof.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+import samplers
+
+__all__ = ["OPTIMIZERS", "ascend"]
+
+Vector = NDArray[np.float64]
+
+OPTIMIZERS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
+"""What SciPy calls them."""
+
+_ROUND = 50  # iterations
+
+
+def ascend(
+    posterior: Any,  # Any: with log_density_and_gradient and describe
+    starts: Sequence[Vector],
+    *,
+    max_iter: int,
+    optimizer: str = "lbfgs",
+    progress: Callable[[samplers.Progress], object] | None = None,
+    section: samplers.CheckpointSection | None = None,
+) -> samplers.Run[Vector]:
+    """Climb from each start, and return the ends as a run without draws.
+
+    Parameters
+    ----------
+    posterior : samplers.types.ProvidesGradient
+    starts : sequence of (d,) float64
+    max_iter : int >= 0
+        Iterations from each start, at most.
+    optimizer : {"lbfgs", "cg"}
+        Limited-memory quasi-Newton steps or conjugate gradients.
+    progress : callable, optional
+        Called after every round.
+    section : samplers.CheckpointSection, optional
+        Where the ends so far are kept, and may have been before.
+
+    Returns
+    -------
+    samplers.Run
+        Ctrl-C ends it with what was found: it is then `interrupted`.
+
+    Raises
+    ------
+    samplers.CheckpointError
+        If the section is damaged, or of another posterior or other settings.
+    """
+    began = perf_counter()
+    fingerprint = posterior.fingerprint() if hasattr(posterior, "fingerprint") else ""
+    begun = sha256(b"".join(np.asarray(start, np.float64).tobytes() for start in starts))
+    settings = {
+        "fingerprint": fingerprint,
+        "starts": begun.hexdigest(),
+        "optimizer": optimizer,
+        "max_iter": max_iter,
+    }
+    climbs = [_Climb(posterior, start, max_iter, optimizer) for start in starts]
+    _restore(climbs, section, settings)
+    interrupted = False
+    try:
+        for climb in climbs:
+            while not climb.is_done:
+                climb.advance()
+                if section is not None:
+                    ends = [one.end() for one in climbs]
+                    section.write(json.dumps({**settings, "ends": ends}), is_finished=False)
+                if progress is not None:
+                    progress(_report(climbs, max_iter))
+    except KeyboardInterrupt:
+        interrupted = True
+    for climb in climbs:
+        climb.settle()
+    best = max(climbs, key=lambda climb: climb.log_density)
+    none = np.empty((len(climbs), 0))
+    names = ("log_density", "acceptance_rate", *posterior.describe(best.state))
+    return samplers.Run(
+        method="ascent",
+        best_state=best.state,
+        best_log_density=best.log_density,
+        traces=dict.fromkeys(names, none),
+        draws=((),) * len(climbs),
+        final_states=tuple(climb.state for climb in climbs),
+        proposed={},
+        accepted={},
+        seconds={"ascent": perf_counter() - began},
+        interrupted=interrupted,
+        extras={"n_iterations": [climb.n_done for climb in climbs]},
+    )
+
+
+class _Climb:
+    """The way up from one start."""
+
+    def __init__(self, posterior: Any, start: Vector, max_iter: int, optimizer: str) -> None:
+        self._posterior, self._max_iter, self._optimizer = posterior, max_iter, optimizer
+        self.state = np.array(start, np.float64)
+        self.log_density = -np.inf
+        self.n_done = 0
+        self.has_converged = False
+
+    @property
+    def is_done(self) -> bool:
+        return self.has_converged or self.n_done >= self._max_iter
+
+    def advance(self) -> None:
+        """Take a round of iterations."""
+        n_steps = min(_ROUND, self._max_iter - self.n_done)
+        found = minimize(
+            self._loss,
+            self.state,
+            jac=True,
+            method=OPTIMIZERS[self._optimizer],
+            options={"maxiter": n_steps},
+        )
+        self.has_converged = found.nit < n_steps
+        self.n_done += found.nit
+
+    def _loss(self, state: Vector) -> tuple[float, Vector]:
+        log_density, gradient = self._posterior.log_density_and_gradient(state)
+        if log_density > self.log_density:  # kept at once: Ctrl-C may come at any time
+            self.state, self.log_density = state.copy(), float(log_density)
+        return -log_density, -gradient
+
+    def settle(self) -> None:
+        """Learn the density where nothing has been asked yet."""
+        if self.log_density == -np.inf:
+            self.log_density = float(self._posterior.log_density_and_gradient(self.state)[0])
+
+    def end(self) -> list[Any]:
+        return [self.state.tolist(), self.log_density, self.n_done, self.has_converged]
+
+    def go_on_from(self, end: Sequence[Any]) -> None:
+        state, log_density, n_done, has_converged = end
+        given = np.array(state, np.float64)
+        if given.shape != self.state.shape or not np.isfinite(given).all():
+            raise ValueError("a state of another posterior")
+        self.state, self.n_done = given, int(n_done)
+        self.log_density = float(log_density)
+        self.has_converged = bool(has_converged)
+
+
+def _restore(
+    climbs: list[_Climb], section: samplers.CheckpointSection | None, settings: dict[str, Any]
+) -> None:
+    stored: Any = None if section is None else section.stored()
+    if section is None or stored is None:
+        return
+    try:
+        is_ours = {name: stored[name] for name in settings} == settings
+        if is_ours:
+            for climb, end in zip(climbs, stored["ends"], strict=True):
+                climb.go_on_from(end)
+    except (KeyError, TypeError, ValueError) as error:
+        raise section.checkpoint.error(f"is damaged: {error!r}") from error
+    if not is_ours:
+        raise section.checkpoint.error("is of another model, other data or settings")
+
+
+def _report(climbs: Sequence[_Climb], max_iter: int) -> samplers.Progress:
+    climbed = [climb.log_density for climb in climbs if climb.n_done]
+    n_done = sum(max_iter if climb.is_done else climb.n_done for climb in climbs)
+    return samplers.Progress(
+        phase="ascent",
+        done=n_done // len(climbs),
+        total=max_iter,
+        best_log_density=max(climbed),
+        log_density=sum(climbed) / len(climbed),
+        acceptance_rate=1.0,
+        described={},
+    )
