@@ -32,6 +32,10 @@ from .methods.forests.budgeted_forest import BudgetedForestClassifier as Budgete
 from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
 from .methods.histogram import SmoothedHistogram as SmoothedHistogram
+from .methods.neighbors.estimators import (
+    StochasticNeighborCompression as StochasticNeighborCompression,
+)
+from .methods.neighbors.posterior import PrototypePosterior as PrototypePosterior
 from .methods.prunings.baselines import (
     CostComplexityPrune as CostComplexityPrune,
     GreedyPrune as GreedyPrune,

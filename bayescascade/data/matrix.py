@@ -28,6 +28,7 @@ from bayescascade.data.levels import (
     check_numbers,
     factorize,
     holds_numbers,
+    level_text,
     tidy_levels,
     to_numbers,
 )
@@ -151,6 +152,18 @@ class MatrixEncoder:
     def source(self) -> NDArray[np.int64]:
         """The column that each column of the matrix is of, (n_matrix_columns,) int64."""
         return np.repeat(np.arange(len(self.columns)), self.widths)
+
+    @property
+    def column_texts(self) -> list[str]:
+        """What the columns of the matrix are called: "age" or, of text, "class=1st"."""
+        texts = []
+        for name, levels in zip(self.names, self.levels, strict=True):
+            if levels is None or levels.kind == "ordinal":
+                texts.append(name)
+            else:  # of two levels the second is 1
+                shown = levels.levels[-1:] if levels.n_levels == 2 else levels.levels
+                texts += [f"{name}={level_text(level)}" for level in shown]
+        return texts
 
     def transform(self, X: Any, owner: str) -> Matrix:
         """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.

@@ -1,0 +1,1 @@
+"""Stochastic neighbor compression: few learned prototypes in place of many rows."""

@@ -1,0 +1,129 @@
+"""What a user reads: prototypes in the units of the rows, and how they classify.
+
+The nearest prototype decides, or a vote of some, or the probabilities that the likelihood speaks
+of: see `COMPRESSED_RULES`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.neighbors import KNeighborsClassifier
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.methods.neighbors.neighborhoods import class_probabilities
+from bayescascade.methods.neighbors.prototypes import Floats
+
+__all__ = ["RULES", "Compressed"]
+
+RULES = ("nearest", "neighbors", "stochastic")
+"""The nearest prototype's class; the vote of the nearest; the class of a neighbor by chance."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compressed:
+    """Prototypes and the metric in which rows are near them.
+
+    Parameters
+    ----------
+    points : (n_prototypes, n_columns) float64
+        In the units of the rows.
+    labels : (n_prototypes,) int64
+        Position of each one's class, sorted; every class has one.
+    factor : (n_columns,) or (rank, n_columns) float64
+        The matrix A, or its diagonal, so that rows x and z are |A (x - z)| apart.
+    """
+
+    points: Floats
+    labels: NDArray[np.int64]
+    factor: Floats
+
+    def applied(self, rows: NDArray[Any]) -> Floats:
+        """Return rows, (n_rows, rank) float64, such that their distances are Euclidean.
+
+        They are told from the prototypes' mean, which keeps digits.
+        """
+        centered = rows - self.points.mean(axis=0)
+        found: Floats = (
+            centered @ self.factor.T if self.factor.ndim == 2 else centered * self.factor
+        )
+        return found
+
+    def probabilities(self, rows: NDArray[Any], rule: str, n_neighbors: int) -> Floats:
+        """Return the probability of each class for each row, (n_rows, n_classes).
+
+        Parameters
+        ----------
+        rows : (n_rows, n_columns)
+        rule : {"nearest", "neighbors", "stochastic"}
+            By the nearest prototype, it is 1 for that one's class.
+        n_neighbors : int >= 1
+            Prototypes that vote by rule "neighbors".
+        """
+        near, points = self.applied(rows), self.applied(self.points)
+        n_classes = int(self.labels[-1]) + 1
+        if rule == "nearest":
+            nearest = self.labels[pairwise_distances_argmin(near, points)]
+            chosen: Floats = np.eye(n_classes)[nearest]
+            return chosen
+        if rule == "neighbors":
+            voters = KNeighborsClassifier(n_neighbors, algorithm="brute").fit(points, self.labels)
+            votes: Floats = voters.predict_proba(near)
+            return votes
+        weights = np.concatenate([2.0 * points.T, -(points**2).sum(axis=1)[np.newaxis]])
+        starts = np.searchsorted(self.labels, np.arange(n_classes + 1))
+        return class_probabilities(near, weights, starts)
+
+    def to_sklearn(
+        self, classes: NDArray[Any], n_neighbors: int, **options: Any
+    ) -> KNeighborsClassifier:
+        """Return a fitted nearest-neighbor classifier over the prototypes.
+
+        Parameters
+        ----------
+        classes : (n_classes,) array
+        n_neighbors : int >= 1
+        options : keywords
+            Of `sklearn.neighbors.KNeighborsClassifier`, such as ``algorithm="ball_tree"``.
+        """
+        if self.factor.ndim == 1 and np.ptp(self.factor) == 0.0:
+            metric: dict[str, Any] = {}  # plain distances are in the same order
+        elif self.factor.ndim == 1:
+            metric = {"metric": "seuclidean", "metric_params": {"V": self.factor**-2.0}}
+        else:
+            inverse = self.factor.T @ self.factor
+            metric = {"metric": "mahalanobis", "metric_params": {"VI": inverse}}
+        voters = KNeighborsClassifier(n_neighbors, **metric, **options)
+        return voters.fit(self.points, classes[self.labels])
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {
+            "points": self.points.tolist(),
+            "labels": self.labels.tolist(),
+            "factor": self.factor.tolist(),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int, n_classes: int) -> "Compressed":
+        """Return what `to_record` told; raises ModelFileError if it does not fit together."""
+        points, factor = (_numbers(record, name) for name in ("points", "factor"))
+        labels = record["labels"]
+        is_sorted = isinstance(labels, list) and all(type(label) is int for label in labels)
+        if not is_sorted or labels != sorted(labels) or set(labels) != set(range(n_classes)):
+            raise ModelFileError("a saved model's prototypes must be of each class, in their order")
+        if points.shape != (len(labels), n_columns) or factor.shape[-1:] != (n_columns,):
+            raise ModelFileError(f"a saved model's prototypes must have {n_columns} columns")
+        if factor.ndim > 2 or not factor.any():
+            raise ModelFileError("a saved model's metric must be numbers, not all of them 0")
+        return cls(points, np.array(labels, np.int64), factor)
+
+
+def _numbers(record: Mapping[str, Any], name: str) -> Floats:
+    numbers = np.array(record[name], np.float64)
+    if not isinstance(record[name], Sequence) or not np.isfinite(numbers).all():
+        raise ModelFileError(f"a saved model's {name} must be finite numbers")
+    return numbers

@@ -1,0 +1,78 @@
+"""Climbing by a few rows at a time, for more rows than can all be looked at in every step.
+
+A step follows the gradient of some rows, drawn anew without replacement in every epoch, their
+likelihood times what makes it as large as that of all, by Adam's rule (Kingma and Ba 2015): every
+number by about the same part of its prior's standard deviation, less and less. What is returned is
+the mean of the last half of the states, as a single one still jumps.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import samplers
+from bayescascade.methods.neighbors.neighborhoods import ClassedRows
+from bayescascade.methods.neighbors.posterior import PrototypePosterior
+from bayescascade.methods.neighbors.prototypes import State
+
+__all__ = ["climb_by_minibatches"]
+
+_STEP = 0.02  # of the first step, in prior standard deviations
+_DECAY, _SQUARES_DECAY, _TINY = 0.9, 0.999, 1e-12
+
+
+def climb_by_minibatches(
+    posterior: PrototypePosterior,
+    state: State,
+    rng: np.random.Generator,
+    *,
+    batch_size: int,
+    n_epochs: int,
+    progress: Callable[[samplers.Progress], object] | None = None,
+) -> State:
+    """Return a state that is more probable than `state`; Ctrl-C ends it early.
+
+    Parameters
+    ----------
+    posterior : PrototypePosterior
+    state : (n_parameters,) float64
+    rng : Generator
+    batch_size : int >= 1
+        Rows of a step.
+    n_epochs : int >= 1
+        How often every row is looked at.
+    progress : callable, optional
+        Called after every epoch.
+    """
+    rows, ends = posterior.rows.rows, posterior.rows.ends
+    n_rows = len(rows)
+    n_batches = max(1, n_rows // batch_size)
+    n_steps = n_epochs * n_batches
+    current, mean, squares = state.copy(), np.zeros_like(state), np.zeros_like(state)
+    total, n_summed, done = np.zeros_like(state), 0, 0
+    best = -np.inf
+    try:
+        for epoch in range(n_epochs):
+            found = 0.0
+            for chosen in np.array_split(rng.permutation(n_rows), n_batches):
+                chosen.sort()  # rows are sorted by class, and stay so
+                batch = ClassedRows(rows[chosen], np.searchsorted(chosen, ends))
+                log_density, slope = posterior.density_of(batch, n_rows / len(chosen), current)
+                done += 1
+                slope *= posterior.scales
+                mean += (1.0 - _DECAY) * (slope - mean)
+                squares += (1.0 - _SQUARES_DECAY) * (slope**2 - squares)
+                direction = mean / (1.0 - _DECAY**done)
+                size = np.sqrt(squares / (1.0 - _SQUARES_DECAY**done)) + _TINY
+                length = _STEP * (1.0 - (done - 1) / n_steps)
+                current += length * posterior.scales * direction / size
+                found += log_density / n_batches
+                if 2 * done > n_steps:
+                    total += current
+                    n_summed += 1
+            best = max(best, found)
+            if progress is not None:
+                progress(samplers.Progress("ascent", epoch + 1, n_epochs, best, found, 1.0, {}))
+    except KeyboardInterrupt:
+        return current if n_summed == 0 else total / n_summed
+    return total / n_summed

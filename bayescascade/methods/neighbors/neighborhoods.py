@@ -1,0 +1,155 @@
+"""How probably a row is its own class's neighbor: likelihood and gradients, block by block.
+
+A row x takes prototype z_j for its neighbor with probability p_j = exp(-|A (x - z_j)|^2) over the
+sum of these, and is taken right with p = sum of p_j over the prototypes of its class (Kusner 2016,
+equations 3.3 and 3.7). Up to what is the same for all j, minus the squared distance is
+2 x'Bz - z'Bz, B = A'A: a product of rows and weights, made by BLAS a block of rows at a time, so
+that memory is that of a block, (block, n_prototypes). Blocks are of one class each, whose
+prototypes are side by side; sums are made in one order whatever the number of threads is.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["ClassedRows", "Pulls", "class_probabilities"]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.floating[Any]]
+
+BLOCK = 256  # rows: with a thousand prototypes, two megabytes
+_N_PARTS = 8  # sums that are made apart, on as many cores
+_LEAST_THREADED = 1 << 20  # distances that threads pay for
+
+
+class Pulls(NamedTuple):
+    """What rows do to prototypes.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Sum of log p, nats.
+    weighted_rows : (n_prototypes, n_columns) float64
+        Sum over rows of w_ij x_i, w_ij = p_ij (1[same class] / p_i - 1).
+    weights : (n_prototypes,) float64
+        Sum over rows of w_ij.
+    """
+
+    log_likelihood: float
+    weighted_rows: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassedRows:
+    """Rows sorted by class.
+
+    Parameters
+    ----------
+    rows : (n_rows, n_columns + 1) float32 or float64
+        The rows, and ones.
+    ends : (n_classes + 1,) int64
+        Where the rows of each class begin, and the last end.
+    """
+
+    rows: Rows
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, rows: Rows, labels: NDArray[np.int64], n_classes: int, dtype: Any = np.float64
+    ) -> "ClassedRows":
+        """Return rows (n_rows, n_columns) and the position of each one's class, sorted."""
+        order = np.argsort(labels, kind="stable")
+        sorted_rows = np.ones((len(rows), rows.shape[1] + 1), dtype)
+        sorted_rows[:, :-1] = rows[order]
+        return cls(sorted_rows, np.searchsorted(labels[order], np.arange(n_classes + 1)))
+
+    def pulls(self, weights: Floats, starts: NDArray[np.int64], n_threads: int = 1) -> Pulls:
+        """Return log likelihood and pulls.
+
+        Parameters
+        ----------
+        weights : (n_columns + 1, n_prototypes) float64
+            2 B z, and -z'Bz in the last row, of prototypes sorted by class.
+        starts : (n_classes + 1,) int64
+            Where the prototypes of each class begin, and the last end.
+        n_threads : int >= 1
+            At most; few rows take one. The result does not depend on it.
+        """
+        given = weights.astype(self.rows.dtype)
+        blocks = [
+            (c, begin, min(begin + BLOCK, end))
+            for c, (first, end) in enumerate(zip(self.ends[:-1], self.ends[1:], strict=True))
+            for begin in range(first, end, BLOCK)
+        ]
+        parts = [blocks[k::_N_PARTS] for k in range(min(_N_PARTS, len(blocks)))]
+
+        def add(part: Sequence[tuple[int, int, int]]) -> tuple[float, Floats]:
+            return self._add_up(part, given, starts)
+
+        # the last bits of a product depend on BLAS's threads, and ours use the cores better
+        with _blas().limit(limits=1, user_api="blas"):
+            if n_threads == 1 or len(self.rows) * given.shape[1] < _LEAST_THREADED:
+                found = list(map(add, parts))
+            else:
+                with ThreadPoolExecutor(n_threads) as threads:
+                    found = list(threads.map(add, parts))
+        pulled = sum(pull for _, pull in found)
+        assert isinstance(pulled, np.ndarray), "there are rows"
+        return Pulls(sum(value for value, _ in found), pulled[:, :-1], pulled[:, -1])
+
+    def _add_up(
+        self, blocks: Sequence[tuple[int, int, int]], weights: Rows, starts: NDArray[np.int64]
+    ) -> tuple[float, Floats]:
+        n_prototypes = weights.shape[1]
+        log_likelihood = 0.0
+        pulled = np.zeros((n_prototypes, self.rows.shape[1]))
+        whole = np.empty((BLOCK, n_prototypes), weights.dtype)
+        for c, begin, end in blocks:
+            rows, near = self.rows[begin:end], whole[: end - begin]
+            np.matmul(rows, weights, out=near)
+            own = near[:, starts[c] : starts[c + 1]]
+            # with a peak of its own, however far a row is from the prototypes of its class
+            own_peak = own.max(axis=1)
+            own_share = np.exp(own - own_peak[:, np.newaxis])
+            own_sum = own_share.sum(axis=1)
+            peak = near.max(axis=1)
+            near -= peak[:, np.newaxis]
+            np.exp(near, out=near)
+            total = near.sum(axis=1)
+            log_p = own_peak - peak + np.log(own_sum) - np.log(total)
+            log_likelihood += float(log_p.sum(dtype=np.float64))
+            pulled -= near.T @ (rows / total[:, np.newaxis])
+            pulled[starts[c] : starts[c + 1]] += own_share.T @ (rows / own_sum[:, np.newaxis])
+        return log_likelihood, pulled
+
+
+def class_probabilities(rows: Rows, weights: Floats, starts: NDArray[np.int64]) -> Floats:
+    """Return the probability that each row's neighbor is of each class, (n_rows, n_classes).
+
+    Parameters
+    ----------
+    rows : (n_rows, n_columns)
+    weights, starts
+        See `ClassedRows.pulls`.
+    """
+    shares = np.empty((len(rows), len(starts) - 1))
+    for begin in range(0, len(rows), BLOCK):
+        near = rows[begin : begin + BLOCK] @ weights[:-1] + weights[-1]
+        near -= near.max(axis=1, keepdims=True)
+        np.exp(near, out=near)
+        shares[begin : begin + BLOCK] = np.add.reduceat(near, starts[:-1], axis=1)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()

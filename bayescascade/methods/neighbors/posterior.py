@@ -1,0 +1,306 @@
+"""Stochastic neighbor compression as a posterior over prototypes and the metric around them.
+
+A row's neighbor is drawn from the prototypes, nearer ones being more probable, and is right if it
+is of the row's class: the log likelihood is the sum of log p_i (Kusner, "Learning in the Large",
+2016, equation 3.5, whose loss it is with the sign changed; `neighborhoods` has the probabilities).
+With v_ij = x_i - z_j, w_ij = p_ij (1[y_i = y_j] / p_i - 1) and B = A'A, its gradients are
+
+    d/dz_j = 2 B sum_i w_ij v_ij,        d/dA = -2 A sum_ij w_ij v_ij v_ij'.
+
+Departures from the paper: in (3.6), (3.8) and (3.9) signs are those of minus the loss, and gamma^2
+is missing in the first; so it stands here as derived, and is checked by finite differences.
+
+The paper has no prior. Here prototypes are normal around the mean of their class, each column with
+a standard deviation of `prior_scale` times that of the rows within classes, and so is the metric:
+the logarithms of "scaled" and "diagonal" ones with 2 nats around a reference that depends on the
+rows' spread alone, the entries of "linear" ones with twice that reference around its multiple of
+the identity. ``prior_scale=None`` is flat, the paper's; the posterior is then improper, and only
+its maximum means something.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import samplers
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.data.labels import check_labels, find_classes, label_codes
+from bayescascade.methods.neighbors.neighborhoods import ClassedRows, class_probabilities
+from bayescascade.methods.neighbors.prototypes import METRICS, Floats, Layout, State
+from bayescascade.model.draws import TraceLegend
+
+__all__ = ["PrototypePosterior"]
+
+_METRIC_SPREAD = 2.0  # prior standard deviations of the metric: see above
+_SHIFT = 0.1  # of a move, in units of the prior
+
+
+class PrototypePosterior:
+    """Posterior over prototypes that stand in for labeled rows.
+
+    Parameters
+    ----------
+    X : (n_rows, n_columns) array of float
+        Finite. Columns of like spread, and around 0, keep the most digits.
+    y : (n_rows,) array
+        Labels, of two classes or more.
+    n_prototypes : (n_classes,) sequence of int >= 1
+        How many each class has, in the order of the sorted classes; at most its rows.
+    metric : {"scaled", "diagonal", "linear"}
+        See `prototypes`.
+    rank : int >= 1, optional
+        Rows of a linear metric's matrix; by default as many as there are columns.
+    held : (n_metric,) array, optional
+        The metric's numbers, see `Layout`, where they are given; states are then prototypes alone.
+    prior_scale : float > 0 or None
+        Spread of the prototypes around their class's mean, in standard deviations of rows within
+        classes; None is flat.
+    around : (points, deviations), optional
+        (n_prototypes, n_columns) prototypes that the prior is around in place of class means, and
+        its standard deviations there, as after an earlier fit.
+    classes : (n_classes,) array, optional
+        The sorted classes, needed where `y` may lack some, as it may with `around` alone.
+    dtype : {"float64", "float32"}
+        In which distances are computed; float32 takes half the time, and has seven digits.
+    n_threads : int >= 1
+        Cores that share the rows; the densities do not depend on it.
+
+    Attributes
+    ----------
+    classes : (n_classes,) array
+    layout : Layout
+        What the numbers of a state are.
+    starts : (n_classes + 1,) int64
+        Where the prototypes of each class begin, and the last end.
+    reference : float
+        Scale around which the metric's prior is.
+    center, scales : (n_parameters,) float64
+        Mean and standard deviations of the prior; where it is flat, of one with `prior_scale` 1.
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        n_prototypes: ArrayLike,
+        *,
+        metric: str = "scaled",
+        rank: int | None = None,
+        held: ArrayLike | None = None,
+        prior_scale: float | None = 2.0,
+        around: tuple[Floats, Floats] | None = None,
+        classes: NDArray[Any] | None = None,
+        dtype: str = "float64",
+        n_threads: int = 1,
+    ) -> None:
+        rows = np.asarray(X, np.float64)
+        if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
+            raise DataError(f"X must be a matrix of finite numbers, got shape {rows.shape}")
+        checked = check_labels(y, "y", "PrototypePosterior")
+        if classes is None:
+            self.classes, codes = find_classes(checked, "y")
+            labels = codes.astype(np.int64)
+        else:
+            self.classes, labels = classes, label_codes(checked, classes, "y")
+        if len(labels) != len(rows):
+            raise DataError(f"y must have a label per row of X, {len(rows)}, got {len(labels)}")
+        check_choice("metric", metric, METRICS)
+        check_choice("dtype", dtype, ("float64", "float32"))
+        check_integer("n_threads", n_threads, minimum=1)
+        n_columns = rows.shape[1]
+        if rank is not None and metric != "linear":
+            raise ParameterError(f'rank must be None unless metric is "linear", got {rank!r}')
+        rank = n_columns if rank is None else check_integer("rank", rank, 1, n_columns)
+        if prior_scale is not None:
+            prior_scale = check_real("prior_scale", prior_scale, above=0.0)
+        sizes = np.bincount(labels, minlength=len(self.classes))
+        counts = _checked_counts(n_prototypes, None if around else sizes, self.classes)
+        self.metric, self.rank, self.prior_scale, self.dtype = metric, rank, prior_scale, dtype
+        self.n_threads = n_threads
+        labels_of = np.repeat(np.arange(len(counts)), counts)
+        given = None if held is None else np.array(held, np.float64)
+        self.layout = Layout(labels_of, n_columns, metric, rank, given)
+        if given is not None and (
+            given.shape != (self.layout.n_metric,) or not np.isfinite(given).all()
+        ):
+            raise ParameterError(
+                f"held must be {self.layout.n_metric} finite numbers, got {held!r}"
+            )
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
+        self.rows = ClassedRows.of(rows, labels, len(self.classes), dtype)
+        self._set_prior(rows, labels, sizes, around)
+
+    def _set_prior(
+        self,
+        rows: Floats,
+        labels: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        around: tuple[Floats, Floats] | None,
+    ) -> None:
+        layout = self.layout
+        sums = np.zeros((len(sizes), rows.shape[1]))
+        np.add.at(sums, labels, rows)
+        means = sums / np.maximum(sizes, 1)[:, np.newaxis]
+        variances = (rows**2).mean(axis=0) - sizes / len(rows) @ means**2
+        total = float(rows.var(axis=0).sum())
+        floor = 1e-6 * (total or rows.shape[1]) / rows.shape[1]  # of columns constant in classes
+        spread = np.sqrt(np.maximum(variances, floor))
+        # neighbors are nearer than rows are to each other, by more the more prototypes there are
+        self.reference = float(1.0 / np.sqrt(2.0 * np.sum(spread**2) / rows.shape[1]))
+        metric = layout.metric_like(self.reference)
+        per = 1.0 if self.prior_scale is None else self.prior_scale
+        points = means[layout.labels]
+        deviations = np.tile(per * spread, (layout.n_prototypes, 1))
+        if around is not None:
+            points, deviations = around
+        wide = _METRIC_SPREAD * (self.reference if self.metric == "linear" else 1.0)
+        self.center = layout.state(points, metric)
+        self.scales = layout.state(deviations, np.full(layout.n_metric, wide))
+
+    # -- densities ---------------------------------------------------------------------------------
+
+    def log_prior(self, state: State) -> float:
+        """Return the log prior, nats; 0 if it is flat."""
+        return self._prior(state)[0]
+
+    def log_likelihood(self, state: State) -> float:
+        """Return the sum of log p over the rows, nats."""
+        return self.rows.pulls(self.weights(state), self.starts, self.n_threads).log_likelihood
+
+    def log_density(self, state: State) -> float:
+        """Return the sum of log prior and log likelihood, nats."""
+        return self.log_prior(state) + self.log_likelihood(state)
+
+    def log_density_and_gradient(self, state: State) -> tuple[float, Floats]:
+        """Return the log density, nats, and its gradient, (n_parameters,) float64."""
+        return self.density_of(self.rows, 1.0, state)
+
+    def density_of(self, rows: ClassedRows, factor: float, state: State) -> tuple[float, Floats]:
+        """Return log density and gradient where the likelihood is that of `rows`, times `factor`.
+
+        So a sample of the rows tells, without bias, what all of them would.
+        """
+        layout = self.layout
+        points, metric = layout.points(state), layout.metric_of(state)
+        found = rows.pulls(self.weights(state), self.starts, self.n_threads)
+        # the sum over rows of w_ij v_ij
+        moved = found.weighted_rows - found.weights[:, np.newaxis] * points
+        if layout.held is not None:
+            scatter = np.empty(0)
+        elif self.metric == "linear":
+            scatter = -(found.weighted_rows.T @ points) - points.T @ moved
+        else:
+            scatter = -((found.weighted_rows + moved) * points).sum(axis=0)
+        turned = layout.metric_gradient(metric, scatter) if scatter.size else scatter
+        gradient = layout.state(2.0 * layout.squared(metric, moved), turned)
+        log_prior, prior_gradient = self._prior(state)
+        return log_prior + factor * found.log_likelihood, prior_gradient + factor * gradient
+
+    def weights(self, state: State) -> Floats:
+        """Return what rows are multiplied by, (n_columns + 1, n_prototypes): see `ClassedRows`."""
+        layout = self.layout
+        points = layout.points(state)
+        squared = layout.squared(layout.metric_of(state), points)
+        return np.concatenate([2.0 * squared.T, -(squared * points).sum(axis=1)[np.newaxis]])
+
+    def _prior(self, state: State) -> tuple[float, Floats]:
+        if self.prior_scale is None:
+            return 0.0, np.zeros_like(state)
+        away = (state - self.center) / self.scales
+        return -0.5 * float(away @ away), -away / self.scales
+
+    # -- states ------------------------------------------------------------------------------------
+
+    def initial_state(self, rng: np.random.Generator) -> State:
+        """Return rows of each class drawn at random, as in the paper; the metric of reference."""
+        points = [
+            self.rows.rows[first + rng.choice(end - first, count, replace=False), :-1]
+            for first, end, count in zip(
+                self.rows.ends[:-1], self.rows.ends[1:], np.diff(self.starts), strict=True
+            )
+        ]
+        metric = self.layout.metric_like(self.reference)
+        return self.layout.state(np.concatenate(points).astype(np.float64), metric)
+
+    def moves(self) -> Mapping[str, "_Shift"]:
+        """Return one move: a prototype, or the metric, shifted at random."""
+        return {"shift": _Shift(self.layout, self.scales)}
+
+    def describe(self, state: State) -> Mapping[str, float]:
+        """Return log prior, the mean of log p over rows, and the metric's mean log scale."""
+        factor = self.layout.factor(self.layout.metric_of(state))
+        scale = 0.5 * np.log(np.sum(factor**2) / self.rank)
+        return {"log_prior": self.log_prior(state), "log_scale": float(scale)}
+
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        return TraceLegend(words={"log_scale": "log scale of the metric"})
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters by name."""
+        return {
+            "n_prototypes": self.layout.n_prototypes,
+            "metric": self.metric,
+            "rank": self.rank,
+            "prior_scale": self.prior_scale,
+        }
+
+    def class_probabilities(self, state: State, X: Floats) -> Floats:
+        """Return the probability that the neighbor of each row is of each class.
+
+        Parameters
+        ----------
+        state : (n_parameters,) float64
+        X : (n_rows, n_columns) array of float
+
+        Returns
+        -------
+        (n_rows, n_classes) float64
+        """
+        return class_probabilities(X, self.weights(state), self.starts)
+
+    def fingerprint(self) -> str:
+        """Return a string that identifies rows, labels and parameters."""
+        digest = hashlib.sha256(self.rows.rows.tobytes() + self.rows.ends.tobytes())
+        held = None if self.layout.held is None else self.layout.held.tolist()
+        told = (self.starts.tolist(), held, sorted(self.parameters().items()))
+        digest.update(repr(told).encode())
+        return digest.hexdigest()
+
+
+class _Shift:
+    """A prototype, or the metric, shifted by a normal step; symmetric."""
+
+    def __init__(self, layout: Layout, scales: Floats) -> None:
+        self._layout, self._steps = layout, _SHIFT * scales
+
+    def propose(self, rng: np.random.Generator, state: State) -> samplers.Proposal[State]:
+        n_columns, n_prototypes = self._layout.n_columns, self._layout.n_prototypes
+        begin = int(rng.integers(n_prototypes + 1)) * n_columns
+        end = begin + n_columns if begin < n_prototypes * n_columns else state.size
+        shifted = state.copy()
+        shifted[begin:end] += self._steps[begin:end] * rng.normal(size=end - begin)
+        return samplers.Proposal(shifted, 0.0)
+
+
+def _checked_counts(
+    n_prototypes: ArrayLike, sizes: NDArray[np.int64] | None, classes: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return the prototypes of each class, at most its rows if `sizes` tells these."""
+    counts = np.asarray(n_prototypes)
+    if counts.shape != classes.shape or counts.dtype.kind not in "iu" or counts.min() < 1:
+        raise ParameterError(
+            f"n_prototypes must be an integer >= 1 for each of {len(classes)} classes, "
+            f"got {counts.tolist()}"
+        )
+    if sizes is not None and (counts > sizes).any():
+        c = int(np.argmax(counts > sizes))
+        raise ParameterError(
+            f'n_prototypes must be at most the rows of class "{classes[c]}", {sizes[c]}, '
+            f"got {counts[c]}"
+        )
+    return counts.astype(np.int64)
