@@ -13,6 +13,7 @@ from bayescascade import __version__
 from bayescascade.cli.budget import budget
 from bayescascade.cli.classify import classify
 from bayescascade.cli.compare import compare
+from bayescascade.cli.compress import compress
 from bayescascade.cli.evidence import evidence
 from bayescascade.cli.fit import fit
 from bayescascade.cli.output import INTERRUPTED
@@ -83,15 +84,27 @@ def application(context: click.Context) -> None:
 
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
-    what the features cost. show, score, predict and sample use what was saved; diagnose says how
-    well its posterior was explored. compare learns several densities of a table, and scores them by
-    rows that they have not seen.
+    what the features cost, compress prototypes whose neighbors do so. show, score, predict and
+    sample use what was saved; diagnose says how well its posterior was explored. compare learns
+    several densities of a table, and scores them by rows that they have not seen.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for command in (fit, classify, budget, evidence, show, score, predict, sample, diagnose, compare):
+for command in (
+    fit,
+    classify,
+    budget,
+    compress,
+    evidence,
+    show,
+    score,
+    predict,
+    sample,
+    diagnose,
+    compare,
+):
     application.add_command(command)
 
 

@@ -1,13 +1,13 @@
 """``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
 
-import secrets
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
-from bayescascade.cli.options import JOBS, Integer, Real, split_commas
+from bayescascade.cli.dealt import DEALING_SEED, test_share_option
+from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
+from bayescascade.cli.options import JOBS, Integer, split_commas
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
     from bayescascade.costs.curve import CostAccuracyCurve
     from bayescascade.costs.items import FeatureCosts
     from bayescascade.costs.limits import BudgetError
+    from bayescascade.data.dealing import DealtRows
     from bayescascade.methods.forests.base import BudgetedClassifier
-    from bayescascade.methods.within_budgets import DealtRows
     from bayescascade.report.page import Page
 
 __all__ = ["budget"]
 
 METHODS = ("forest", "prune", "tree")
 _TREES = 40
-_SEED_BITS = 32  # as many as scikit-learn takes
 
 
 @click.command(short_help="Classify within budgets for what features cost.")
@@ -63,13 +62,7 @@ _SEED_BITS = 32  # as many as scikit-learn takes
     show_default=True,
     help="Most trees to grow, or trees of the forest that is pruned.",
 )
-@click.option(
-    "--test-share",
-    type=Real(above=0.0, below=0.5),
-    default=0.25,
-    show_default=True,
-    help="Part of the rows that test; as many measure costs, the rest is learned from.",
-)
+@test_share_option("Part of the rows that test; as many measure costs, the rest is learned from.")
 @with_options(*CHOICE_OPTIONS)
 @click.option(
     "--jobs",
@@ -78,7 +71,7 @@ _SEED_BITS = 32  # as many as scikit-learn takes
     default=-1,
     help="Trees learned at the same time; -1, the default: one per core.",
 )
-@click.option("--seed", type=Integer(0), help="Same seed, same rows in each part, same result.")
+@DEALING_SEED
 @click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -97,7 +90,7 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     if out is not None and len(budgets) > 1:
         raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
     check_outputs({"--out": out, "--plot": plot}, {"DATA": data, "--costs": options["costs"]})
-    parts, costs = _read_dealt(data, options)
+    parts, costs = _read(data, options)
     from bayescascade.methods.within_budgets import METHODS as LEARNERS
 
     finished: list[tuple[float, BudgetedClassifier]] = []
@@ -141,49 +134,23 @@ def _budgets(text: str) -> list[float]:
     return sorted(set(amounts))
 
 
-def _read_dealt(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]":
+def _read(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]":
     """Read rows and costs, which may be of any columns of the data, and deal the rows."""
-    import numpy as np
-
     from bayescascade.base.errors import DataError, ParameterError
-    from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.cli.dealt import read_dealt
+    from bayescascade.cli.rows import open_rows
     from bayescascade.costs.items import FeatureCosts
-    from bayescascade.data.dealing import deal_by_class
-    from bayescascade.data.labels import check_labels, find_classes
-    from bayescascade.methods.within_budgets import DealtRows
 
-    source = open_rows(data)
-    target = options["target"]
-    X, y, _ = read_labeled(
-        source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
-    )
-    costs = FeatureCosts()
-    if options["costs"] is not None:
-        costs = FeatureCosts.read_csv(options["costs"])
-        try:
-            costs.resolve(source.names)
-        except ParameterError as error:
-            raise DataError(f"{options['costs']}: {error}") from None
-        costs = costs.among(list(X.columns))
-    labels = check_labels(y, f'column "{target}"', owner="budget")
-    find_classes(labels, f'column "{target}"')  # refuses a single one
-    seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
-    share = options["test_share"]
-    part_of = deal_by_class(labels, [1 - 2 * share, share, share], np.random.default_rng(seed))
-    chosen = [part_of == part for part in range(3)]
-    if not all(rows.any() for rows in chosen):
-        raise click.UsageError(
-            f"--test-share must leave rows for each part, got {share:g} of {len(X):,} rows"
-        )
-    return (
-        DealtRows(
-            source.label,
-            tuple(X[rows].reset_index(drop=True) for rows in chosen),
-            tuple(labels[rows] for rows in chosen),
-            seed,
-        ),
-        costs,
-    )
+    source, share = open_rows(data), options["test_share"]
+    parts = read_dealt(source, options, (1 - 2 * share, share, share), "budget")
+    if options["costs"] is None:
+        return parts, FeatureCosts()
+    costs = FeatureCosts.read_csv(options["costs"])
+    try:
+        costs.resolve(source.names)
+    except ParameterError as error:
+        raise DataError(f"{options['costs']}: {error}") from None
+    return parts, costs.among(list(parts.X[0].columns))
 
 
 def _tell(

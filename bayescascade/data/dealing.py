@@ -8,16 +8,31 @@ whole number goes to one part, as one piece.
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.data.table import Table
 
-__all__ = ["deal", "deal_by_class", "with_weights"]
+__all__ = ["DealtRows", "deal", "deal_by_class", "with_weights"]
 
 _MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
+
+
+class DealtRows(NamedTuple):
+    """Rows with labels, dealt into parts: the first to learn from, the last to test."""
+
+    source: str  # what their file is called
+    X: tuple[pd.DataFrame, ...]  # the features in each part
+    y: tuple[NDArray[np.generic], ...]  # the labels
+    seed: int  # what they were dealt by
+
+    @property
+    def n_rows(self) -> list[int]:
+        """Rows in each part."""
+        return [len(labels) for labels in self.y]
 
 
 def deal(

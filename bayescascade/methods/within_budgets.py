@@ -5,40 +5,25 @@ and how much error is worth a tree's cost.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.costs.limits import BudgetError, too_low
+from bayescascade.data.dealing import DealtRows
 from bayescascade.methods.cost_trees.estimators import BudgetTreeClassifier
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 
-__all__ = ["METHODS", "DealtRows"]
+__all__ = ["METHODS"]
 
 _ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
 _COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
 _TREE_NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of reading everything, for every row
 _TREE_STEPS = 10_000
-
-
-class DealtRows(NamedTuple):
-    """Rows with labels, dealt into three parts: to learn from, to measure costs, to test."""
-
-    source: str  # what their file is called
-    X: tuple[pd.DataFrame, ...]  # the features in each part
-    y: tuple[NDArray[np.generic], ...]  # the labels
-    seed: int  # what they were dealt by
-
-    @property
-    def n_rows(self) -> list[int]:
-        """Rows in each part."""
-        return [len(labels) for labels in self.y]
 
 
 Learned: TypeAlias = Iterator[tuple[float, BudgetedClassifier | BudgetError]]

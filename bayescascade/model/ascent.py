@@ -6,7 +6,7 @@ starts, each climbed from by itself; it is no proof.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from time import perf_counter
 from typing import Any
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import samplers
+from bayescascade.base.threads import single_threaded
 
 __all__ = ["OPTIMIZERS", "ascend"]
 
@@ -35,6 +36,7 @@ def ascend(
     optimizer: str = "lbfgs",
     progress: Callable[[samplers.Progress], object] | None = None,
     section: samplers.CheckpointSection | None = None,
+    also: Mapping[str, Any] | None = None,
 ) -> samplers.Run[Vector]:
     """Climb from each start, and return the ends as a run without draws.
 
@@ -50,6 +52,8 @@ def ascend(
         Called after every round.
     section : samplers.CheckpointSection, optional
         Where the ends so far are kept, and may have been before.
+    also : mapping, optional
+        What else must be as it was where a climb goes on; plain JSON types.
 
     Returns
     -------
@@ -69,6 +73,7 @@ def ascend(
         "starts": begun.hexdigest(),
         "optimizer": optimizer,
         "max_iter": max_iter,
+        **(also or {}),
     }
     climbs = [_Climb(posterior, start, max_iter, optimizer) for start in starts]
     _restore(climbs, section, settings)
@@ -121,13 +126,14 @@ class _Climb:
     def advance(self) -> None:
         """Take a round of iterations."""
         n_steps = min(_ROUND, self._max_iter - self.n_done)
-        found = minimize(
-            self._loss,
-            self.state,
-            jac=True,
-            method=OPTIMIZERS[self._optimizer],
-            options={"maxiter": n_steps},
-        )
+        with single_threaded():  # the optimizer's own products are of a few vectors
+            found = minimize(
+                self._loss,
+                self.state,
+                jac=True,
+                method=OPTIMIZERS[self._optimizer],
+                options={"maxiter": n_steps},
+            )
         self.has_converged = found.nit < n_steps
         self.n_done += found.nit
 

@@ -170,6 +170,7 @@ class Search:
                 optimizer=self.optimizer,
                 progress=self.progress,
                 section=section("first"),
+                also={"search": self.search, "n_steps": common["n_steps"]},
             )
             run, starts = climbed, climbed.final_states
         if self.search not in ("anneal", "ascent") and not (run and run.interrupted):

@@ -25,10 +25,12 @@ from bayescascade import (
     LeafPosterior,
     RuleListClassifier,
     SmoothedHistogram,
+    StochasticNeighborCompression,
     TruncatedForest,
 )
 from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.cost_trees import problems as trees
+from tests.methods.neighbors import problems as neighbors
 from tests.methods.prunings import problems as prunings
 from tests.methods.rules.fits import boats
 from tests.methods.rules.problems import PAIR, SUPPORTED
@@ -110,6 +112,11 @@ ESTIMATORS = {
     "tree": Case(
         BudgetTreeClassifier,
         {"costs": COSTS, **CHAINS},
+        True,
+    ),
+    "neighbors": Case(
+        StochasticNeighborCompression,
+        {**CHAINS, "search": "ascent+langevin", "n_prototypes": 6, "max_iter": 60},
         True,
     ),
     "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),
@@ -196,6 +203,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "label-list": SUPPORTED.posterior,
     "pruning": prunings.THREE.posterior,
     "budget-tree": trees.TWO.posterior,
+    "prototypes": lambda: neighbors.posterior(metric="linear"),
     "gibbs": gibbs,
     "plane": Plane,
     "slope": Slope,

@@ -21,7 +21,7 @@ from tests.contracts.listed import ESTIMATORS, fitted, labels_of, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
 CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
-UNWEIGHTED = ("forest", "prune", "greedy", "complexity", "truncated")
+UNWEIGHTED = ("forest", "prune", "greedy", "complexity", "truncated", "neighbors")
 WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
 PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
 
@@ -223,11 +223,14 @@ def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
 def test_checkpoints_of_another_fit_are_refused(name, tmp_path, monkeypatch):
     """Half a run of one model and half of another are no run."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
-    longer = {"n_steps": 600, "search": "anneal+metropolis", "checkpoint": tmp_path / "run.json"}
     case = ESTIMATORS[name]
+    search, other = "anneal+metropolis", {"concentration": 9}
+    if name == "neighbors":
+        search, other = "ascent+langevin", {"prior_scale": 9}
+    longer = {"n_steps": 600, "search": search, "checkpoint": tmp_path / "run.json"}
     case.fit(**longer, progress=InterruptedAt(2))
     before = longer["checkpoint"].read_bytes()
-    for changed in ({"random_state": 4}, {"n_steps": 700}, {"n_chains": 3}, {"concentration": 9}):
+    for changed in ({"random_state": 4}, {"n_steps": 700}, {"n_chains": 3}, other):
         with pytest.raises(CheckpointError):
             case.fit(**{**longer, **changed}, resume=True)
     with pytest.raises(CheckpointError, match="data"):

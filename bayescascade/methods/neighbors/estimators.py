@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
@@ -88,7 +89,7 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
     max_iter : int >= 1
         Iterations, or epochs by minibatches.
     batch_size : int >= 1
-        Rows of a minibatch.
+        Rows of a minibatch; fewer where there are fewer than ten times as many.
     dtype : {"float64", "float32"}
         In which distances are computed while learning.
     predictive : {"map", "average"}
@@ -117,6 +118,8 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
         Over standardized rows; not in saved models.
     summary_ : FitSummary
         Convergence, acceptance.
+    n_iter_ : int
+        Iterations, or epochs, of the longest climb.
     log_posterior_ : float
         Log density of the prototypes, nats, unnormalized.
 
@@ -221,7 +224,9 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
             settings={"model": self.model_name},
         )
         self.posterior_, self.run_, self.summary_ = posterior, found.run_, found.summary_
-        self.log_posterior_, self._state = found.log_density, found.state
+        self.log_posterior_ = found.log_density
+        n_iterations = found.run_.extras.get("n_iterations", [self.max_iter])
+        self.n_iter_ = self.max_iter if self.optimizer == "minibatch" else max(1, *n_iterations)
         self._best = self._compressed(found.state)
         states = [state for chain in found.run_.draws for state in chain]
         places = np.linspace(0, len(states) - 1, min(len(states), _KEPT)).astype(int)
@@ -323,11 +328,18 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
             names = self.classes_.tolist()
             if set(given) != set(names):
                 raise ParameterError(f"n_prototypes must be of each class, {names}, got {given}")
-            return np.array([check_integer("n_prototypes", given[name], 1) for name in names])
+            return np.array(
+                [
+                    check_integer(f"n_prototypes of class {level_text(name)}", given[name], 1, size)
+                    for name, size in zip(names, sizes.tolist(), strict=True)
+                ]
+            )
         if given is None:
             wanted = max(len(sizes), round(self.compression * n_rows))
         else:
             wanted = check_integer("n_prototypes", given, len(sizes), n_rows)
+        if self.rule == "neighbors":
+            check_integer("n_neighbors", self.n_neighbors, 1, wanted)
         return shares_of_classes(wanted, sizes)
 
     def _started(
@@ -379,7 +391,8 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
         X : DataFrame, (n_rows, n_features) array, list of rows, mapping or Series
             As in `fit`; DataFrames are matched by column name.
         """
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)  # which says if nothing is fitted
+        labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
@@ -574,6 +587,12 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
             Compressed.from_record(one, n_columns, n_classes)
             for one in (record["best"], *record["draws"])
         )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")

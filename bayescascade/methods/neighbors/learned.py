@@ -5,6 +5,7 @@ of: see `COMPRESSED_RULES`.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.threads import single_threaded
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities
 from bayescascade.methods.neighbors.prototypes import Floats
 
@@ -21,6 +23,8 @@ __all__ = ["RULES", "Compressed"]
 
 RULES = ("nearest", "neighbors", "stochastic")
 """The nearest prototype's class; the vote of the nearest; the class of a neighbor by chance."""
+
+_LEAST_THREADED = 1 << 24  # products that threads pay for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +70,10 @@ class Compressed:
         near, points = self.applied(rows), self.applied(self.points)
         n_classes = int(self.labels[-1]) + 1
         if rule == "nearest":
-            nearest = self.labels[pairwise_distances_argmin(near, points)]
-            chosen: Floats = np.eye(n_classes)[nearest]
+            is_little = near.size * len(points) < _LEAST_THREADED
+            with single_threaded() if is_little else nullcontext():
+                nearest = pairwise_distances_argmin(near, points)
+            chosen: Floats = np.eye(n_classes)[self.labels[nearest]]
             return chosen
         if rule == "neighbors":
             voters = KNeighborsClassifier(n_neighbors, algorithm="brute").fit(points, self.labels)

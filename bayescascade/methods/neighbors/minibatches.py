@@ -2,8 +2,8 @@
 
 A step follows the gradient of some rows, drawn anew without replacement in every epoch, their
 likelihood times what makes it as large as that of all, by Adam's rule (Kingma and Ba 2015): every
-number by about the same part of its prior's standard deviation, less and less. What is returned is
-the mean of the last half of the states, as a single one still jumps.
+number by about the same part of how far rows of a class are apart, less and less. What is returned
+is the mean of the last half of the states, as a single one still jumps.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ from bayescascade.methods.neighbors.prototypes import State
 
 __all__ = ["climb_by_minibatches"]
 
-_STEP = 0.02  # of the first step, in prior standard deviations
+_STEP = 0.05  # the first, in `lengths` of the posterior
+_LEAST_BATCHES = 10  # of an epoch: fewer steps would not get far
 _DECAY, _SQUARES_DECAY, _TINY = 0.9, 0.999, 1e-12
 
 
@@ -38,7 +39,7 @@ def climb_by_minibatches(
     state : (n_parameters,) float64
     rng : Generator
     batch_size : int >= 1
-        Rows of a step.
+        Rows of a step; fewer where there are fewer than ten times as many.
     n_epochs : int >= 1
         How often every row is looked at.
     progress : callable, optional
@@ -46,7 +47,7 @@ def climb_by_minibatches(
     """
     rows, ends = posterior.rows.rows, posterior.rows.ends
     n_rows = len(rows)
-    n_batches = max(1, n_rows // batch_size)
+    n_batches = max(n_rows // batch_size, min(_LEAST_BATCHES, n_rows))
     n_steps = n_epochs * n_batches
     current, mean, squares = state.copy(), np.zeros_like(state), np.zeros_like(state)
     total, n_summed, done = np.zeros_like(state), 0, 0
@@ -59,13 +60,13 @@ def climb_by_minibatches(
                 batch = ClassedRows(rows[chosen], np.searchsorted(chosen, ends))
                 log_density, slope = posterior.density_of(batch, n_rows / len(chosen), current)
                 done += 1
-                slope *= posterior.scales
+                slope *= posterior.lengths
                 mean += (1.0 - _DECAY) * (slope - mean)
                 squares += (1.0 - _SQUARES_DECAY) * (slope**2 - squares)
                 direction = mean / (1.0 - _DECAY**done)
                 size = np.sqrt(squares / (1.0 - _SQUARES_DECAY**done)) + _TINY
                 length = _STEP * (1.0 - (done - 1) / n_steps)
-                current += length * posterior.scales * direction / size
+                current += length * posterior.lengths * direction / size
                 found += log_density / n_batches
                 if 2 * done > n_steps:
                     total += current

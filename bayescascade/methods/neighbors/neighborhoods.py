@@ -11,12 +11,12 @@ prototypes are side by side; sums are made in one order whatever the number of t
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+
+from bayescascade.base.threads import single_threaded
 
 __all__ = ["ClassedRows", "Pulls", "class_probabilities"]
 
@@ -95,7 +95,7 @@ class ClassedRows:
             return self._add_up(part, given, starts)
 
         # the last bits of a product depend on BLAS's threads, and ours use the cores better
-        with _blas().limit(limits=1, user_api="blas"):
+        with single_threaded():
             if n_threads == 1 or len(self.rows) * given.shape[1] < _LEAST_THREADED:
                 found = list(map(add, parts))
             else:
@@ -148,8 +148,3 @@ def class_probabilities(rows: Rows, weights: Floats, starts: NDArray[np.int64]) 
         shares[begin : begin + BLOCK] = np.add.reduceat(near, starts[:-1], axis=1)
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()

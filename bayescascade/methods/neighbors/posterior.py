@@ -36,7 +36,7 @@ from bayescascade.model.draws import TraceLegend
 __all__ = ["PrototypePosterior"]
 
 _METRIC_SPREAD = 2.0  # prior standard deviations of the metric: see above
-_SHIFT = 0.1  # of a move, in units of the prior
+_SHIFT = 0.1  # of a move, in `lengths`
 
 
 class PrototypePosterior:
@@ -80,6 +80,9 @@ class PrototypePosterior:
         Scale around which the metric's prior is.
     center, scales : (n_parameters,) float64
         Mean and standard deviations of the prior; where it is flat, of one with `prior_scale` 1.
+    lengths : (n_parameters,) float64 > 0
+        How far apart the rows of a class are, column by column, and the scales of the metric: what
+        steps are parts of.
     """
 
     def __init__(
@@ -154,12 +157,16 @@ class PrototypePosterior:
         metric = layout.metric_like(self.reference)
         per = 1.0 if self.prior_scale is None else self.prior_scale
         points = means[layout.labels]
-        deviations = np.tile(per * spread, (layout.n_prototypes, 1))
+        spreads = np.tile(spread, (layout.n_prototypes, 1))
+        deviations = per * spreads
         if around is not None:
             points, deviations = around
-        wide = _METRIC_SPREAD * (self.reference if self.metric == "linear" else 1.0)
+        wide = np.full(layout.n_metric, _METRIC_SPREAD)
+        if self.metric == "linear":
+            wide *= self.reference
         self.center = layout.state(points, metric)
-        self.scales = layout.state(deviations, np.full(layout.n_metric, wide))
+        self.scales = layout.state(deviations, wide)
+        self.lengths = layout.state(spreads, wide)
 
     # -- densities ---------------------------------------------------------------------------------
 
@@ -228,7 +235,7 @@ class PrototypePosterior:
 
     def moves(self) -> Mapping[str, "_Shift"]:
         """Return one move: a prototype, or the metric, shifted at random."""
-        return {"shift": _Shift(self.layout, self.scales)}
+        return {"shift": _Shift(self.layout, self.lengths)}
 
     def describe(self, state: State) -> Mapping[str, float]:
         """Return log prior, the mean of log p over rows, and the metric's mean log scale."""
@@ -275,8 +282,8 @@ class PrototypePosterior:
 class _Shift:
     """A prototype, or the metric, shifted by a normal step; symmetric."""
 
-    def __init__(self, layout: Layout, scales: Floats) -> None:
-        self._layout, self._steps = layout, _SHIFT * scales
+    def __init__(self, layout: Layout, lengths: Floats) -> None:
+        self._layout, self._steps = layout, _SHIFT * lengths
 
     def propose(self, rng: np.random.Generator, state: State) -> samplers.Proposal[State]:
         n_columns, n_prototypes = self._layout.n_columns, self._layout.n_prototypes

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
+from bayescascade.base.threads import single_threaded
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
@@ -108,7 +109,8 @@ class Start:
             if own.size > _MOST_PER_PROTOTYPE * count:
                 own = self._rng.choice(own, _MOST_PER_PROTOTYPE * count, replace=False)
             seed = int(self._rng.integers(2**31))
-            clusters = KMeans(count, n_init=1, random_state=seed).fit(self._rows[own])
+            with single_threaded():
+                clusters = KMeans(count, n_init=1, random_state=seed).fit(self._rows[own])
             found.append(np.asarray(clusters.cluster_centers_, np.float64))
         return np.concatenate(found)
 

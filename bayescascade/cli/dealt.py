@@ -1,0 +1,77 @@
+"""Rows with labels, dealt into those that are learned from and those that test."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayescascade.cli.learning import listed
+from bayescascade.cli.options import Integer, Real
+
+if TYPE_CHECKING:
+    from bayescascade.data.dealing import DealtRows
+    from bayescascade.data.sources import Source
+
+__all__ = ["DEALING_SEED", "read_dealt", "test_share_option"]
+
+DEALING_SEED = click.option(
+    "--seed", type=Integer(0), help="Same seed, same rows in each part, same result."
+)
+_SEED_BITS = 32  # as many as scikit-learn takes
+
+
+def test_share_option(told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option ``--test-share``."""
+    share = Real(above=0.0, below=0.5)
+    return click.option("--test-share", type=share, default=0.25, show_default=True, help=told)
+
+
+def read_dealt(
+    source: "Source", options: Mapping[str, Any], shares: Sequence[float], owner: str
+) -> "DealtRows":
+    """Read a file and deal its rows, of each class alike.
+
+    Parameters
+    ----------
+    source : Source
+    options : mapping
+        Of the command: target, columns, drop, seed (None: one at random), test_share.
+    shares : sequence of float
+        What part of the rows each part gets.
+    owner : str
+        The command, for messages.
+
+    Raises
+    ------
+    DataError
+        As `read_labeled`, or if labels are no classes or there is one only.
+    click.UsageError
+        If a part would be empty.
+    """
+    import numpy as np
+
+    from bayescascade.cli.rows import read_labeled
+    from bayescascade.data.dealing import DealtRows, deal_by_class
+    from bayescascade.data.labels import check_labels, find_classes
+
+    target = options["target"]
+    X, y, _ = read_labeled(
+        source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
+    )
+    labels = check_labels(y, f'column "{target}"', owner=owner)
+    find_classes(labels, f'column "{target}"')  # refuses a single one
+    seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
+    part_of = deal_by_class(labels, shares, np.random.default_rng(seed))
+    chosen = [part_of == part for part in range(len(shares))]
+    if not all(rows.any() for rows in chosen):
+        raise click.UsageError(
+            "--test-share must leave rows for each part, "
+            f"got {options['test_share']:g} of {len(X):,} rows"
+        )
+    return DealtRows(
+        source.label,
+        tuple(X[rows].reset_index(drop=True) for rows in chosen),
+        tuple(labels[rows] for rows in chosen),
+        seed,
+    )

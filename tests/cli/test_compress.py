@@ -1,0 +1,70 @@
+"""``compress`` writes prototypes, and tells on rows held out what they are worth."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from tests.cli.conftest import assert_error, run
+from tests.methods.neighbors.problems import blobs
+
+
+@pytest.fixture
+def data(tmp_path):
+    X, y = blobs(240)
+    frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(kind=np.where(X[:, 0] > 0, "x", "y"))
+    frame.assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path / "rows.csv"
+
+
+QUICK = ("--target", "label", "--seed", 0, "--prototypes", 9)
+
+
+def test_prototypes_are_written_and_measured(data, tmp_path):
+    out, save = tmp_path / "p.csv", tmp_path / "m.json"
+    found = run("compress", data, *QUICK, "--out", out, "--save", save)
+    assert (found.exit_code, found.stderr) == (0, "")
+    lines = found.stdout.splitlines()
+    assert lines[0] == "neighbor compression   180 rows   4 columns   3 classes"
+    assert "rows dealt by seed 0: 180 to learn from, 60 to test" in lines
+    assert max(map(len, lines)) <= 80
+    prototypes = pd.read_csv(out)
+    assert list(prototypes) == ["u", "v", "w", "kind=y", "label"]
+    assert sorted(prototypes["label"].unique()) == ["a", "b", "c"]
+    model = bayescascade.load(save)
+    np.testing.assert_allclose(prototypes.iloc[:, :-1], model.prototypes_)
+    told = json.loads(run("compress", data, *QUICK, "--json").stdout)
+    rows = pd.read_csv(data)
+    predicted = run("predict", save, data, "--explain").stdout.splitlines()
+    assert predicted[0].endswith("nearest_prototype")
+    assert len(predicted) == 241
+    assert told["n_prototypes"] == told["after"]["kept"] == 9
+    assert told["before"]["kept"] == 180
+    # a quarter of the rows is what it errs on, of which it has seen none
+    wrong = np.mean(model.predict(rows.drop(columns="label")) != rows["label"])
+    assert abs(told["after"]["error"] - wrong) < 0.15
+    assert told["after"]["error"] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--compression", 0), "--compression"),
+        (("--compression", 1.5), "--compression"),
+        (("--prototypes", 500), "n_prototypes must be an integer from 3 to 180, got 500"),
+        (("--drop", "none"), "none"),
+        (("--target", "sex"), 'unknown column "sex"'),
+        (("--metric", "cosine"), "--metric"),
+    ],
+)
+def test_errors_are_one_line(data, options, words):
+    assert_error(run("compress", data, *QUICK, *options), words)
+
+
+def test_cells_must_be_there(data):
+    rows = pd.read_csv(data)
+    rows.loc[7, "v"] = np.nan
+    rows.to_csv(data, index=False)
+    assert_error(run("compress", data, *QUICK), 'column "v" has a missing cell')

@@ -1,0 +1,214 @@
+"""The estimator: what it learns, keeps and refuses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayescascade
+from bayescascade import DataError, ParameterError, StochasticNeighborCompression
+from bayescascade.methods.neighbors.posterior import PrototypePosterior
+from bayescascade.methods.neighbors.starting import shares_of_classes
+from bayescascade.model.ascent import ascend
+from tests.methods.neighbors.problems import blobs
+
+QUICK = {"max_iter": 30, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[::2], y[::2], X[1::2], y[1::2]
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return StochasticNeighborCompression(random_state=0).fit(*digits[:2])
+
+
+def test_four_percent_of_the_rows_do(digits, fitted):
+    """Prototypes beat as many rows, and come near all of them."""
+    X, y, X_test, y_test = digits
+    error = np.mean(fitted.predict(X_test) != y_test)
+    rng = np.random.default_rng(0)
+    chosen = np.concatenate([rng.choice(np.flatnonzero(y == c), 4) for c in range(10)])
+    few = np.mean(y[chosen][pairwise_distances_argmin(X_test, X[chosen])] != y_test)
+    every = np.mean(y[pairwise_distances_argmin(X_test, X)] != y_test)
+    assert fitted.n_kept_ == 36
+    assert error < 0.5 * few
+    assert error < every + 0.02
+
+
+def test_prototypes_are_in_the_units_of_the_rows(digits, fitted):
+    """A user looks at them, and plain nearest neighbors are those of `predict`."""
+    X, y, X_test, _ = digits
+    assert fitted.prototypes_.shape == (36, 64)
+    assert sorted(set(fitted.prototype_labels_)) == list(range(10))
+    zeros = fitted.prototypes_[fitted.prototype_labels_ == 0].mean(axis=0)
+    means = np.array([X[y == c].mean(axis=0) for c in range(10)])
+    assert np.argmin(np.sum((means - zeros) ** 2, axis=1)) == 0
+    near = pairwise_distances_argmin(X_test * fitted.scale_, fitted.prototypes_ * fitted.scale_)
+    np.testing.assert_array_equal(fitted.prototype_labels_[near], fitted.predict(X_test))
+
+
+@pytest.mark.parametrize("metric", ["scaled", "diagonal", "linear"])
+@pytest.mark.parametrize("algorithm", ["brute", "ball_tree"])
+def test_scikit_learn_takes_the_prototypes(metric, algorithm):
+    X, y = blobs(120)
+    model = StochasticNeighborCompression(n_prototypes=9, metric=metric, **QUICK).fit(X, y)
+    plain = model.to_sklearn(algorithm=algorithm)
+    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
+    near = model.transform(X)
+    distances, _ = plain.kneighbors(X[:5])
+    nearest = model.transform(model.prototypes_)
+    expected = np.sqrt(((near[:5, None] - nearest) ** 2).sum(axis=2)).min(axis=1)
+    ratio = distances.ravel() / expected
+    assert ratio == pytest.approx(ratio[0])
+
+
+def test_rules_agree_where_there_is_one_prototype_a_class():
+    X, y = blobs(120)
+    model = StochasticNeighborCompression(n_prototypes=3, **QUICK).fit(X, y)
+    nearest = model.predict(X)
+    model.set_params(rule="stochastic")
+    np.testing.assert_array_equal(model.predict(X), nearest)
+    soft = model.predict_proba(X)
+    assert ((soft > 0) & (soft < 1)).all()
+    np.testing.assert_allclose(soft.sum(axis=1), 1)
+    votes = model.set_params(rule="neighbors", n_neighbors=3).predict_proba(X)
+    np.testing.assert_allclose(votes, 1 / 3)
+
+
+def test_draws_tell_how_sure_predictions_are():
+    """Between two classes they disagree, far from the boundary they do not."""
+    X, y = blobs(200, 2, 2, seed=4)
+    options = {"search": "ascent+langevin", "n_chains": 2, "n_steps": 400, "predictive": "average"}
+    model = StochasticNeighborCompression(n_prototypes=4, **options, **QUICK).fit(X, y)
+    means = np.array([X[y == c].mean(axis=0) for c in "ab"])
+    apart = means[1] - means[0]
+    places = np.array([means[0] - 2 * apart, means.mean(axis=0), means[1] + 2 * apart])
+    shares = model.predict_proba(places)[:, 0]
+    assert shares[0] > 0.95 > shares[1] > 0.05 > shares[2]
+    assert "R-hat" in str(model)
+
+
+def test_every_class_has_its_share():
+    sizes = np.array([1, 10, 89])
+    assert shares_of_classes(3, sizes).tolist() == [1, 1, 1]
+    assert shares_of_classes(10, sizes).tolist() == [1, 1, 8]
+    assert shares_of_classes(100, sizes).tolist() == [1, 10, 89]
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        sizes = rng.integers(1, 40, size=5)
+        wanted = int(rng.integers(5, sizes.sum() + 1))
+        counts = shares_of_classes(wanted, sizes)
+        assert counts.sum() == wanted
+        assert (counts >= 1).all()
+        assert (counts <= sizes).all()
+
+
+def test_prototypes_of_each_class_can_be_told():
+    X, y = blobs()
+    model = StochasticNeighborCompression(n_prototypes={"a": 1, "b": 4, "c": 2}, **QUICK)
+    labels = model.fit(X, y).prototype_labels_
+    assert labels.tolist() == list("abbbbcc")
+
+
+def test_the_units_of_columns_do_not_matter_where_they_are_standardized():
+    """A column in dollars beside one in years."""
+    X, y = blobs(150)
+    units = np.array([1e-6, 1.0, 1e6])
+    options = {"standardize": "yes", "n_prototypes": 9, **QUICK}
+    one = StochasticNeighborCompression(**options).fit(X, y)
+    other = StochasticNeighborCompression(**options).fit(X * units + 7 * units, y)
+    np.testing.assert_allclose(
+        other.prototypes_, one.prototypes_ * units + 7 * units, rtol=1e-4, atol=1e-9
+    )
+    chosen = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X * units, y)
+    assert np.mean(chosen.predict(X * units) == y) > np.mean(
+        StochasticNeighborCompression(n_prototypes=9, standardize="no", **QUICK)
+        .fit(X * units, y)
+        .predict(X * units)
+        == y
+    )
+
+
+def test_minibatches_come_near_the_top():
+    X, y = blobs(600, 2)
+    start = {"n_prototypes": 9, "random_state": 0}
+    full = StochasticNeighborCompression(**start).fit(X, y)
+    batches = StochasticNeighborCompression(
+        **start, optimizer="minibatch", batch_size=50, max_iter=60
+    ).fit(X, y)
+    begun = StochasticNeighborCompression(**start, max_iter=1).fit(X, y)
+    gained = batches.log_posterior_ - begun.log_posterior_
+    assert gained > 0.5 * (full.log_posterior_ - begun.log_posterior_)
+
+
+def test_climbing_never_loses():
+    """The loss falls from step to step."""
+    X, y = blobs(200)
+    target = PrototypePosterior(X, y, [3, 3, 3])
+    start = target.initial_state(np.random.default_rng(0))
+    tops = [ascend(target, [start], max_iter=n).best_log_density for n in range(8)]
+    assert tops == sorted(tops)
+    assert tops[-1] > tops[0] + 1
+
+
+def test_refining_learns_what_is_new(tmp_path):
+    """A class moves; rows of the others leave theirs about where they were."""
+    X, y = blobs(300, 2, seed=2)
+    model = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X, y)
+    model.save(tmp_path / "m.json")
+    moved = X + np.where(y == "a", 3.0, 0.0)[:, np.newaxis]
+    before = np.mean(model.predict(moved) == y)
+    again = bayescascade.load(tmp_path / "m.json")
+    for one in (model, again):
+        labels = one.prototype_labels_
+        one.refine(moved, y, n_epochs=20)
+        assert np.mean(one.predict(moved) == y) > before + 0.05
+        np.testing.assert_array_equal(one.prototype_labels_, labels)
+        assert one._sizes.sum() == 600
+    with pytest.raises(DataError, match='y must have the classes of y, got "d" in row 1'):
+        model.refine(X[:2], ["d", "a"])
+    model.refine(X[y == "b"], y[y == "b"])  # not all classes are needed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"compression": 0.0}, "compression must be a finite number > 0 and <= 1"),
+        ({"compression": 1.5}, "compression must be a finite number > 0 and <= 1"),
+        ({"n_prototypes": 61}, "n_prototypes must be an integer from 3 to 60"),
+        ({"n_prototypes": 2}, "n_prototypes must be an integer from 3 to 60"),
+        ({"n_prototypes": {"a": 21, "b": 1, "c": 1}}, "n_prototypes of class a must be"),
+        ({"n_prototypes": {"a": 2}}, "n_prototypes must be of each class"),
+        ({"metric": "cosine"}, "metric must be one of"),
+        ({"rule": "best"}, "rule must be one of"),
+        ({"search": "anneal"}, "search must be one of"),
+        ({"rule": "neighbors", "n_neighbors": 5, "n_prototypes": 4}, "n_neighbors must be"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
+    ],
+)
+def test_bad_parameters_are_named(options, words):
+    with pytest.raises(ParameterError, match=words):
+        StochasticNeighborCompression(**{**QUICK, **options}).fit(*blobs())
+
+
+def test_bad_rows_are_named():
+    X, y = blobs()
+    model = StochasticNeighborCompression(**QUICK)
+    frame = pd.DataFrame(X, columns=["u", "v", "w"])
+    with pytest.raises(DataError, match='column "v" has a missing cell'):
+        model.fit(frame.assign(v=np.nan), y)
+    with pytest.raises(DataError, match="at least two classes"):
+        model.fit(X, ["a"] * len(X))
+    model.fit(frame.assign(v=3.0), y)  # a column that says nothing
+    assert model.prototypes_[:, 1] == pytest.approx(3.0)
+
+
+@parametrize_with_checks([StochasticNeighborCompression(max_iter=5)])
+def test_follows_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,196 @@
+"""The formulas of neighbor compression: against themselves written out, and their slopes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from bayescascade import DataError, ParameterError, PrototypePosterior
+from bayescascade.methods.neighbors.neighborhoods import ClassedRows
+from bayescascade.methods.neighbors.prototypes import METRICS
+from tests.methods.neighbors.problems import (
+    blobs,
+    posterior,
+    slow_log_likelihood,
+    slow_probabilities,
+)
+
+KINDS = [{"metric": metric} for metric in METRICS] + [
+    {"metric": "linear", "rank": 2},
+    {"metric": "diagonal", "held": [0.3, -0.2, 0.1]},
+    {"prior_scale": None},
+]
+kinds = pytest.mark.parametrize("options", KINDS, ids=str)
+
+
+def some_state(target, seed=1):
+    rng = np.random.default_rng(seed)
+    return target.initial_state(rng) + 0.3 * rng.normal(size=target.layout.n_parameters)
+
+
+@kinds
+def test_likelihood_is_the_papers(options):
+    X, y = blobs()
+    target = posterior(**options)
+    state = some_state(target)
+    expected = slow_log_likelihood(target, state, X, y)
+    assert target.log_likelihood(state) == pytest.approx(expected, rel=1e-12)
+    # 0.3 nats on one prototype are told apart
+    assert slow_log_likelihood(target, some_state(target, 2), X, y) != pytest.approx(expected)
+
+
+def test_likelihood_of_two_rows_by_hand():
+    """X = 0 and 1 of classes a and b, prototypes at 0 and 2, gamma = 1."""
+    target = PrototypePosterior([[0.0], [1.0]], ["a", "b"], [1, 1])
+    state = np.array([0.0, 2.0, 0.0])
+    expected = np.log(1.0 / (1.0 + np.exp(-4.0))) + np.log(0.5)
+    assert target.log_likelihood(state) == pytest.approx(expected, rel=1e-14)
+
+
+def slopes(target, state, width=1e-6):
+    steps = width * np.eye(state.size)
+    return np.array(
+        [(target.log_density(state + h) - target.log_density(state - h)) for h in steps]
+    ) / (2 * width)
+
+
+@kinds
+def test_gradient_is_the_slope(options):
+    """With the signs and the gamma squared that are missing where they are printed."""
+    target = posterior(**options)
+    state = some_state(target)
+    value, gradient = target.log_density_and_gradient(state)
+    assert value == pytest.approx(target.log_density(state), rel=1e-13)
+    expected = slopes(target, state)
+    assert_allclose(gradient, expected, atol=2e-7)
+    assert not np.allclose(-gradient, expected, atol=1e-2)
+
+
+def test_printed_gradient_is_another():
+    """Equation (3.6) as printed lacks gamma squared: the erratum is one."""
+    target = posterior(prior_scale=None)
+    state = some_state(target)
+    state[-1] = np.log(1.7)
+    layout = target.layout
+    n = layout.n_prototypes * layout.n_columns
+    _, gradient = target.log_density_and_gradient(state)
+    printed = gradient[:n] / 1.7**2
+    assert_allclose(printed * 1.7**2, slopes(target, state)[:n], atol=2e-7)
+    assert not np.allclose(printed, slopes(target, state)[:n], atol=1e-2)
+
+
+def test_class_probabilities_are_sums_of_neighbors():
+    X, _ = blobs()
+    target = posterior(metric="linear")
+    state = some_state(target)
+    slow = np.array([slow_probabilities(target, state, row) for row in X])
+    expected = np.add.reduceat(slow, target.starts[:-1], axis=1)
+    assert_allclose(target.class_probabilities(state, X), expected, rtol=1e-11)
+
+
+def test_rotating_rows_and_prototypes_changes_nothing():
+    """Distances are all that counts, and gamma makes up for a common scale."""
+    X, y = blobs()
+    target = PrototypePosterior(X, y, [2, 3, 1], prior_scale=None)
+    turn, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))
+    state = some_state(target)
+    layout = target.layout
+    before = target.log_likelihood(state)
+    turned = layout.state(layout.points(state) @ turn, layout.metric_of(state))
+    again = PrototypePosterior(X @ turn, y, [2, 3, 1], prior_scale=None)
+    assert again.log_likelihood(turned) == pytest.approx(before, rel=1e-12)
+    scaled = layout.state(5.0 * layout.points(state), layout.metric_of(state) - np.log(5.0))
+    larger = PrototypePosterior(5.0 * X, y, [2, 3, 1], prior_scale=None)
+    assert larger.log_likelihood(scaled) == pytest.approx(before, rel=1e-12)
+    assert larger.log_likelihood(state) != pytest.approx(before, rel=1e-3)
+
+
+def test_rows_far_from_their_class_have_a_finite_density():
+    """exp(-1e6) is 0: a row may still be told how improbable it is, and which way to pull."""
+    X, y = blobs()
+    target = PrototypePosterior(1e3 * X, y, [1, 1, 1])
+    state = target.initial_state(np.random.default_rng(0))
+    state[-1] = 0.0
+    value, gradient = target.log_density_and_gradient(state)
+    assert value < -1e5
+    assert np.isfinite(gradient).all()
+    assert np.abs(gradient).max() > 1.0
+
+
+def test_threads_and_blocks_change_no_bit(monkeypatch):
+    """The same seed must be the same prototypes on every machine of these libraries."""
+    monkeypatch.setattr("bayescascade.methods.neighbors.neighborhoods._LEAST_THREADED", 0)
+    X, y = blobs(2_000, 4)
+    one = PrototypePosterior(X, y, [5, 5, 5])
+    two = PrototypePosterior(X, y, [5, 5, 5], n_threads=2)
+    state = some_state(one)
+    (value, gradient), (again, other) = (p.log_density_and_gradient(state) for p in (one, two))
+    assert value == again
+    np.testing.assert_array_equal(gradient, other)
+
+
+def test_float32_has_seven_digits():
+    state = some_state(posterior())
+    value, gradient = posterior().log_density_and_gradient(state)
+    found, slope = posterior(dtype="float32").log_density_and_gradient(state)
+    assert found == pytest.approx(value, rel=1e-5)
+    assert found != value
+    assert_allclose(slope, gradient, rtol=1e-3, atol=1e-4)
+
+
+def test_a_sample_of_the_rows_tells_all_of_them():
+    """Without bias: the mean over disjoint samples is the density of all rows."""
+    target = posterior()
+    state = some_state(target)
+    rows, ends = target.rows.rows, target.rows.ends
+    parts = np.array_split(np.random.default_rng(0).permutation(len(rows)), 3)
+    told = []
+    for part in parts:
+        part.sort()
+        batch = ClassedRows(rows[part], np.searchsorted(part, ends))
+        value, gradient = target.density_of(batch, len(rows) / len(part), state)
+        told.append(np.append(gradient, value))
+    value, gradient = target.log_density_and_gradient(state)
+    assert_allclose(np.mean(told, axis=0), np.append(gradient, value), rtol=1e-9, atol=1e-9)
+
+
+def test_prior_is_around_class_means():
+    X, y = blobs()
+    target = posterior(prior_scale=1.5)
+    within = np.sqrt(np.mean([(X[y == c] - X[y == c].mean(axis=0)) ** 2 for c in "abc"], (0, 1)))
+    means = np.array([X[y == c].mean(axis=0) for c in "aabbbc"])
+    state = target.layout.state(means, target.layout.metric_like(target.reference))
+    assert target.log_prior(state) == pytest.approx(0.0, abs=1e-18)
+    moved = state.copy()
+    moved[:3] += 1.5 * within
+    assert target.log_prior(moved) == pytest.approx(-1.5, rel=1e-9)
+    moved[-1] += 2.0
+    assert target.log_prior(moved) == pytest.approx(-2.0, rel=1e-9)
+    assert posterior(prior_scale=None).log_prior(moved) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_prototypes": (2, 3, 21)}, 'n_prototypes must be at most the rows of class "c", 20'),
+        ({"n_prototypes": (2, 0, 1)}, "n_prototypes must be an integer >= 1 for each of 3"),
+        ({"n_prototypes": (2, 2)}, "n_prototypes must be an integer >= 1 for each of 3"),
+        ({"metric": "cosine"}, "metric must be one of"),
+        ({"rank": 2}, 'rank must be None unless metric is "linear"'),
+        ({"metric": "linear", "rank": 4}, "rank must be an integer"),
+        ({"prior_scale": 0.0}, "prior_scale must be a finite number > 0"),
+        ({"held": [np.nan]}, "held must be 1 finite numbers"),
+        ({"dtype": "float16"}, "dtype must be one of"),
+    ],
+)
+def test_bad_parameters_are_named(options, words):
+    with pytest.raises(ParameterError, match=words):
+        posterior(**options)
+
+
+def test_bad_rows_are_named():
+    with pytest.raises(DataError, match="X must be a matrix of finite numbers"):
+        PrototypePosterior([[0.0], [np.nan]], ["a", "b"], [1, 1])
+    with pytest.raises(DataError, match="at least two classes"):
+        PrototypePosterior([[0.0], [1.0]], ["a", "a"], [1])
+    with pytest.raises(DataError, match="y must have a label per row of X, 2, got 3"):
+        PrototypePosterior([[0.0], [1.0]], ["a", "b", "a"], [1, 1])
