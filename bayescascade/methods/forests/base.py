@@ -13,22 +13,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
-from bayescascade.data.labels import TrainingRows, classes_record, read_classes
+from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.model.record import Saved
+from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.roles import Predicted
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
-from bayescascade.report.printed import PrintedModel
 
 __all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
 
@@ -54,19 +52,15 @@ def read_rows(X: Any, y: Any, costs: Costs, owner: str, **more: Any) -> ReadRows
     return ReadRows(encoder, found, TrainingRows.read(encoder, X, y, owner=owner, **more))
 
 
-class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
+class BudgetedClassifier(MatrixClassifier):
     """A classifier that pays for the features that its trees read.
 
     Attributes
     ----------
     model_name : str
         Name of the class in files.
-    title : str
-        What it is called, such as "budgeted forest".
     forest_ : Forest
         The trees, over the columns of a matrix.
-    classes_ : (n_classes,) array
-        The labels, sorted.
     costs_ : FeatureCosts
     items_ : CostItems
         What each feature costs.
@@ -76,20 +70,17 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         Share of the validation rows that acquire each feature.
     item_shares_ : (n_items,) float64
         Share of them that pay for each item of `items_`, a feature or a group.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+
+    The others are those of every `MatrixClassifier`.
     """
 
-    title: ClassVar[str]
-    takes_texts: ClassVar[bool] = False
+    cells: ClassVar[CellPolicy] = CELLS
 
-    _not_saved = (*Saved._not_saved, "costs", "forest")  # costs are a field of their own
+    _not_saved = (*NOT_SAVED, "costs", "forest")  # costs are a field of their own
 
     costs: Costs
 
     forest_: Forest
-    classes_: NDArray[Any]
-    _encoder: MatrixEncoder
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
@@ -117,11 +108,8 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
 
     def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts) -> None:
-        self._encoder, self.costs_, self.items_ = encoder, costs, costs.resolve(encoder.columns)
-        self.n_features_in_ = len(encoder.columns)
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if encoder.is_named:
-            self.feature_names_in_ = np.array(encoder.columns, dtype=object)
+        self._set_encoder(encoder)
+        self.costs_, self.items_ = costs, costs.resolve(encoder.columns)
 
     def _used(self, of_matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the features that rows use, given which columns of the matrix they do."""
@@ -134,24 +122,6 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
 
     # -- classifying -------------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row, (n_rows,); of equals the first.
-
-        Parameters
-        ----------
-        X : DataFrame, (n_rows, n_features) array, list of rows, mapping or Series
-            DataFrames are matched by column name, in any order, and may have more columns; a Series
-            or a mapping of single values is one row. Missing cells are NaN or None.
-
-        Raises
-        ------
-        DataError
-            If a column is missing or a cell cannot be read; names column, value and row.
-        """
-        best = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, (n_rows, n_classes) float64.
@@ -233,10 +203,6 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         model = Walkable(self._encoder.columns, self.items_, self.classes_, walk)
         return acquire(model, fetch, max_cost)
 
-    def _matrix(self, X: Any) -> NDArray[np.float32]:
-        check_is_fitted(self, "forest_")
-        return self._encoder.transform(X, type(self).__name__)
-
     # -- files and text ----------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
@@ -253,9 +219,8 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "encoding": self._encoder.to_dict(),
+            **self._encoding_fields(),
             "costs": self.costs_.to_dict(),
-            "classes": classes_record(self.classes_),
             "validation_cost": self.validation_cost_,
             "feature_shares": self.feature_shares_.tolist(),
             "item_shares": self.item_shares_.tolist(),
@@ -264,10 +229,9 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        encoder = MatrixEncoder.from_dict(record["encoding"], CELLS)
-        costs = FeatureCosts.from_dict(record["costs"])
-        self._set_columns(encoder, costs)
-        self.classes_ = read_classes(record["classes"])
+        self._read_encoding(record)
+        self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
+        encoder = self._encoder
         self.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
         self.item_shares_ = _shares(record, "item_shares", self.items_.n_items)
         cost, expected = record["validation_cost"], float(self.item_shares_ @ self.items_.costs)
@@ -285,11 +249,6 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
     def certificate_texts(self) -> list[str]:
         """What the text says of how good the forest is known to be, part by part."""
         return []
-
-    @property
-    def feature_texts(self) -> list[str]:
-        """What the features are called in text: their names, or "x3"."""
-        return self._encoder.names
 
     def page(self) -> Page:
         """Return the size of the forest, and the features by what is spent on them.
@@ -339,17 +298,6 @@ class BudgetedClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[
         entries += list(paid)[items.n_items - items.n_groups :]
         acquired = [entry for entry in entries if entry[2] > 0]
         return sorted(acquired, key=lambda entry: (-entry[1] * entry[2], -entry[2]))
-
-    def record(self) -> dict[str, Any]:
-        """Return the fitted model as plain data, at full precision, as `save` writes it."""
-        return self.to_record()
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = True
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

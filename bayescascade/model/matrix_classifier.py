@@ -1,0 +1,102 @@
+"""Classifiers whose rows are a matrix: their columns and classes, learned, told apart and saved."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
+from bayescascade.model.record import Saved
+from bayescascade.report.printed import PrintedModel
+
+__all__ = ["MatrixClassifier"]
+
+
+class MatrixClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
+    """A classifier that reads rows by a `MatrixEncoder`; a `Predictor` but for `predict_block`.
+
+    Subclasses set `_encoder` by `_set_encoder`, `classes_`, and have ``predict_proba(X)``.
+
+    Attributes
+    ----------
+    title : str
+        What it is called, such as "budgeted forest".
+    cells : CellPolicy
+        What it takes for a cell.
+    classes_ : (n_classes,) array
+        The labels, sorted.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    title: ClassVar[str]
+    cells: ClassVar[CellPolicy] = CellPolicy()
+    takes_texts: ClassVar[bool] = False
+
+    classes_: NDArray[Any]
+    _encoder: MatrixEncoder
+
+    def _set_encoder(self, encoder: MatrixEncoder) -> None:
+        self._encoder = encoder
+        self.n_features_in_ = len(encoder.columns)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if encoder.is_named:
+            self.feature_names_in_ = np.array(encoder.columns, dtype=object)
+
+    def _matrix(self, X: Any) -> Matrix:
+        """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
+        check_is_fitted(self)
+        return self._encoder.transform(X, type(self).__name__)
+
+    @property
+    def feature_texts(self) -> list[str]:
+        """What the features are called in text: their names, or "x3"."""
+        return self._encoder.names
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, (n_rows,); of equals the first.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array, list of rows, mapping or Series
+            DataFrames are matched by column name, in any order, and may have more columns; a Series
+            or a mapping of single values is one row. Missing cells, where they are allowed, are NaN
+            or None.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a cell cannot be read; names column, value and row.
+        """
+        best = self.predict_proba(X).argmax(axis=1)  # which says if nothing is fitted
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class for each row, (n_rows, n_classes) float64."""
+        raise NotImplementedError
+
+    def record(self) -> dict[str, Any]:
+        """Return the fitted model as plain data, at full precision, as `save` writes it."""
+        return self.to_record()
+
+    def _encoding_fields(self) -> dict[str, Any]:
+        """Return what a saved file holds of columns and classes."""
+        return {"encoding": self._encoder.to_dict(), "classes": classes_record(self.classes_)}
+
+    def _read_encoding(self, record: Mapping[str, Any]) -> None:
+        """Become what `_encoding_fields` told; checks as `_restore`."""
+        self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
+        self.classes_ = read_classes(record["classes"])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.cells.missing == "nan"
+        return tags
