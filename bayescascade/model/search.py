@@ -258,11 +258,12 @@ def _polished(
 
 
 def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]:
-    """Return the second run with the better of the two best states, and the time of both."""
+    """Return the second run with the better of the two best states, and time and extras of both."""
     better = first if first.best_log_density >= second.best_log_density else second
     return replace(
         second,
         best_state=better.best_state,
         best_log_density=better.best_log_density,
         seconds={**first.seconds, **second.seconds},
+        extras={**first.extras, **second.extras},
     )

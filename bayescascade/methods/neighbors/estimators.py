@@ -1,50 +1,43 @@
 """The nearest-neighbor classifier whose rows are few and learned; `posterior` has the formulas."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, TransformerMixin
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
-    classes_record,
     label_codes,
-    read_classes,
 )
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sources import as_frame
+from bayescascade.methods.neighbors.base import CompressedClassifier
 from bayescascade.methods.neighbors.learned import RULES, Compressed
 from bayescascade.methods.neighbors.minibatches import climb_by_minibatches
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
-from bayescascade.methods.neighbors.prototypes import METRICS, Floats, State
-from bayescascade.methods.neighbors.starting import STARTS, Start, shares_of_classes
+from bayescascade.methods.neighbors.prototypes import METRICS, State
+from bayescascade.methods.neighbors.starting import (
+    STANDARDIZE,
+    STARTS,
+    choose_start,
+    shares_of_classes,
+)
 from bayescascade.model.ascent import OPTIMIZERS
 from bayescascade.model.explore import Found, explore_by
-from bayescascade.model.record import Saved
-from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Search, Seed
-from bayescascade.model.summary import FitSummary
-from bayescascade.report.numbers import count_texts, nats_text, share_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
-from bayescascade.report.printed import PrintedModel
 
 __all__ = ["StochasticNeighborCompression"]
 
-_STANDARDIZE = ("auto", "yes", "no")
 _SEARCHES = ("ascent", "ascent+langevin")
 _STEPS = 2_000  # of each chain
 _KEPT = 100  # draws of each chain, and those that predict together
@@ -52,7 +45,7 @@ _EPOCHS = 5  # that `refine` takes by default
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMixin, Saved):  # type: ignore[misc] # untyped bases
+class StochasticNeighborCompression(CompressedClassifier):
     """Nearest-neighbor classification by a few learned prototypes in place of all rows.
 
     Prototypes move to where the rows' neighbors among them are most probably of their own class
@@ -105,23 +98,12 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
 
     Attributes
     ----------
-    prototypes_ : (n_prototypes, n_matrix_columns) float64
-        In the units of the rows; text and categories are columns of 0 and 1, see `column_texts_`.
-    prototype_labels_ : (n_prototypes,) array
-        Their labels.
-    scale_ : float, (n_matrix_columns,) or (rank, n_matrix_columns) float64
-        The metric: rows x and z are ``|scale_ * (x - z)|``, or ``|scale_ @ (x - z)|``, apart.
-    classes_ : (n_classes,) array
-    n_kept_ : int
-        Number of prototypes.
     posterior_, run_ : PrototypePosterior, PosteriorRun
         Over standardized rows; not in saved models.
-    summary_ : FitSummary
-        Convergence, acceptance.
     n_iter_ : int
-        Iterations, or epochs, of the longest climb.
-    log_posterior_ : float
-        Log density of the prototypes, nats, unnormalized.
+        Iterations of the longest climb, or epochs by minibatches.
+
+    The others are those of every `CompressedClassifier`.
 
     Examples
     --------
@@ -135,7 +117,6 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
 
     model_name: ClassVar[str] = "StochasticNeighborCompression"
     title: ClassVar[str] = "neighbor compression"
-    takes_texts: ClassVar[bool] = False
 
     compression: float = 0.04
     n_prototypes: int | Mapping[Any, int] | None = None
@@ -161,12 +142,8 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
 
-    _not_saved = (*Saved._not_saved, "n_prototypes")  # whose labels JSON would turn into text
-
-    # -- fitting -----------------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn prototypes.
+        """Learn prototypes; Ctrl-C ends it with those found so far.
 
         Parameters
         ----------
@@ -184,15 +161,25 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
         """
         search = self._checked()
         X = as_frame(X)
-        self._encoder = MatrixEncoder.learn(X)
+        self._set_encoder(MatrixEncoder.learn(X))
         training = TrainingRows.read(self._encoder, X, y, owner=type(self).__name__)
         self.classes_ = training.classes
-        self._set_features()
         rows, labels = np.asarray(training.rows, np.float64), training.labels
         sizes = np.bincount(labels)
         counts = self._counts(sizes)
+        self._check_neighbors(int(counts.sum()))
         rng = search.rng()
-        self._center, start, held = self._started(rows, labels, counts, rng)
+        self._center, self._units, start, held = choose_start(
+            rows,
+            self.standardize,
+            self.column_texts_,
+            rng,
+            labels=labels,
+            counts=counts,
+            how=self.start,
+            classified=self._classified,
+            **self._options(),
+        )
         posterior = PrototypePosterior(
             (rows - self._center) / self._units,
             self.classes_[labels],
@@ -202,9 +189,10 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
         )
         drawn = [start.points, *(start.draw() for _ in range(self.n_chains - 1))]
         starts = [posterior.layout.state(points, held) for points in drawn]
-        if self.optimizer == "minibatch":
-            starts = [
-                climb_by_minibatches(
+        is_stopped = start.is_stopped
+        if self.optimizer == "minibatch" and not is_stopped:
+            for place, state in enumerate(starts):
+                starts[place], is_stopped = climb_by_minibatches(
                     posterior,
                     state,
                     rng,
@@ -212,8 +200,10 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
                     n_epochs=self.max_iter,
                     progress=self.progress,
                 )
-                for state in starts
-            ]
+                if is_stopped:
+                    break
+        if is_stopped:  # by Ctrl-C: neither further climbs nor draws; a checkpoint stays
+            search = replace(search, search="ascent", max_iter=0, checkpoint=None, resume=False)
         found: Found[State] = explore_by(
             search,
             posterior,
@@ -223,10 +213,14 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
             title=self.title,
             settings={"model": self.model_name},
         )
-        self.posterior_, self.run_, self.summary_ = posterior, found.run_, found.summary_
+        is_interrupted = is_stopped or found.run_.interrupted
+        self.posterior_ = posterior
+        self.run_ = replace(found.run_, interrupted=is_interrupted)
+        self.summary_ = replace(found.summary_, interrupted=is_interrupted)
         self.log_posterior_ = found.log_density
-        n_iterations = found.run_.extras.get("n_iterations", [self.max_iter])
-        self.n_iter_ = self.max_iter if self.optimizer == "minibatch" else max(1, *n_iterations)
+        by_minibatches = self.optimizer == "minibatch"
+        n_iterations = found.run_.extras["n_iterations"]
+        self.n_iter_ = self.max_iter if by_minibatches else max(1, *n_iterations)
         self._best = self._compressed(found.state)
         states = [state for chain in found.run_.draws for state in chain]
         places = np.linspace(0, len(states) - 1, min(len(states), _KEPT)).astype(int)
@@ -256,8 +250,8 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
         check_is_fitted(self, "_best")
         check_integer("n_epochs", n_epochs, minimum=1)
         checked = check_labels(y, "y", type(self).__name__)
-        labels = label_codes(checked, self.classes_, "y")
-        rows, best = self._matrix(X), self._best
+        labels = label_codes(checked, self.classes_, "labels to refine by")
+        rows, best = np.asarray(self._matrix(X), np.float64), self._best
         if len(labels) != len(rows):
             raise DataError(f"y must have a label per row of X, {len(rows)}, got {len(labels)}")
         counts = np.bincount(best.labels)
@@ -275,7 +269,7 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
             classes=self.classes_,
             **self._options() | {"prior_scale": 1.0},
         )
-        state = climb_by_minibatches(
+        state, _ = climb_by_minibatches(
             posterior,
             posterior.center,
             self._checked().rng(),
@@ -293,10 +287,11 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
     def _checked(self) -> Search:
         """Return how to search; raises ParameterError if a parameter is out of its range."""
         check_real("compression", self.compression, above=0.0, maximum=1.0)
+        check_flag("joint", self.joint)
         for name, choices in (
             ("metric", METRICS),
             ("start", STARTS),
-            ("standardize", _STANDARDIZE),
+            ("standardize", STANDARDIZE),
             ("rule", RULES),
             ("optimizer", (*OPTIMIZERS, "minibatch")),
             ("search", _SEARCHES),
@@ -338,40 +333,7 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
             wanted = max(len(sizes), round(self.compression * n_rows))
         else:
             wanted = check_integer("n_prototypes", given, len(sizes), n_rows)
-        if self.rule == "neighbors":
-            check_integer("n_neighbors", self.n_neighbors, 1, wanted)
         return shares_of_classes(wanted, sizes)
-
-    def _started(
-        self,
-        rows: Floats,
-        labels: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> tuple[Floats, Start, Floats]:
-        """Return what rows are told from, and where to start, in units that are chosen."""
-        center, spread = rows.mean(axis=0), rows.std(axis=0)
-        common = np.full_like(spread, np.sqrt(np.mean(spread**2)) or 1.0)
-        own = np.where(spread > 0.0, spread, common)
-        choices = {"auto": [common, own], "yes": [own], "no": [common]}[self.standardize]
-        if np.allclose(own, common, rtol=0.01):
-            choices = [common]
-        tried = []
-        for units in choices:
-            start = Start(
-                (rows - center) / units, labels, counts, self.start, rng.spawn(1)[0],
-                self._classified, **self._options(),
-            )  # fmt: skip
-            held, score = start.metric()
-            tried.append((score, units, start, held))
-        _, self._units, start, held = max(tried, key=lambda one: one[0])
-        return center, start, held
-
-    def _classified(self, model: Compressed, rows: Floats) -> NDArray[np.int64]:
-        """Return the positions of the classes that rows are taken for."""
-        shares = model.probabilities(rows, self.rule, self.n_neighbors)
-        positions: NDArray[np.int64] = shares.argmax(axis=1)
-        return positions
 
     def _compressed(self, state: State) -> Compressed:
         """Return a state in the units of the rows."""
@@ -380,219 +342,3 @@ class StochasticNeighborCompression(PrintedModel, ClassifierMixin, TransformerMi
         return Compressed(
             points, layout.labels, layout.factor(layout.metric_of(state)) / self._units
         )
-
-    # -- classifying -------------------------------------------------------------------------------
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row, (n_rows,); of equals the first.
-
-        Parameters
-        ----------
-        X : DataFrame, (n_rows, n_features) array, list of rows, mapping or Series
-            As in `fit`; DataFrames are matched by column name.
-        """
-        best = self.predict_proba(X).argmax(axis=1)  # which says if nothing is fitted
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class for each row, (n_rows, n_classes) float64.
-
-        It is what the `rule` says, and the mean of that over draws for ``predictive="average"``.
-        """
-        rows = self._matrix(X)
-        models = [self._best]
-        if self.predictive == "average":
-            if not self._draws and not self.summary_.interrupted:
-                raise ParameterError(
-                    'predictive must be "map" where no draws were kept, got "average"'
-                )
-            models = self._draws or models
-        told = [model.probabilities(rows, self.rule, self.n_neighbors) for model in models]
-        return np.mean(told, axis=0) if len(told) > 1 else told[0]
-
-    def predict_block(
-        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
-    ) -> Predicted:
-        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`.
-
-        Told is the number of the nearest prototype, from 1.
-        """
-        del first_row, intervals
-        told: dict[str, list[object]] = {}
-        if explain:
-            near = self.to_sklearn(n_neighbors=1, algorithm="brute")
-            nearest = near.kneighbors(self._matrix(cells), return_distance=False)
-            told["nearest_prototype"] = (1 + nearest.ravel()).tolist()
-        return Predicted(told, self.predict_proba(cells))
-
-    def transform(self, X: Any) -> Floats:
-        """Return rows in the space of the metric, (n_rows, n_matrix_columns or rank) float64.
-
-        Euclidean distances between them are those by which prototypes are near.
-        """
-        return self._best.applied(self._matrix(X))
-
-    def to_sklearn(self, n_neighbors: int = 1, **options: Any) -> KNeighborsClassifier:
-        """Return a fitted `KNeighborsClassifier` over the prototypes, for rows of numbers.
-
-        Parameters
-        ----------
-        n_neighbors : int >= 1
-        options : keywords
-            Of that class, such as ``algorithm="ball_tree"``.
-
-        Raises
-        ------
-        ParameterError
-            If `n_neighbors` is more than there are prototypes.
-        """
-        check_is_fitted(self, "_best")
-        check_integer("n_neighbors", n_neighbors, 1, self.n_kept_)
-        return self._best.to_sklearn(self.classes_, n_neighbors, **options)
-
-    def _matrix(self, X: Any) -> Floats:
-        check_is_fitted(self, "_best")
-        return np.asarray(self._encoder.transform(X, type(self).__name__), np.float64)
-
-    def _set_features(self) -> None:
-        self.n_features_in_ = len(self._encoder.columns)
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if self._encoder.is_named:
-            self.feature_names_in_ = np.array(self._encoder.columns, dtype=object)
-
-    # -- what was learned --------------------------------------------------------------------------
-
-    @property
-    def prototypes_(self) -> Floats:
-        """The prototypes, in the units of the rows."""
-        return self._best.points
-
-    @property
-    def prototype_labels_(self) -> NDArray[Any]:
-        """The label of each prototype."""
-        labels: NDArray[Any] = self.classes_[self._best.labels]
-        return labels
-
-    @property
-    def scale_(self) -> Floats | float:
-        """The metric; a number if it is the same for all columns."""
-        factor = self._best.factor
-        return float(factor[0]) if factor.ndim == 1 and np.ptp(factor) == 0.0 else factor
-
-    @property
-    def n_kept_(self) -> int:
-        """Number of prototypes."""
-        return len(self._best.labels)
-
-    @property
-    def feature_texts(self) -> list[str]:
-        """What the features are called in text: their names, or "x3"."""
-        return self._encoder.names
-
-    @property
-    def column_texts_(self) -> list[str]:
-        """What the columns of the prototypes are called: "age", or "class=1st" of a level."""
-        return self._encoder.column_texts
-
-    def prototypes_frame(self, target: str = "label") -> pd.DataFrame:
-        """Return the prototypes and, in a last column, their labels."""
-        frame = pd.DataFrame(self.prototypes_, columns=self.column_texts_)
-        return frame.assign(**{target: self.prototype_labels_})
-
-    def page(self) -> Page:
-        """Return how many prototypes there are, how they were found, and each class."""
-        summary, n_rows = self.summary_, int(self._sizes.sum())
-        heading = [
-            self.title,
-            counted(n_rows, "row"),
-            counted(self.n_features_in_, "column"),
-            f"{len(self.classes_)} classes",
-        ]
-        part = share_text(self.n_kept_ / n_rows)
-        kept = f"{counted(self.n_kept_, 'prototype')}, {part} of the rows"
-        is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
-        told = [kept, f"metric {self.metric}"]
-        if is_own and self.metric == "scaled":
-            told.append("columns standardized")
-        if self.predictive == "average":
-            told.append("predictive average")
-        wrong = share_text(self._wrong.sum() / n_rows)
-        return (
-            Heading(heading),
-            Pieces(told),
-            Pieces(
-                [
-                    summary.found_words("prototypes"),
-                    f"log posterior {nats_text(self.log_posterior_)}",
-                    f"{wrong} of these rows taken wrong",
-                ]
-            ),
-            Pieces(summary.convergence_pieces),
-            *(warning(f"warning: {text}") for text in summary.warnings),
-            BLANK,
-            Table(
-                [level_text(label) for label in self.classes_.tolist()],
-                [
-                    Numbers("rows", count_texts(self._sizes.tolist())),
-                    Numbers("prototypes", count_texts(np.bincount(self._best.labels).tolist())),
-                    Numbers(
-                        "taken wrong",
-                        list(map(share_text, (self._wrong / self._sizes).tolist())),
-                    ),
-                ],
-                "class",
-            ),
-        )
-
-    def record(self) -> dict[str, Any]:
-        """Return the fitted model as plain data, at full precision, as `save` writes it."""
-        return self.to_record()
-
-    # -- files -------------------------------------------------------------------------------------
-
-    def _fields(self) -> dict[str, Any]:
-        return {
-            "encoding": self._encoder.to_dict(),
-            "classes": classes_record(self.classes_),
-            "summary": self.summary_.to_dict(),
-            "log_posterior": self.log_posterior_,
-            "rows": self._sizes.tolist(),
-            "wrong": self._wrong.tolist(),
-            "center": self._center.tolist(),
-            "units": self._units.tolist(),
-            "best": self._best.to_record(),
-            "draws": [draw.to_record() for draw in self._draws],
-        }
-
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        self._encoder = MatrixEncoder.from_dict(record["encoding"])
-        self._set_features()
-        self.classes_ = read_classes(record["classes"])
-        self.summary_ = FitSummary.from_dict(record["summary"])
-        self.log_posterior_ = float(record["log_posterior"])
-        n_classes, n_columns = len(self.classes_), len(self._encoder.source)
-        self._sizes, self._wrong = (np.array(record[name], np.int64) for name in ("rows", "wrong"))
-        self._center, self._units = (
-            np.array(record[name], np.float64) for name in ("center", "units")
-        )
-        is_counted = (self._sizes.shape, self._wrong.shape) == ((n_classes,), (n_classes,))
-        if not is_counted or (self._sizes < 1).any() or (self._wrong > self._sizes).any():
-            raise ModelFileError("a saved model's rows must be counted for each class")
-        is_scaled = (self._center.shape, self._units.shape) == ((n_columns,), (n_columns,))
-        told = [*self._center.tolist(), *self._units.tolist(), self.log_posterior_]
-        if not is_scaled or not np.isfinite(told).all() or (self._units <= 0.0).any():
-            raise ModelFileError("a saved model's units must be numbers > 0 for each column")
-        self._best, *self._draws = (
-            Compressed.from_record(one, n_columns, n_classes)
-            for one in (record["best"], *record["draws"])
-        )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_best")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import KNeighborsClassifier
 
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities
 from bayescascade.methods.neighbors.prototypes import Floats
@@ -56,6 +56,14 @@ class Compressed:
         )
         return found
 
+    def nearest(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the position of the prototype that is nearest to each row, (n_rows,)."""
+        near, points = self.applied(rows), self.applied(self.points)
+        is_little = near.size * len(points) < _LEAST_THREADED
+        with single_threaded() if is_little else nullcontext():
+            found: NDArray[np.int64] = pairwise_distances_argmin(near, points)
+        return found
+
     def probabilities(self, rows: NDArray[Any], rule: str, n_neighbors: int) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes).
 
@@ -67,14 +75,11 @@ class Compressed:
         n_neighbors : int >= 1
             Prototypes that vote by rule "neighbors".
         """
-        near, points = self.applied(rows), self.applied(self.points)
         n_classes = int(self.labels[-1]) + 1
         if rule == "nearest":
-            is_little = near.size * len(points) < _LEAST_THREADED
-            with single_threaded() if is_little else nullcontext():
-                nearest = pairwise_distances_argmin(near, points)
-            chosen: Floats = np.eye(n_classes)[self.labels[nearest]]
+            chosen: Floats = np.eye(n_classes)[self.labels[self.nearest(rows)]]
             return chosen
+        near, points = self.applied(rows), self.applied(self.points)
         if rule == "neighbors":
             voters = KNeighborsClassifier(n_neighbors, algorithm="brute").fit(points, self.labels)
             votes: Floats = voters.predict_proba(near)
@@ -95,6 +100,12 @@ class Compressed:
         options : keywords
             Of `sklearn.neighbors.KNeighborsClassifier`, such as ``algorithm="ball_tree"``.
         """
+        for name in ("metric", "metric_params", "p"):
+            if name in options:
+                raise ParameterError(
+                    f"{name} must not be given, as the metric has been learned, "
+                    f"got {options[name]!r}"
+                )
         if self.factor.ndim == 1 and np.ptp(self.factor) == 0.0:
             metric: dict[str, Any] = {}  # plain distances are in the same order
         elif self.factor.ndim == 1:
@@ -102,6 +113,11 @@ class Compressed:
         else:
             inverse = self.factor.T @ self.factor
             metric = {"metric": "mahalanobis", "metric_params": {"VI": inverse}}
+        if metric and options.get("algorithm") == "kd_tree":
+            raise ParameterError(
+                'algorithm must be "auto", "ball_tree" or "brute" unless all columns have one '
+                'scale, got "kd_tree"'
+            )
         voters = KNeighborsClassifier(n_neighbors, **metric, **options)
         return voters.fit(self.points, classes[self.labels])
 

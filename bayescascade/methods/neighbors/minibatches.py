@@ -30,8 +30,8 @@ def climb_by_minibatches(
     batch_size: int,
     n_epochs: int,
     progress: Callable[[samplers.Progress], object] | None = None,
-) -> State:
-    """Return a state that is more probable than `state`; Ctrl-C ends it early.
+) -> tuple[State, bool]:
+    """Return a state that is more probable than `state`, and whether Ctrl-C ended it early.
 
     Parameters
     ----------
@@ -75,5 +75,5 @@ def climb_by_minibatches(
             if progress is not None:
                 progress(samplers.Progress("ascent", epoch + 1, n_epochs, best, found, 1.0, {}))
     except KeyboardInterrupt:
-        return current if n_summed == 0 else total / n_summed
-    return total / n_summed
+        return (current if n_summed == 0 else total / n_summed), True
+    return total / n_summed, False

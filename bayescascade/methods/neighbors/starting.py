@@ -7,13 +7,14 @@ fifth of them that the prototypes have not seen, and held (Kusner 2016, 3.1.3, h
 start).
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
+from bayescascade.base.errors import DataError
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
@@ -21,10 +22,12 @@ from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import Floats
 from bayescascade.model.ascent import ascend
 
-__all__ = ["STARTS", "Start", "shares_of_classes"]
+__all__ = ["STANDARDIZE", "STARTS", "choose_start", "shares_of_classes"]
 
 STARTS = ("kmeans", "sample")
+STANDARDIZE = ("auto", "yes", "no")
 
+_MOST_SPREAD = 1e150  # squares are summed
 _HELD_OUT = 5  # every fifth row
 _MOST_ROWS = 20_000  # that choose a metric
 _MOST_PER_PROTOTYPE = 100  # rows that k-means looks at
@@ -56,6 +59,71 @@ def shares_of_classes(n_prototypes: int, sizes: NDArray[np.int64]) -> NDArray[np
     return counts
 
 
+class Chosen(NamedTuple):
+    """What a climb starts with.
+
+    Attributes
+    ----------
+    center, units : (n_columns,) float64
+        What is taken from the rows, and what they are divided by then.
+    start : Start
+        Where to start in these units.
+    metric : (n_metric,) float64
+        The metric's numbers there.
+    """
+
+    center: Floats
+    units: Floats
+    start: "Start"
+    metric: Floats
+
+
+def choose_start(
+    rows: Floats, standardize: str, names: Sequence[str], rng: np.random.Generator, **more: Any
+) -> Chosen:
+    """Return the units of the columns in which prototypes do best, and where to start there.
+
+    Parameters
+    ----------
+    rows : (n_rows, n_columns) float64
+    standardize : {"auto", "yes", "no"}
+        Whether columns are divided by their own standard deviations, or all by one number; "auto"
+        does what is better for rows held out.
+    names : sequence of str
+        Of the columns, for messages.
+    rng : Generator
+    more : keywords
+        Of `Start` beside.
+
+    Raises
+    ------
+    DataError
+        If numbers are too large to be squared.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        center, spread = rows.mean(axis=0), rows.std(axis=0)
+    if not (spread < _MOST_SPREAD).all():
+        raise DataError(
+            f'column "{names[int(np.argmin(spread < _MOST_SPREAD))]}" must have a standard '
+            f"deviation below {_MOST_SPREAD:g}: choose a larger unit"
+        )
+    common = np.full_like(spread, np.sqrt(np.mean(spread**2)) or 1.0)
+    own = np.where(spread > 0.0, spread, common)
+    choices = {"auto": [common, own], "yes": [own], "no": [common]}[standardize]
+    if np.allclose(own, common, rtol=0.01):
+        choices = [common]
+    tried = []
+    for units in choices:
+        start = Start((rows - center) / units, rng=rng.spawn(1)[0], **more)
+        metric, score = start.metric()
+        tried.append((score, Chosen(center, units, start, metric)))
+        if start.is_stopped:
+            break
+    chosen = max(tried, key=lambda one: one[0])[1]
+    chosen.start.is_stopped = start.is_stopped
+    return chosen
+
+
 class Start:
     """Where a climb starts, for rows of one scaling.
 
@@ -79,6 +147,8 @@ class Start:
     ----------
     points : (n_prototypes, n_columns) float64
         Where the climb from the best metric had come to, once there is one.
+    is_stopped : bool
+        Whether Ctrl-C ended the search for a metric.
     """
 
     def __init__(
@@ -92,6 +162,7 @@ class Start:
         **options: Any,
     ) -> None:
         self._classified = classified
+        self.is_stopped = False
         self._rows, self._labels, self._counts, self._options = rows, labels, counts, options
         self._how, self._rng = how, rng
         self._seen, self._unseen = self._dealt()
@@ -130,7 +201,7 @@ class Start:
         )
         if layout.n_metric > 1:
             shaped = _Shape(posterior, self.points)
-            numbers = ascend(shaped, [numbers], max_iter=_ITERATIONS).best_state
+            numbers = _climbed(shaped, numbers)
         if not self._unseen.size:
             return numbers, (0, 0.0)
         tried: dict[int, tuple[Score, Floats]] = {}
@@ -141,9 +212,15 @@ class Start:
             return tried[step][0]
 
         best = -1  # prototypes that have moved are best in a wider neighborhood than before
-        for direction in (1, -1):
-            while score(best + direction) > score(best):
-                best += direction
+        try:
+            for direction in (1, -1):
+                while score(best + direction) > score(best):
+                    best += direction
+        except KeyboardInterrupt:
+            self.is_stopped = True
+            if not tried:
+                return numbers, (0, 0.0)
+            best = max(tried, key=lambda step: tried[step][0])
         found, self.points = tried[best]
         return scaled(numbers, _STEP**best), found
 
@@ -152,7 +229,7 @@ class Start:
         posterior = self._posterior(self._seen, metric)
         layout = posterior.layout
         start = layout.state(self.points, metric)
-        state = ascend(posterior, [start], max_iter=_ITERATIONS).best_state
+        state = _climbed(posterior, start)
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
         rows, labels = self._rows[self._unseen], self._labels[self._unseen]
         n_right = int(np.sum(self._classified(found, rows) == labels))
@@ -195,6 +272,13 @@ class _Shape:
     def describe(self, metric: Floats) -> dict[str, float]:
         del metric
         return {}
+
+
+def _climbed(posterior: PrototypePosterior | _Shape, start: Floats) -> Floats:
+    run = ascend(posterior, [start], max_iter=_ITERATIONS)
+    if run.interrupted:  # nothing has been learned that could be returned
+        raise KeyboardInterrupt
+    return run.best_state
 
 
 def _by_class(labels: NDArray[np.int64], order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

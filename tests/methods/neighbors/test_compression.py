@@ -147,6 +147,29 @@ def test_minibatches_come_near_the_top():
     assert gained > 0.5 * (full.log_posterior_ - begun.log_posterior_)
 
 
+@pytest.mark.parametrize("after", [1, 3, 6, 15])
+@pytest.mark.parametrize("optimizer", ["lbfgs", "minibatch"])
+def test_ctrl_c_keeps_what_was_found(optimizer, after, monkeypatch):
+    """While the metric is being chosen, or the prototypes climb."""
+    X, y = blobs(200)
+    plain, left = PrototypePosterior.density_of, [after * 10]
+
+    def density_of(self, *given):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return plain(self, *given)
+
+    monkeypatch.setattr(PrototypePosterior, "density_of", density_of)
+    options = {"n_prototypes": 9, "optimizer": optimizer, "max_iter": 400, "random_state": 0}
+    model = StochasticNeighborCompression(**options).fit(X, y)
+    assert left[0] <= 0
+    assert model.run_.interrupted
+    assert "interrupted: best found so far" in str(model)
+    assert np.mean(model.predict(X) == y) > 0.4
+    assert np.isfinite(model.log_posterior_)
+
+
 def test_climbing_never_loses():
     """The loss falls from step to step."""
     X, y = blobs(200)

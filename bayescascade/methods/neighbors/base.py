@@ -1,0 +1,257 @@
+"""What compressed rows do once they are learned: classify, measure, print, and come from files."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.validation import check_integer
+from bayescascade.data.levels import level_text
+from bayescascade.methods.neighbors.learned import Compressed
+from bayescascade.methods.neighbors.prototypes import Floats
+from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.record import NOT_SAVED
+from bayescascade.model.roles import Predicted
+from bayescascade.model.summary import FitSummary
+from bayescascade.report.numbers import count_texts, nats_text, share_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
+
+__all__ = ["CompressedClassifier"]
+
+
+class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixClassifier):  # type: ignore[misc] # untyped
+    """A classifier by the nearest of few prototypes; `fit` is its subclass's.
+
+    Attributes
+    ----------
+    prototypes_ : (n_prototypes, n_matrix_columns) float64
+        In the units of the rows; text and categories are columns of 0 and 1, see `column_texts_`.
+    prototype_labels_ : (n_prototypes,) array
+        Their labels.
+    scale_ : float, (n_matrix_columns,) or (rank, n_matrix_columns) float64
+        The metric: rows x and z are ``|scale_ * (x - z)|``, or ``|scale_ @ (x - z)|``, apart.
+    n_kept_ : int
+        Number of prototypes.
+    summary_ : FitSummary
+        Convergence, acceptance.
+    log_posterior_ : float
+        Log density of the prototypes that `fit` found, nats, unnormalized.
+
+    The others are those of every `MatrixClassifier`.
+    """
+
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "n_prototypes")  # whose labels JSON
+    # would turn into text
+
+    metric: str
+    rule: str
+    n_neighbors: int
+    predictive: str
+
+    summary_: FitSummary
+    log_posterior_: float
+    _best: Compressed
+    _draws: list[Compressed]
+    _sizes: NDArray[np.int64]  # rows of each class, and those of them taken wrong
+    _wrong: NDArray[np.int64]
+    _center: Floats  # of the rows, and what they are divided by, (n_matrix_columns,)
+    _units: Floats
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class for each row, (n_rows, n_classes) float64.
+
+        It is what the `rule` says, and the mean of that over draws for ``predictive="average"``.
+        """
+        rows = self._matrix(X)
+        self._check_neighbors(self.n_kept_)
+        models = [self._best]
+        if self.predictive == "average":
+            if not self._draws and not self.summary_.interrupted:
+                raise ParameterError(
+                    'predictive must be "map" where no draws were kept, got "average"'
+                )
+            models = self._draws or models
+        told = [model.probabilities(rows, self.rule, self.n_neighbors) for model in models]
+        return np.mean(told, axis=0) if len(told) > 1 else told[0]
+
+    def predict_block(
+        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+    ) -> Predicted:
+        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`.
+
+        Told is the number of the nearest prototype, from 1.
+        """
+        del first_row, intervals
+        told: dict[str, list[object]] = {}
+        if explain:
+            nearest = self._best.nearest(self._matrix(cells))
+            told["nearest_prototype"] = (1 + nearest).tolist()
+        return Predicted(told, self.predict_proba(cells))
+
+    def transform(self, X: Any) -> Floats:
+        """Return rows in the space of the metric, (n_rows, n_matrix_columns or rank) float64.
+
+        Euclidean distances between them are those by which prototypes are near.
+        """
+        rows = self._matrix(X)
+        return self._best.applied(rows)
+
+    def to_sklearn(self, n_neighbors: int = 1, **options: Any) -> KNeighborsClassifier:
+        """Return a fitted `KNeighborsClassifier` over the prototypes, for rows of numbers.
+
+        Parameters
+        ----------
+        n_neighbors : int >= 1
+        options : keywords
+            Of that class, such as ``algorithm="ball_tree"``; "kd_tree" knows no scale per column.
+
+        Raises
+        ------
+        ParameterError
+            If `n_neighbors` is more than there are prototypes, or an option does not go with the
+            metric.
+        """
+        check_is_fitted(self, "_best")
+        check_integer("n_neighbors", n_neighbors, 1, self.n_kept_)
+        return self._best.to_sklearn(self.classes_, n_neighbors, **options)
+
+    def _check_neighbors(self, n_prototypes: int) -> None:
+        if self.rule == "neighbors":
+            check_integer("n_neighbors", self.n_neighbors, 1, n_prototypes)
+
+    def _classified(self, model: Compressed, rows: Floats) -> NDArray[np.int64]:
+        """Return the positions of the classes that rows are taken for."""
+        shares = model.probabilities(rows, self.rule, self.n_neighbors)
+        positions: NDArray[np.int64] = shares.argmax(axis=1)
+        return positions
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def prototypes_(self) -> Floats:
+        """The prototypes, in the units of the rows."""
+        return self._best.points
+
+    @property
+    def prototype_labels_(self) -> NDArray[Any]:
+        """The label of each prototype."""
+        labels: NDArray[Any] = self.classes_[self._best.labels]
+        return labels
+
+    @property
+    def scale_(self) -> Floats | float:
+        """The metric; a number if it is the same for all columns."""
+        factor = self._best.factor
+        return float(factor[0]) if factor.ndim == 1 and np.ptp(factor) == 0.0 else factor
+
+    @property
+    def n_kept_(self) -> int:
+        """Number of prototypes."""
+        return len(self._best.labels)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of what `transform` returns, which scikit-learn names after the class."""
+        return int(self._best.factor.shape[0])
+
+    @property
+    def column_texts_(self) -> list[str]:
+        """What the columns of the prototypes are called: "age", or "class=1st" of a level."""
+        return self._encoder.column_texts
+
+    def prototypes_frame(self, target: str = "label") -> pd.DataFrame:
+        """Return the prototypes and, in a last column, their labels."""
+        frame = pd.DataFrame(self.prototypes_, columns=self.column_texts_)
+        return frame.assign(**{target: self.prototype_labels_})
+
+    def page(self) -> Page:
+        """Return how many prototypes there are, how they were found, and each class."""
+        summary, n_rows = self.summary_, int(self._sizes.sum())
+        heading = [
+            self.title,
+            counted(n_rows, "row"),
+            counted(self.n_features_in_, "column"),
+            f"{len(self.classes_)} classes",
+        ]
+        part = share_text(self.n_kept_ / n_rows)
+        kept = f"{counted(self.n_kept_, 'prototype')}, {part} of the rows"
+        is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
+        told = [kept, f"metric {self.metric}"]
+        if is_own and self.metric == "scaled":
+            told.append("columns standardized")
+        if self.predictive == "average":
+            told.append("predictive average")
+        wrong = share_text(self._wrong.sum() / n_rows)
+        return (
+            Heading(heading),
+            Pieces(told),
+            Pieces(
+                [
+                    summary.found_words("prototypes"),
+                    f"log posterior {nats_text(self.log_posterior_)}",
+                    f"{wrong} of these rows taken wrong",
+                ]
+            ),
+            Pieces(summary.convergence_pieces),
+            *(warning(f"warning: {text}") for text in summary.warnings),
+            BLANK,
+            Table(
+                [level_text(label) for label in self.classes_.tolist()],
+                [
+                    Numbers("rows", count_texts(self._sizes.tolist())),
+                    Numbers("prototypes", count_texts(np.bincount(self._best.labels).tolist())),
+                    Numbers(
+                        "taken wrong",
+                        list(map(share_text, (self._wrong / self._sizes).tolist())),
+                    ),
+                ],
+                "class",
+            ),
+        )
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            **self._encoding_fields(),
+            "summary": self.summary_.to_dict(),
+            "log_posterior": self.log_posterior_,
+            "rows": self._sizes.tolist(),
+            "wrong": self._wrong.tolist(),
+            "center": self._center.tolist(),
+            "units": self._units.tolist(),
+            "best": self._best.to_record(),
+            "draws": [draw.to_record() for draw in self._draws],
+        }
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self._read_encoding(record)
+        self.summary_ = FitSummary.from_dict(record["summary"])
+        self.log_posterior_ = float(record["log_posterior"])
+        n_classes, n_columns = len(self.classes_), len(self._encoder.source)
+        self._sizes, self._wrong = (np.array(record[name], np.int64) for name in ("rows", "wrong"))
+        self._center, self._units = (
+            np.array(record[name], np.float64) for name in ("center", "units")
+        )
+        is_counted = (self._sizes.shape, self._wrong.shape) == ((n_classes,), (n_classes,))
+        if not is_counted or (self._sizes < 1).any() or (self._wrong > self._sizes).any():
+            raise ModelFileError("a saved model's rows must be counted for each class")
+        is_scaled = (self._center.shape, self._units.shape) == ((n_columns,), (n_columns,))
+        told = [*self._center.tolist(), *self._units.tolist(), self.log_posterior_]
+        if not is_scaled or not np.isfinite(told).all() or (self._units <= 0.0).any():
+            raise ModelFileError("a saved model's units must be numbers > 0 for each column")
+        self._best, *self._draws = (
+            Compressed.from_record(one, n_columns, n_classes)
+            for one in (record["best"], *record["draws"])
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_best")
