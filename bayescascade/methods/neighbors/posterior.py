@@ -1,8 +1,9 @@
 """Stochastic neighbor compression as a posterior over prototypes and the metric around them.
 
 A row's neighbor is drawn from the prototypes, nearer ones being more probable, and is right if it
-is of the row's class: the log likelihood is the sum of log p_i (Kusner, "Learning in the Large",
-2016, equation 3.5, whose loss it is with the sign changed; `neighborhoods` has the probabilities).
+is of the row's class: the log likelihood is the sum of log p_i (Kusner, "Learning in the Real
+World: Constraints on Cost, Space, and Privacy", 2016, equation 3.5, whose loss it is with the sign
+changed; `neighborhoods` has the probabilities).
 With v_ij = x_i - z_j, w_ij = p_ij (1[y_i = y_j] / p_i - 1) and B = A'A, its gradients are
 
     d/dz_j = 2 B sum_i w_ij v_ij,        d/dA = -2 A sum_ij w_ij v_ij v_ij'.
