@@ -79,7 +79,7 @@ def main() -> None:
     made.add_argument("--ratios", nargs="+", type=float, default=RATIOS)
     made.add_argument("--seeds", nargs="+", type=int, default=[0])
     made.add_argument("--noise", nargs="+", type=float, default=[0.0])
-    made.add_argument("--only", nargs="+", help="contenders whose names contain one of these")
+    made.add_argument("--only", nargs="+", help="contenders to compare, by name")
     made.add_argument("--out", type=Path, help="file to add lines of JSON to")
     made.add_argument("--table", type=Path, help="file of such lines to print as a table")
     arguments = made.parse_args()
@@ -100,7 +100,7 @@ def main() -> None:
 
     for ratio, name, seed, noise in cases:
         for title, contender in known(name, seed, noise).items():
-            if arguments.only and not any(word in title for word in arguments.only):
+            if arguments.only and title not in arguments.only:
                 continue
             if title.startswith("all rows") and ratio != arguments.ratios[0]:
                 continue
