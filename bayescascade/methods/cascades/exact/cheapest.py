@@ -49,4 +49,4 @@ def cheapest_boxes(
     if not fits and scratch is not None and on_disk.fits(memory_limit - in_use, work_limit):
         return on_disk, Recursion.of(posterior, plan, n_jobs, Scratch(scratch))
     cost = check_fits(posterior, plan, memory_limit, work_limit, in_use)
-    return cost, Recursion.of(posterior, plan, n_jobs)
+    return cost, Recursion.of(posterior, plan, n_jobs, memory_limit=memory_limit - in_use)

@@ -13,6 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import TooLargeError
 from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact.kernels.boxes import (
     count_boxes,
@@ -98,6 +99,8 @@ class Recursion:
         The values of the boxes' shapes; None if this lattice is one of shapes.
     scratch : Scratch, optional
         Where values are kept; in memory without.
+    memory_limit : float > 0, bytes
+        Of all arrays, should exponents have to be longer than the plan has them.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class Recursion:
         counts: Counts,
         shapes: "Recursion | None",
         scratch: Scratch | None = None,
+        memory_limit: float = np.inf,
     ) -> None:
         plan = lattice.plan
         self.lattice = lattice
@@ -117,7 +121,7 @@ class Recursion:
         self.index = plan.index(are_shapes=shapes is None)
         is_short = shapes is not None and plan.is_short
         is_compact = is_short and plan.is_compact
-        self._scratch = scratch
+        self._scratch, self._memory_limit = scratch, memory_limit
         exponents = np.int16 if is_compact else np.int64
         self.values = no_values(self.index.n_entries, exponents, scratch)
         self.tables = short_tables(lattice, terms) if is_short else None
@@ -135,12 +139,13 @@ class Recursion:
         plan: Plan,
         n_jobs: int | None = 1,
         scratch: Scratch | None = None,
+        memory_limit: float = np.inf,
     ) -> "Recursion":
         """Return the boxes of a plan for a posterior, counted; kept in `scratch`, if given."""
         lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, posterior.model)
         shapes = cls(lattice.shapes(), terms, np.zeros(1), None)
         counts = count_all(lattice, posterior.table, n_jobs, scratch)
-        return cls(lattice, terms, counts, shapes, scratch)
+        return cls(lattice, terms, counts, shapes, scratch, memory_limit)
 
     def run(
         self,
@@ -164,6 +169,11 @@ class Recursion:
             Is told shares done, in [0, 1].
         n_jobs : int or None
             Threads, as joblib counts workers; the result does not depend on it.
+
+        Raises
+        ------
+        TooLargeError
+            If exponents do not fit two bytes, and longer ones not `memory_limit` or the scratch.
         """
         lattice, plan = self.lattice, self.lattice.plan
         index, count_index, arrays = self.index.arrays, self.count_index.arrays, lattice.arrays
@@ -195,9 +205,21 @@ class Recursion:
         self.work.is_wrapped[0] = False
         with self._sparing(plan.n_terms):
             _all_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
-        if self.work.is_wrapped[0]:  # of extreme priors; longer exponents take more than announced
-            self.values = no_values(self.index.n_entries, np.int64, self._scratch)
+        if self.work.is_wrapped[0]:  # of extreme priors
+            self._lengthen()
             self.run(maximize, closed, tilt, progress, n_jobs)
+
+    def _lengthen(self) -> None:
+        """Make room for exponents of eight bytes, which take more than the plan announced."""
+        n_entries, zeros = self.index.n_entries, np.zeros
+        if self._scratch is not None:  # which refuses what it has no room for
+            zeros = self._scratch.zeros
+        else:
+            n_bytes = self.lattice.plan.memory_bytes + 8 * n_entries
+            if n_bytes > self._memory_limit:
+                needed = f"{n_bytes / 1e9:.3g} GB for long exponents, as values are extreme"
+                raise TooLargeError(f"memory_limit must be at least {needed}", needed)
+        self.values = self.values._replace(exponent=zeros(n_entries, np.int64))
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries, nats; -inf where there is none.

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import plan, recursion, solve
+from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
+from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from tests.methods.cascades.exact.test_exact_cost import random_table
 
@@ -68,6 +71,27 @@ def test_exponents_too_large_for_short_numbers_are_kept_in_long_ones(monkeypatch
             found.append(boxes.log_values()[0])
     assert found[:4] == pytest.approx(found[4:], rel=1e-12)
     assert found[0] == found[3]
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_long_exponents_are_refused_where_only_short_ones_fit(tmp_path):
+    """What was announced and checked must not be exceeded in the middle of a search."""
+    posterior = LeafPosterior(random_table((3, 2, 3)))
+    plans = plan.Plan.of(posterior, None)
+    needed = plans.memory_bytes + 8 * plans.index().n_entries
+    for limit, extreme in ((needed, 2e7), (needed - 1, 0.0)):
+        _, boxes = cheapest_boxes(posterior, plans, limit, np.inf, 1)
+        boxes.run(tilt=extreme)
+    with pytest.raises(TooLargeError, match=r"memory_limit must be at least .* GB for long expon"):
+        boxes.run(tilt=2e7)
+    assert boxes.values.exponent.dtype == np.int16
+    on_disk = recursion.Recursion.of(
+        posterior, plans, scratch=Scratch(tmp_path), memory_limit=needed - 1
+    )
+    on_disk.run(tilt=2e7)
+    boxes = recursion.Recursion.of(posterior, plans)
+    boxes.run(tilt=2e7)
+    assert on_disk.log_values() == boxes.log_values()
 
 
 @pytest.mark.usefixtures("in_threads")
