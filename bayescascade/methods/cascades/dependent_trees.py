@@ -20,7 +20,7 @@ trees, is a sum over the boxes that hold it.
 **Tempered** by `temper` = c, likelihoods in a box of n > c rows are taken to the power c / n, and
 ``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
 not Bayes: likelihoods of many rows make a posterior as sure as if one of the trees were true, and
-it then averages over too few. `best_temper` chooses c by the score of rows held out.
+it then averages over too few. `score_tempers` is there to choose c by the score of rows held out.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 TEMPERS = (None, 400.0, 200.0, 100.0, 50.0)
-"""What `DependentTrees.best_temper` chooses from."""
+"""Of which one is chosen by rows held out."""
 
 _LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
 """Of a row's density, how much all boxes that are passed over may make, or to choose a temper."""
@@ -236,12 +236,14 @@ class DependentTrees:
         schema = self.table.schema
         return integrate_missing(lambda cells: self._score(cells, [self.temper])[0], schema, codes)
 
-    def best_temper(self, rows: "Table") -> float | None:
-        """Return with which of `TEMPERS` below the number of rows other rows score best."""
-        tempers = [c for c in TEMPERS if c is None or c < self.table.total_weight]
-        codes = rows.codes.astype(np.int32)
-        scores = self._score(codes, tempers, _LEAST_CHOOSING) @ rows.weights
-        return tempers[int(scores.argmax())]
+    def score_tempers(self, rows: "Table") -> Floats:
+        """Return the log densities of rows with each of `TEMPERS`, (n_tempers, n) float64 nats."""
+        return self._score(rows.codes.astype(np.int32), TEMPERS, _LEAST_CHOOSING)
+
+    @property
+    def steps_a_row(self) -> float:
+        """About how many steps of a nanosecond or a few it takes to score a row."""
+        return len(self._subsets) * float((self._n_levels > 1).sum()) ** 3 / 6
 
     def _score(
         self, codes: NDArray[np.int32], tempers: Sequence[float | None], least: float = _LEAST
@@ -258,8 +260,7 @@ class DependentTrees:
     def _score_part(
         self, codes: NDArray[np.int32], those: Sequence["DependentTrees"], least: float
     ) -> Floats:
-        located = [one._locate(codes) for one in those]
-        boxes, log_mass = located[0][0], np.array([own for _, own in located])
+        boxes, log_mass = self._locate(codes, those)
         log_least = np.log(least / len(self._subsets))
         scores = np.full((len(those), codes.shape[1]), -np.inf)
         for i in np.argsort(-log_mass.max(axis=(0, 2)), kind="stable"):
@@ -300,24 +301,30 @@ class DependentTrees:
             )
         return evidences, densities
 
-    def _locate(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], Floats]:
-        """Return the box of each subset that holds each row, and the log probability to end there.
+    def _locate(
+        self, codes: NDArray[np.int32], those: Sequence["DependentTrees"]
+    ) -> tuple[NDArray[np.int32], Floats]:
+        """Return the box of each subset that holds each row, and log probabilities to end there.
 
-        (n_subsets, n) int32 and float64; averaged over all trees.
+        (n_subsets, n) int32 and (len(those), n_subsets, n) float64; averaged over all trees.
         """
         shape, alpha = (len(self._subsets), codes.shape[1]), self.posterior.model.concentration
-        boxes, reached = np.zeros(shape, np.int32), np.zeros(shape)
-        reached[0] = 1.0
+        boxes, reached = np.zeros(shape, np.int32), np.zeros((len(those), *shape))
+        reached[:, 0] = 1.0
         for i, below in enumerate(self._subset_below):
-            choices = self._choices[boxes[i]].T * reached[i]
-            reached[i] = choices[-1]
-            for j in np.flatnonzero(below >= 0):
+            open_columns = np.flatnonzero(below >= 0)
+            if open_columns.size == 0:
+                continue  # what comes here ends here
+            choices = np.array([one._choices[boxes[i]].T for one in those])
+            choices *= reached[:, np.newaxis, i]
+            reached[:, i] = choices[:, -1]
+            for j in open_columns:
                 boxes[below[j]] = self._below[boxes[i], self._starts[j] + codes[j]]
                 shares = self._counts[boxes[below[j]]] + alpha
                 shares /= self._counts[boxes[i]] + alpha * self._n_levels[j]
-                reached[below[j]] += choices[j] * shares
+                reached[:, below[j]] += choices[:, j] * shares
         with np.errstate(divide="ignore"):
-            return boxes, np.log(reached)
+            return boxes, np.log(reached, out=reached)
 
     @property
     def first_splits(self) -> Floats:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.methods.cascades import estimators
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.dependent_trees import TEMPERS, DependentTrees, fitting_trees
 from bayescascade.methods.cascades.exact import solve
@@ -64,24 +66,24 @@ def test_leaves_are_printed_with_the_levels_that_go_together():
 
 
 def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
-    """By a fifth of the rows, never seen before; then all rows are learned from."""
+    """Each fifth of the rows by what was learned without it; then all rows are learned from."""
     asked = []
 
-    def choose(trees, rows):
+    def score(trees, rows):
         asked.append((trees.table, rows, trees.max_depth))
-        return 50.0
+        scores = np.zeros((len(TEMPERS), rows.n_distinct))
+        scores[TEMPERS.index(100.0)] = 3.0 * (len(asked) == 1)  # best only of the first fifth
+        scores[TEMPERS.index(50.0)] = 1.0
+        return scores
 
-    monkeypatch.setattr(DependentTrees, "best_temper", choose)
+    monkeypatch.setattr(DependentTrees, "score_tempers", score)
     model = BranchCascade(**DEPENDENT, temper="auto", max_depth=2).fit(weather())
-    ((learned, held, depth),) = asked
-    assert (learned.total_weight, held.total_weight, depth) == (320, 80, 2)
-    counts = {}
-    for part in (learned, held):
-        for row, weight in zip(part.codes.T.tolist(), part.weights, strict=True):
-            counts[tuple(row)] = counts.get(tuple(row), 0) + weight
-    table = model.posterior_.table
-    rows = zip(table.codes.T.tolist(), table.weights, strict=True)
-    assert counts == {tuple(row): weight for row, weight in rows}
+    table, counts = model.posterior_.table, Counter()
+    for learned, held, depth in asked:
+        assert (learned.total_weight, held.total_weight, depth) == (320, 80, 2)
+        counts += counted(held)
+        assert counted(learned) + counted(held) == counted(table)
+    assert counts == counted(table)
     np.testing.assert_array_equal(
         model.score_samples(weather()), fitted(temper=50.0, max_depth=2).score_samples(weather())
     )
@@ -91,7 +93,15 @@ def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
     assert "log evidence" not in told
     few = BranchCascade(**DEPENDENT, temper="auto").fit(weather().head(3))
     assert few.exact_.temper is None
+    assert len(asked) == 5
+    monkeypatch.setattr(estimators, "_LONG", 0.0)  # where it takes long
+    asked.clear()
+    assert BranchCascade(**DEPENDENT, temper="auto").fit(weather()).exact_.temper == 100.0
     assert len(asked) == 1
+
+
+def counted(table):
+    return Counter(dict(zip(map(tuple, table.codes.T.tolist()), table.weights, strict=True)))
 
 
 def test_a_temper_that_is_chosen_is_one_of_the_grid(tmp_path):

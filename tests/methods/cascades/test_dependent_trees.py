@@ -2,12 +2,12 @@
 
 import itertools
 import math
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import pytest
 
-from bayescascade.data.dealing import with_weights
 from bayescascade.methods.cascades import dependent_trees
 from bayescascade.methods.cascades.dependent_trees import DependentTrees
 from bayescascade.methods.cascades.posterior import BranchPosterior
@@ -183,17 +183,19 @@ def test_tempering_above_the_number_of_rows_is_none():
     )
 
 
-@pytest.mark.parametrize("problem", [BINARY, MIXED])
-@pytest.mark.parametrize("is_alike", [True, False])
-def test_the_temper_is_that_of_the_best_score(problem, is_alike, monkeypatch):
-    """More rows alike speak for none; where the rare ones are common now, none is the worst."""
-    tempers = (None, 6.0, 2.0, 0.5)
-    monkeypatch.setattr(dependent_trees, "TEMPERS", (*tempers, problem.table.total_weight))
-    whole, weights = trees_of(problem, 2), problem.table.weights
-    rows = with_weights(problem.table, weights if is_alike else weights.max() + 1 - weights)
-    scores = [whole.tempered(c).log_predictive(rows.codes) @ rows.weights for c in tempers]
-    assert whole.best_temper(rows) == tempers[int(np.argmax(scores))]
-    assert whole.best_temper(rows) == (None if is_alike else 0.5)
+@cases
+def test_tempers_are_scored_together_as_one_by_one(problem, max_depth, monkeypatch):
+    """One above the number of rows is of no effect, to the last bit, so that none is as good."""
+    tempers = (None, 6.0, 2.0, 0.5, problem.table.total_weight + 1.0)
+    monkeypatch.setattr(dependent_trees, "TEMPERS", tempers)
+    cells, _ = cells_of(problem.table.schema)
+    whole = trees_of(problem, max_depth)
+    found = whole.score_tempers(replace(problem.table, codes=cells))
+    expected = [whole.tempered(c).log_predictive(cells) for c in tempers]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert found[0].tolist() == found[-1].tolist()
+    if max_depth > 1 and problem.table.total_weight > 2.0:
+        assert abs(found[0] - found[3]).max() > 1e-3
 
 
 @pytest.mark.parametrize("limit", ["_ROWS_AT_ONCE", "_CELLS_AT_ONCE"])
