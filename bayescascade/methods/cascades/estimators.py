@@ -27,7 +27,7 @@ from bayescascade.model.solution import Certificate
 __all__ = ["BranchCascade", "LeafCascade"]
 
 _N_FOLDS = 5  # in which rows are held out, to choose a temper
-_LONG = 2e10  # steps of scoring them, some minutes, after which no more folds are
+_LONG = 1e10  # steps of scoring a fold, minutes, from which on it is the only one
 
 
 @dataclass(eq=False, repr=False)
@@ -183,10 +183,10 @@ class BranchCascade(Cascade):
         In that search, boxes of more rows decide what to do as if they held so many of them. That
         is no posterior, which likelihoods of many rows make too sure of a few trees. "auto": that
         of none, 400, 200, 100 and 50 by which rows held out have the largest averaged density.
-        Rows are dealt at random, with a seed of its own, in five parts; each is scored by what is
-        learned from the other four, or, where that takes minutes, the first ones are. All rows are
-        then learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another
-        one makes.
+        Rows are dealt at random, with a seed of its own, in five parts; each, or where that takes
+        minutes a part the first, is scored by what is learned from the others. All rows are then
+        learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one
+        makes.
     partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
 random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, scratch, start, \
 checkpoint, resume, progress
@@ -276,7 +276,7 @@ n_features_in_, feature_names_in_
         """Return `temper`, or by which of them rows held out score best."""
         if not isinstance(self.temper, str):
             return self.temper
-        scores, n_steps = np.zeros(len(TEMPERS)), 0.0
+        scores = np.zeros(len(TEMPERS))
         for held in deal(table.weights, _N_FOLDS, np.random.default_rng(0)):
             learned = table.weights - held
             if not (held.any() and learned.any()):
@@ -285,7 +285,6 @@ n_features_in_, feature_names_in_
             trees = DependentTrees(posterior, max_depth, columns=columns)
             rows = with_weights(table, held)
             scores += trees.score_tempers(rows) @ rows.weights
-            n_steps += trees.steps_a_row * rows.n_distinct
-            if n_steps > _LONG:
+            if trees.steps_a_row * rows.n_distinct > _LONG:
                 break
         return TEMPERS[int(scores.argmax())]
