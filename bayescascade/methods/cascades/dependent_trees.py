@@ -238,7 +238,9 @@ class DependentTrees:
 
     def score_tempers(self, rows: "Table") -> Floats:
         """Return the log densities of rows with each of `TEMPERS`, (n_tempers, n) float64 nats."""
-        return self._score(rows.codes.astype(np.int32), TEMPERS, _LEAST_CHOOSING)
+        own = [c for c in TEMPERS if c is None or c < self.table.total_weight]  # others do nothing
+        scores = self._score(rows.codes.astype(np.int32), own, _LEAST_CHOOSING)
+        return scores[[own.index(c if c in own else None) for c in TEMPERS]]
 
     @property
     def steps_a_row(self) -> float:
