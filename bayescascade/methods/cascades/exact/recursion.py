@@ -211,15 +211,12 @@ class Recursion:
 
     def _lengthen(self) -> None:
         """Make room for exponents of eight bytes, which take more than the plan announced."""
-        n_entries, zeros = self.index.n_entries, np.zeros
-        if self._scratch is not None:  # which refuses what it has no room for
-            zeros = self._scratch.zeros
-        else:
-            n_bytes = self.lattice.plan.memory_bytes + 8 * n_entries
-            if n_bytes > self._memory_limit:
-                needed = f"{n_bytes / 1e9:.3g} GB for long exponents, as values are extreme"
-                raise TooLargeError(f"memory_limit must be at least {needed}", needed)
-        self.values = self.values._replace(exponent=zeros(n_entries, np.int64))
+        n_bytes = self.lattice.plan.memory_bytes + 8 * self.index.n_entries
+        if self._scratch is None and n_bytes > self._memory_limit:  # a scratch says so itself
+            needed = f"{n_bytes / 1e9:.3g} GB for long exponents, as values are extreme"
+            raise TooLargeError(f"memory_limit must be at least {needed}", needed)
+        zeros = np.zeros if self._scratch is None else self._scratch.zeros
+        self.values = self.values._replace(exponent=zeros(self.index.n_entries, np.int64))
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries, nats; -inf where there is none.
