@@ -174,11 +174,11 @@ class Start:
         chosen = np.arange(len(self._rows)) if among is None else among
         for c, count in enumerate(self._counts.tolist()):
             own = chosen[self._labels[chosen] == c]
+            if own.size > _MOST_PER_PROTOTYPE * count:
+                own = self._rng.choice(own, _MOST_PER_PROTOTYPE * count, replace=False)
             if self._how == "sample" or len(np.unique(self._rows[own], axis=0)) <= count:
                 found.append(self._rows[self._rng.choice(own, count, replace=False)])
                 continue
-            if own.size > _MOST_PER_PROTOTYPE * count:
-                own = self._rng.choice(own, _MOST_PER_PROTOTYPE * count, replace=False)
             seed = int(self._rng.integers(2**31))
             with single_threaded():
                 clusters = KMeans(count, n_init=1, random_state=seed).fit(self._rows[own])
