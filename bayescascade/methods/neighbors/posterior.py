@@ -239,10 +239,12 @@ class PrototypePosterior:
         return {"shift": _Shift(self.layout, self.lengths)}
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return log prior, the mean of log p over rows, and the metric's mean log scale."""
-        factor = self.layout.factor(self.layout.metric_of(state))
-        scale = 0.5 * np.log(np.sum(factor**2) / self.rank)
-        return {"log_prior": self.log_prior(state), "log_scale": float(scale)}
+        """Return the log prior and, unless it is held, the metric's mean log scale."""
+        told = {"log_prior": self.log_prior(state)}
+        if self.layout.held is None:
+            factor = self.layout.factor(self.layout.metric_of(state))
+            told["log_scale"] = float(0.5 * np.log(np.sum(factor**2) / self.rank))
+        return told
 
     def legend(self) -> TraceLegend:
         """Return what the traces mean."""
