@@ -76,7 +76,8 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         if self.predictive == "average":
             if not self._draws and not self.summary_.interrupted:
                 raise ParameterError(
-                    'predictive must be "map" where no draws were kept, got "average"'
+                    'predictive must be "map" where no draws were kept, as by search "ascent" or '
+                    'after refine, got "average"'
                 )
             models = self._draws or models
         told = [model.probabilities(rows, self.rule, self.n_neighbors) for model in models]
@@ -111,7 +112,8 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         ----------
         n_neighbors : int >= 1
         options : keywords
-            Of that class, such as ``algorithm="ball_tree"``; "kd_tree" knows no scale per column.
+            Of that class, such as ``algorithm="ball_tree"``; "kd_tree" knows no scale per column,
+            and "brute" loses digits of columns that are far from 0, such as 1e9 and one more.
 
         Raises
         ------
@@ -168,7 +170,15 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         return self._encoder.column_texts
 
     def prototypes_frame(self, target: str = "label") -> pd.DataFrame:
-        """Return the prototypes and, in a last column, their labels."""
+        """Return the prototypes and, in a last column called `target`, their labels.
+
+        Raises
+        ------
+        ParameterError
+            If the prototypes have such a column.
+        """
+        if target in self.column_texts_:
+            raise ParameterError(f"target must be the name of no column, got {target!r}")
         frame = pd.DataFrame(self.prototypes_, columns=self.column_texts_)
         return frame.assign(**{target: self.prototype_labels_})
 

@@ -235,6 +235,7 @@ class StochasticNeighborCompression(CompressedClassifier):
 
         Where they stand is the prior, as sure as the mean of so many rows as each has stood for so
         far. The rows of before are not looked at again; the metric stays, and draws are gone.
+        Loaded models have no `random_state`: set it where minibatches must be the same again.
 
         Parameters
         ----------
