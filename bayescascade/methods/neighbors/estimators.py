@@ -259,16 +259,20 @@ class StochasticNeighborCompression(CompressedClassifier):
         sureness = np.sqrt(self._sizes / counts)[best.labels, np.newaxis]
         points = (best.points - self._center) / self._units
         factor = best.factor * self._units
-        if self.metric != "linear":
-            factor = np.log(factor[:1] if self.metric == "scaled" else factor)
+        is_linear = factor.ndim == 2  # whatever `metric` has been set to since
         posterior = PrototypePosterior(
             (rows - self._center) / self._units,
             checked,
             counts,
-            held=factor.ravel(),
+            held=factor.ravel() if is_linear else np.log(factor),
             around=(points, np.ones_like(points) / sureness),
             classes=self.classes_,
-            **self._options() | {"prior_scale": 1.0},
+            **self._options()
+            | {
+                "metric": "linear" if is_linear else "diagonal",
+                "rank": len(factor) if is_linear else None,
+                "prior_scale": 1.0,
+            },
         )
         state, _ = climb_by_minibatches(
             posterior,
