@@ -199,6 +199,25 @@ def test_refining_learns_what_is_new(tmp_path):
     model.refine(X[y == "b"], y[y == "b"])  # not all classes are needed
 
 
+def test_what_is_set_later_does_not_change_what_was_learned():
+    """A parameter of fitting is one; the metric that prototypes stand in stays."""
+    X, y = blobs(200)
+    model = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X, y)
+    again = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X, y)
+    model.set_params(metric="linear").refine(X, y)
+    again.refine(X, y)
+    np.testing.assert_allclose(model.prototypes_, again.prototypes_, rtol=1e-6)
+
+
+def test_a_frame_of_prototypes_has_all_columns():
+    X, y = blobs()
+    frame = pd.DataFrame(X, columns=["u", "v", "label"])
+    model = StochasticNeighborCompression(n_prototypes=4, **QUICK).fit(frame, y)
+    assert list(model.prototypes_frame("kind")) == ["u", "v", "label", "kind"]
+    with pytest.raises(ParameterError, match="target must be the name of no column"):
+        model.prototypes_frame()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
