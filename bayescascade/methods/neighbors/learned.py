@@ -5,26 +5,21 @@ of: see `COMPRESSED_RULES`.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.threads import single_threaded
-from bayescascade.methods.neighbors.neighborhoods import class_probabilities
+from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
 from bayescascade.methods.neighbors.prototypes import Floats
 
 __all__ = ["RULES", "Compressed"]
 
 RULES = ("nearest", "neighbors", "stochastic")
 """The nearest prototype's class; the vote of the nearest; the class of a neighbor by chance."""
-
-_LEAST_THREADED = 1 << 24  # products that threads pay for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,11 +53,7 @@ class Compressed:
 
     def nearest(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the position of the prototype that is nearest to each row, (n_rows,)."""
-        near, points = self.applied(rows), self.applied(self.points)
-        is_little = near.size * len(points) < _LEAST_THREADED
-        with single_threaded() if is_little else nullcontext():
-            found: NDArray[np.int64] = pairwise_distances_argmin(near, points)
-        return found
+        return nearest_prototypes(self.applied(rows), _weights(self.applied(self.points)))
 
     def probabilities(self, rows: NDArray[Any], rule: str, n_neighbors: int) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes).
@@ -84,9 +75,8 @@ class Compressed:
             voters = KNeighborsClassifier(n_neighbors, algorithm="brute").fit(points, self.labels)
             votes: Floats = voters.predict_proba(near)
             return votes
-        weights = np.concatenate([2.0 * points.T, -(points**2).sum(axis=1)[np.newaxis]])
         starts = np.searchsorted(self.labels, np.arange(n_classes + 1))
-        return class_probabilities(near, weights, starts)
+        return class_probabilities(near, _weights(points), starts)
 
     def to_sklearn(
         self, classes: NDArray[Any], n_neighbors: int, **options: Any
@@ -142,6 +132,11 @@ class Compressed:
         if factor.ndim > 2 or not factor.any():
             raise ModelFileError("a saved model's metric must be numbers, not all of them 0")
         return cls(points, np.array(labels, np.int64), factor)
+
+
+def _weights(points: Floats) -> Floats:
+    """Return what rows are multiplied by where distances are Euclidean: see `ClassedRows`."""
+    return np.concatenate([2.0 * points.T, -(points**2).sum(axis=1)[np.newaxis]])
 
 
 def _numbers(record: Mapping[str, Any], name: str) -> Floats:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.threads import single_threaded
 
-__all__ = ["ClassedRows", "Pulls", "class_probabilities"]
+__all__ = ["ClassedRows", "Pulls", "class_probabilities", "nearest_prototypes"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating[Any]]
@@ -148,3 +148,21 @@ def class_probabilities(rows: Rows, weights: Floats, starts: NDArray[np.int64]) 
         shares[begin : begin + BLOCK] = np.add.reduceat(near, starts[:-1], axis=1)
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
+
+
+def nearest_prototypes(rows: Rows, weights: Floats) -> NDArray[np.int64]:
+    """Return the position of the prototype nearest to each row, (n_rows,); of equals the first.
+
+    Parameters
+    ----------
+    rows : (n_rows, n_columns)
+    weights
+        See `ClassedRows.pulls`.
+    """
+    found = np.empty(len(rows), np.int64)
+    with single_threaded():  # blocks are too small for threads
+        for begin in range(0, len(rows), BLOCK):
+            near = rows[begin : begin + BLOCK] @ weights[:-1]
+            near += weights[-1]
+            found[begin : begin + BLOCK] = near.argmax(axis=1)
+    return found
