@@ -41,7 +41,7 @@ def test_script_runs_anywhere(path: Path, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-W", "error", path],
         cwd=tmp_path, env=ENVIRONMENT, check=False,
-        capture_output=True, encoding="utf-8", timeout=120,
+        capture_output=True, encoding="utf-8", timeout=300,
     )  # fmt: skip
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout
