@@ -102,8 +102,7 @@ def explore(
         Anneal for the best state and sample from there; only anneal; only sample, by plain chains
         or by replica exchange. Where the gradient of a density over vectors is known: climb from
         each start to a local maximum and sample from there along the gradient; only climb; only
-        sample.
-        "exact" needs `solve`; "auto" is exact where that is cheap.
+        sample. "exact" needs `solve`; "auto" is exact where that is cheap.
     n_steps : int >= 1, optional
         Proposals per chain in each of annealing and sampling, of which a quarter of the sampling is
         discarded as warm-up; 50,000 by default.

@@ -1,5 +1,6 @@
 """Classifiers whose rows are a matrix: their columns and classes, learned, told apart and saved."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -77,9 +78,9 @@ class MatrixClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[mi
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    @abstractmethod
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, (n_rows, n_classes) float64."""
-        raise NotImplementedError
 
     def record(self) -> dict[str, Any]:
         """Return the fitted model as plain data, at full precision, as `save` writes it."""

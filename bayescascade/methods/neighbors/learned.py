@@ -1,7 +1,7 @@
 """What a user reads: prototypes in the units of the rows, and how they classify.
 
 The nearest prototype decides, or a vote of some, or the probabilities that the likelihood speaks
-of: see `COMPRESSED_RULES`.
+of: see `RULES`.
 """
 
 from collections.abc import Mapping, Sequence
