@@ -25,6 +25,8 @@ from .methods.cascades.posterior import (
     BranchPosterior as BranchPosterior,
     LeafPosterior as LeafPosterior,
 )
+from .methods.causal.estimators import AdditiveNoiseModel as AdditiveNoiseModel
+from .methods.causal.posterior import DirectionPosterior as DirectionPosterior
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree

@@ -1,0 +1,129 @@
+"""Two columns of numbers: read, scaled, and dealt into parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_real
+from bayescascade.data.levels import check_numbers, to_numbers
+from bayescascade.data.sources import as_column
+from bayescascade.methods.causal.features import Floats
+
+__all__ = ["LEAST_ROWS", "Pair", "check_bounds", "deal"]
+
+LEAST_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Rows of two variables.
+
+    Parameters
+    ----------
+    x, y : (n_rows,) float64
+    names : mapping of str to str
+        What "x" and "y" are called.
+    """
+
+    x: Floats
+    y: Floats
+    names: Mapping[str, str]
+
+    @classmethod
+    def read(cls, x: Any, y: Any) -> "Pair":
+        """Read two columns; arrays, lists, Series, tables of one column.
+
+        Raises
+        ------
+        DataError
+            If a cell is missing, infinite or no number (names the row), a column has another shape,
+            the lengths differ, or there are fewer than 20 rows.
+        """
+        (x_name, x), (y_name, y) = (_column(*one) for one in (("x", x), ("y", y)))
+        if len(x) != len(y):
+            raise DataError(f"x and y must have as many rows each, got {len(x):,} and {len(y):,}")
+        if len(x) < LEAST_ROWS:
+            raise DataError(f"x and y must have at least {LEAST_ROWS} rows, got {len(x):,}")
+        if x_name == y_name:
+            x_name, y_name = "x", "y"
+        return cls(x, y, {"x": x_name, "y": y_name})
+
+    def standardized(self) -> "Pair":
+        """Return both with mean 0 and variance 1; raises DataError if one is constant."""
+        scaled: list[Floats] = []
+        for key, numbers in (("x", self.x), ("y", self.y)):
+            largest = float(np.abs(numbers).max()) or 1.0  # whose square might overflow
+            shrunk = numbers / largest
+            spread = float(shrunk.std())
+            if np.ptp(numbers) == 0.0 or spread == 0.0:
+                raise DataError(f"{key} must vary, got {numbers[0]:g} in every row")
+            scaled.append((shrunk - shrunk.mean()) / spread)
+        return Pair(scaled[0], scaled[1], self.names)
+
+    def within(self, x_bounds: tuple[float, float], y_bounds: tuple[float, float]) -> "Pair":
+        """Return both clipped to bounds and scaled to [-1, 1]."""
+        return Pair(_scaled(self.x, x_bounds), _scaled(self.y, y_bounds), self.names)
+
+
+def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
+    """Return declared bounds, low < high.
+
+    Raises
+    ------
+    ParameterError
+        If they are missing, and why they are needed; not two finite numbers; or not ascending.
+    """
+    if bounds is None:
+        raise ParameterError(
+            f"{name} must be declared, such as (0, 90), from what is known of the variable and not "
+            "from the data, whose least and largest numbers are somebody's own, got None"
+        )
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be two numbers, (low, high), got {bounds!r}") from None
+    low, high = check_real(f"{name}[0]", low), check_real(f"{name}[1]", high)
+    if not low < high:
+        raise ParameterError(f"{name} must be (low, high) with low < high, got {bounds!r}")
+    return low, high
+
+
+def deal(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the part of each row, parts of the same size or one less, in an order that is random.
+
+    It depends on no cell, so that replacing a row leaves all others where they are.
+    """
+    return rng.permutation(np.arange(n_rows) % n_parts)
+
+
+def _scaled(numbers: Floats, bounds: tuple[float, float]) -> Floats:
+    low, high = bounds
+    half = high / 2 - low / 2  # as high - low may overflow
+    scaled: Floats = (numbers.clip(low, high) / 2 - low / 2) / half * 2 - 1
+    return scaled.clip(-1.0, 1.0)
+
+
+def _column(key: str, cells: Any) -> tuple[str, Floats]:
+    """Return the name and the numbers of a column, its key for want of a name."""
+    cells = as_column(cells)
+    if isinstance(cells, pd.DataFrame) and cells.shape[1] == 1:
+        cells = cells.iloc[:, 0]
+    if not isinstance(cells, pd.Series):
+        array = np.asarray(cells)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim != 1:
+            raise DataError(f"{key} must be a single column, got shape {array.shape}")
+        cells = pd.Series(array)
+    label = key if cells.name is None else f'column "{cells.name}"'
+    numbers = to_numbers(label, cells)
+    check_numbers(label, numbers)
+    if np.isnan(numbers).any():
+        row = int(np.argmax(np.isnan(numbers)))
+        raise DataError(f"{label} has a missing cell in row {row + 1}: fill it or drop the row")
+    return str(key if cells.name is None else cells.name), numbers

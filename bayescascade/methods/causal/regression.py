@@ -1,0 +1,85 @@
+r"""Regressions of one number on another; kernel ridge regression is (4.6) of Kusner (2016).
+
+``w = argmin lambda / 2 |w|^2 + 1/n sum (w . phi(x_i) - y_i)^2``, phi the `GaussianFeatures`, which
+is solved in their few dimensions. There is no intercept, so predictions far from all rows are 0.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_regressor
+from sklearn.linear_model import Ridge
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.causal.features import Floats, GaussianFeatures
+
+__all__ = ["Predict", "check_regression", "kernel_ridge", "regressed", "regression_words"]
+
+Predict = Callable[[Floats], Floats]
+"""From (n,) numbers to what is expected of the other variable."""
+
+KERNEL_RIDGE = "kernel_ridge"
+
+_BANDWIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6)  # in standard deviations
+_REGULARIZATIONS = tuple(10.0**power for power in range(-7, 1))
+
+
+def check_regression(regression: Any) -> None:
+    """Raise ParameterError unless this is "kernel_ridge" or a scikit-learn regressor."""
+    if regression != KERNEL_RIDGE and not (
+        is_regressor(regression) and not isinstance(regression, type)
+    ):
+        raise ParameterError(
+            f'regression must be "{KERNEL_RIDGE}" or a scikit-learn regressor, got {regression!r}'
+        )
+
+
+def regression_words(regression: Any) -> str:
+    """Return what a regression is called."""
+    is_own = regression == KERNEL_RIDGE
+    return "kernel ridge regression" if is_own else type(regression).__name__
+
+
+def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
+    """Learn y from x, (n,) numbers each.
+
+    "kernel_ridge" takes the bandwidth and the lambda that predict best the rows that are left out,
+    each in turn (in closed form), and sets off the mean of y, which (4.6) would shrink.
+    """
+    if regression != KERNEL_RIDGE:
+        learned = clone(regression).fit(x[:, np.newaxis], y)
+        return lambda rows: np.asarray(learned.predict(rows[:, np.newaxis]), np.float64)
+    middle, spread = float(y.mean()), float(x.std())
+    if spread == 0.0:
+        return lambda rows: np.full(len(rows), middle)
+    candidates = [GaussianFeatures.around(x, ratio * spread) for ratio in _BANDWIDTHS]
+    tried = [(features, *_left_out(features(x), y - middle)) for features in candidates]
+    features, _, weights = min(tried, key=lambda one: one[1])
+    return lambda rows: middle + features(rows) @ weights
+
+
+def _left_out(features: Floats, y: Floats) -> tuple[float, Floats]:
+    """Return the least mean squared error of rows left out, over lambda, and the weights there.
+
+    A row's residual without it is that with it, over one less its leverage.
+    """
+    values, vectors = np.linalg.eigh(features.T @ features)
+    turned = features @ vectors
+    products, squares = turned.T @ y, turned**2
+    found = []
+    for regularization in _REGULARIZATIONS:
+        shrunk = 1 / (np.maximum(values, 0.0) + len(y) * regularization / 2)
+        residuals = (y - turned @ (shrunk * products)) / (1 - squares @ shrunk).clip(1e-12)
+        found.append((float(np.mean(residuals**2)), shrunk * products))
+    error, weights = min(found, key=lambda one: one[0])
+    return error, vectors @ weights
+
+
+def kernel_ridge(
+    x: Floats, y: Floats, features: GaussianFeatures, regularization: float
+) -> Predict:
+    """Return the minimum of (4.6) for (n,) numbers x and y; lambda > 0."""
+    ridge = Ridge(alpha=len(x) * regularization / 2, fit_intercept=False)
+    weights = ridge.fit(features(x), y).coef_
+    return lambda rows: features(rows) @ weights

@@ -1,0 +1,149 @@
+r"""How much a cause and the residuals of its effect depend on each other, and how widely both vary.
+
+Kusner (2016), section 4.1.5; a, b : (m,) numbers, "lower" is "more independent":
+
+* ``spearman`` |rho|, ``rho = 12 sum_i c_i d_i / (m (m^2 - 1))``, where c, d are the ranks of a and
+  b from their mean. Without ties that is the thesis's ``1 - 6 sum (difference of ranks)^2 / ...``.
+* ``kendall`` ``|C - D| / (m (m - 1) / 2)``, concordant and discordant pairs.
+* ``hsic`` ``sqrt(trace(KHLH)) / (m - 1)``, the square root of (4.4), for Gaussian kernels K of a
+  and L of b: the norm of their cross-covariance in feature space. The root puts directions in the
+  same order, and changes less when a row does: see `sensitivity`.
+* ``iqr`` ``log IQR(a) + log IQR(b)`` (4.2), and ``variance`` ``log V(a) + log V(b)``.
+
+**Ties** (erratum 8 of the thesis's scores): equal numbers share the mean of their ranks, and pairs
+that are equal in a or b count neither way. So what a pair of rows adds depends on these two alone,
+no row changes the order of others, and rows whose a is all one have score 0.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kendalltau, rankdata
+
+from bayescascade.methods.causal.features import Floats, GaussianFeatures
+
+__all__ = [
+    "SCORES",
+    "Score",
+    "hsic_root",
+    "interquartile",
+    "kendall",
+    "log_iqr",
+    "score_of",
+    "spearman",
+]
+
+Kernels = tuple[GaussianFeatures, GaussianFeatures]
+
+
+class Score(NamedTuple):
+    """What is known of a score.
+
+    Parameters
+    ----------
+    told : str
+        What it measures, in words.
+    independent : callable
+        From m rows to about how large the score is where nothing depends: of rank scores and HSIC
+        their mean, of spreads the standard deviation of both logarithms together, for normal rows.
+    is_spread : bool
+        Whether it is a sum of log spreads; else it is in [0, 1], or [0, 1/2] of "hsic".
+    """
+
+    told: str
+    independent: Callable[[int], float]
+    is_spread: bool = False
+
+
+SCORES: Mapping[str, Score] = {
+    "hsic": Score("root of HSIC", lambda m: m**-0.5),
+    "spearman": Score("Spearman's |rho|", lambda m: (2 / (np.pi * (m - 1))) ** 0.5),
+    "kendall": Score("Kendall's |tau|", lambda m: 2 / 3 * (2 / (np.pi * (m - 1))) ** 0.5),
+    "iqr": Score("log interquartile ranges", lambda m: 1.17 * (2 / m) ** 0.5, True),
+    "variance": Score("log variances", lambda m: 2 * m**-0.5, True),
+}
+
+
+def score_of(name: str, a: Floats, b: Floats, kernels: Kernels | None = None) -> float:
+    """Return the score of a cause and residuals.
+
+    Parameters
+    ----------
+    name : key of `SCORES`
+    a, b : (m,) float64
+        The cause and the residuals.
+    kernels : pair of GaussianFeatures, optional
+        Of each, for "hsic".
+    """
+    if name == "hsic":
+        assert kernels is not None, "HSIC is of two kernels"
+        return hsic_root(a, b, *kernels)
+    if name in _RANKS:
+        return _RANKS[name](a, b)
+    return _SPREADS[name](a) + _SPREADS[name](b)
+
+
+def centered_ranks(numbers: Floats) -> Floats:
+    """Return ranks from their mean, those of equal numbers the mean of theirs, (m,)."""
+    ranks: Floats = rankdata(numbers) - (len(numbers) + 1) / 2
+    return ranks
+
+
+def spearman(a: Floats, b: Floats) -> float:
+    """Return |rho|, in [0, 1]; see the module."""
+    m = len(a)
+    return float(12 * abs(centered_ranks(a) @ centered_ranks(b)) / (m * (m * m - 1)))
+
+
+def kendall(a: Floats, b: Floats) -> float:
+    """Return |C - D| over all pairs, in [0, 1], in O(m log m)."""
+    pairs = len(a) * (len(a) - 1) / 2
+    untied = [pairs - _tied_pairs(numbers) for numbers in (a, b)]
+    if 0 in untied:
+        return 0.0
+    tau_b = kendalltau(a, b, method="asymptotic").statistic
+    return float(abs(round(tau_b * (untied[0] * untied[1]) ** 0.5)) / pairs)
+
+
+def hsic_root(a: Floats, b: Floats, kernel: GaussianFeatures, other: GaussianFeatures) -> float:
+    """Return ``sqrt(trace(KHLH)) / (m - 1)`` in O(m r^2), r features.
+
+    Parameters
+    ----------
+    a, b : (m,) float64
+    kernel, other : GaussianFeatures
+        Of K and of L.
+    """
+    left, right = kernel(a), other(b)
+    crossed = left.T @ right - np.outer(left.sum(axis=0), right.sum(axis=0)) / len(a)
+    return float(np.linalg.norm(crossed) / (len(a) - 1))
+
+
+def interquartile(numbers: Floats) -> tuple[int, int]:
+    """Return the places of the quartiles in (m,) sorted numbers, those that the IQR is between."""
+    m = len(numbers)
+    return (m - 1) // 4, m - 1 - (m - 1) // 4
+
+
+def log_iqr(numbers: Floats) -> float:
+    """Return the log of the interquartile range, nats; -inf if it is 0."""
+    low, high = np.sort(numbers)[list(interquartile(numbers))]
+    with np.errstate(divide="ignore"):
+        return float(np.log(high - low))
+
+
+def log_variance(numbers: Floats) -> float:
+    """Return the log of the variance, nats; -inf if it is 0."""
+    with np.errstate(divide="ignore"):
+        return float(np.log(np.var(numbers)))
+
+
+_RANKS = {"spearman": spearman, "kendall": kendall}
+_SPREADS = {"iqr": log_iqr, "variance": log_variance}
+
+
+def _tied_pairs(numbers: Floats) -> float:
+    counts: NDArray[np.int64] = np.unique(numbers, return_counts=True)[1].astype(np.int64)
+    return float((counts * (counts - 1)).sum() / 2)
