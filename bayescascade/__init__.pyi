@@ -5,6 +5,7 @@ from .base.errors import (
     DataError as DataError,
     ModelFileError as ModelFileError,
     ParameterError as ParameterError,
+    PrivacyError as PrivacyError,
     TooLargeError as TooLargeError,
     UnknownLevelError as UnknownLevelError,
 )
@@ -62,5 +63,7 @@ from .methods.rules.posterior import (
 from .model.explore import Found as Found, explore as explore
 from .model.posterior import GibbsPosterior as GibbsPosterior, Posterior as Posterior
 from .model.record import load as load
+from .privacy.accounting import PrivacyLedger as PrivacyLedger
+from .privacy.audits import audit_privacy as audit_privacy
 
 __version__: str

@@ -8,6 +8,7 @@ __all__ = [
     "DataError",
     "ModelFileError",
     "ParameterError",
+    "PrivacyError",
     "TooLargeError",
     "UnknownLevelError",
 ]
@@ -38,6 +39,10 @@ class TooLargeError(ParameterError):
     def __init__(self, message: str, needed: str) -> None:
         super().__init__(message, needed)
         self.needed = needed
+
+
+class PrivacyError(BayesCascadeError, ValueError):
+    """A release would cost more privacy than what is left of a budget."""
 
 
 class DataError(BayesCascadeError, ValueError):

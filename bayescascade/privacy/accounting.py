@@ -1,16 +1,30 @@
-"""What releases cost in privacy, and what they cost together.
+"""What releases cost in privacy, what they cost together, and a budget that they may not exceed.
 
 References
 ----------
-Bun and Steinke (2016), Concentrated Differential Privacy: "BS".
-Canonne, Kamath and Steinke (2020), The Discrete Gaussian for Differential Privacy: "CKS".
+Bun and Steinke (2016), Concentrated Differential Privacy.
+Canonne, Kamath and Steinke (2020), The Discrete Gaussian for Differential Privacy.
+Rogers, Roth, Ullman and Vadhan (2016), Privacy Odometers and Filters.
+Whitehouse, Ramdas, Rogers and Wu (2023), Fully-Adaptive Composition in Differential Privacy.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple, NoReturn
 
-from bayescascade.base.validation import check_real
+from scipy.optimize import minimize_scalar
 
-__all__ = ["Cost"]
+from bayescascade.base.errors import ParameterError, PrivacyError
+from bayescascade.base.validation import check_choice, check_real
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.printed import Printed
+
+__all__ = ["Cost", "Entry", "PrivacyLedger", "concentrated_epsilon"]
+
+_ROUNDING = 1e-12  # relative: ten times 0.1 is within 1
+_ALMOST_ONE = 1.0 - 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +33,12 @@ class Cost:
 
     Parameters
     ----------
-    epsilon : float > 0
+    epsilon : float >= 0
     delta : float in [0, 1)
         The release is (epsilon, delta)-private.
-    rho : float > 0 or None
-        The release is rho-zero-concentrated private. None: epsilon**2 / 2 if delta is 0 (BS,
+    rho : float >= 0 or None
+        The release is rho-concentrated: of any order a > 1, the Renyi divergence between its laws
+        on neighbors is at most rho a. None: epsilon**2 / 2 if delta is 0 (Bun and Steinke,
         Proposition 1.4), and else unknown.
     """
 
@@ -32,9 +47,221 @@ class Cost:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        check_real("epsilon", self.epsilon, above=0.0)
+        check_real("epsilon", self.epsilon, minimum=0.0)
         check_real("delta", self.delta, minimum=0.0, below=1.0)
         if self.rho is not None:
-            check_real("rho", self.rho, above=0.0)
+            check_real("rho", self.rho, minimum=0.0)
         elif self.delta == 0.0:
             object.__setattr__(self, "rho", self.epsilon * self.epsilon / 2.0)
+
+    @property
+    def text(self) -> str:
+        """As in "epsilon 1, delta 1e-06"."""
+        return f"epsilon {self.epsilon:.4g}" + (f", delta {self.delta:.3g}" if self.delta else "")
+
+
+class Entry(NamedTuple):
+    """A release in a ledger."""
+
+    what: str
+    cost: Cost
+
+
+class PrivacyLedger(Printed):
+    """A budget for releases of the same data, which refuses what would exceed it.
+
+    All that is spent together is (epsilon, delta)-private, even if what is released, and at which
+    cost, is chosen by looking at earlier releases; for that, the rule must be chosen beforehand.
+
+    * "basic": the sums of epsilons and of deltas are within the budget (Rogers and others, Section
+      3; best for a few releases).
+    * "concentrated": the sum of the rhos, turned into an epsilon at half the budget's delta, is
+      within the budget; releases without a rho are delta_i-approximately epsilon_i**2 / 2
+      -concentrated, and the sum of their deltas is within the other half (Whitehouse and others,
+      Theorem 1; best for many releases, and never worse than advanced composition by more than
+      what half a delta costs). While all deltas are 0, the sum of epsilons will do, too: what has
+      ended so has a privacy loss within epsilon and adds nothing to delta, and what has not is
+      part of what the concentrated rule alone would have let pass.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+    delta : float in [0, 1)
+    rule : {"basic", "concentrated"}
+        The latter needs a delta > 0.
+
+    Notes
+    -----
+    Threads may share a ledger. Copies, such as scikit-learn's of parameters, are the ledger itself,
+    and it cannot be pickled: every copy would spend the budget once more.
+
+    Examples
+    --------
+    >>> ledger = PrivacyLedger(1.0)
+    >>> ledger.spend(Cost(0.75), "a mean")
+    >>> ledger.spend(Cost(0.5), "a median")
+    Traceback (most recent call last):
+    bayescascade.base.errors.PrivacyError: cost must be within what remains, epsilon 0.25, got ...
+    """
+
+    def __init__(self, epsilon: float, delta: float = 0.0, rule: str = "basic") -> None:
+        self._budget = Cost(
+            check_real("epsilon", epsilon, above=0.0),
+            check_real("delta", delta, minimum=0.0, below=1.0),
+        )
+        self._rule = check_choice("rule", rule, ("basic", "concentrated"))
+        if rule == "concentrated" and delta == 0.0:
+            raise ParameterError(f"delta must be > 0 with rule='concentrated', got {delta!r}")
+        self._entries: tuple[Entry, ...] = ()
+        self._lock = Lock()
+
+    @property
+    def budget(self) -> Cost:
+        """What may be spent."""
+        return self._budget
+
+    @property
+    def rule(self) -> str:
+        """By which costs are added."""
+        return self._rule
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What was released, the first first."""
+        return self._entries
+
+    @property
+    def spent(self) -> Cost:
+        """What all releases cost together."""
+        return self._total(self._entries)
+
+    @property
+    def remaining(self) -> Cost:
+        """What one more release may cost, if it is known by its epsilon and delta alone."""
+        costs = [entry.cost for entry in self._entries]
+        delta = math.fsum([self._delta, *(-cost.delta for cost in costs if self._counts(cost))])
+        delta = max(0.0, delta)
+        if self._rule == "basic":
+            left = math.fsum([self._budget.epsilon, *(-cost.epsilon for cost in costs)])
+            return Cost(max(0.0, left), delta)
+        rho = _rho_within(self._budget.epsilon, self._delta) - math.fsum(map(_rho, costs))
+        return Cost(math.sqrt(max(0.0, 2.0 * rho)), delta)
+
+    def spend(self, cost: Cost, what: str) -> None:
+        """Enter a release, before it is made.
+
+        Parameters
+        ----------
+        cost : Cost
+        what : str
+            A word for what is released, which is printed; nothing private.
+
+        Raises
+        ------
+        PrivacyError
+            If that would exceed the budget; nothing is spent then.
+        """
+        with self._lock:
+            entries = (*self._entries, Entry(str(what), cost))
+            total, most = self._total(entries), 1.0 + _ROUNDING
+            is_within = total.epsilon <= self._budget.epsilon * most
+            if not (is_within and total.delta <= self._budget.delta * most):
+                raise PrivacyError(
+                    f"cost must be within what remains, {self.remaining.text}, got {cost.text}"
+                )
+            self._entries = entries
+
+    def page(self) -> Page:
+        """Return what was released, at which cost, and what remains."""
+        rule = "epsilons and deltas added" if self._rule == "basic" else "concentrated composition"
+        heading = Heading([f"privacy budget: {self._budget.text}", rule])
+        if not self._entries:
+            return (heading, Pieces(["nothing was released"]))
+        costs = [entry.cost for entry in self._entries]
+        columns = [Numbers("epsilon", [f"{cost.epsilon:.4g}" for cost in costs])]
+        if any(cost.delta for cost in costs):
+            columns.append(Numbers("delta", [f"{cost.delta:.3g}" for cost in costs]))
+        if self._rule == "concentrated":
+            columns.append(Numbers("rho", [f"{_rho(cost):.3g}" for cost in costs]))
+        table = Table([entry.what for entry in self._entries], columns, "release")
+        together = f"{counted(len(costs), 'release')} together: {self.spent.text}"
+        left = f"one more release may cost {self.remaining.text}"
+        return (heading, BLANK, table, BLANK, Pieces([together]), Pieces([left]))
+
+    def __repr__(self) -> str:
+        return f"<PrivacyLedger: {self.spent.text} of {self._budget.text} spent>"
+
+    def __copy__(self) -> "PrivacyLedger":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "PrivacyLedger":
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a PrivacyLedger cannot be pickled: a copy would spend the budget again")
+
+    @property
+    def _delta(self) -> float:
+        """What the sum of deltas may be."""
+        return self._budget.delta / (1.0 if self._rule == "basic" else 2.0)
+
+    def _counts(self, cost: Cost) -> bool:
+        """Return whether a delta is added to others, rather than had for a rho."""
+        return self._rule == "basic" or cost.rho is None
+
+    def _total(self, entries: Sequence[Entry]) -> Cost:
+        costs = [entry.cost for entry in entries]
+        rho = None if any(cost.rho is None for cost in costs) else math.fsum(map(_rho, costs))
+        epsilon = math.fsum(cost.epsilon for cost in costs)
+        delta = min(math.fsum(cost.delta for cost in costs), _ALMOST_ONE)
+        added = Cost(epsilon, delta, rho)
+        if self._rule == "basic":
+            return added
+        together = concentrated_epsilon(math.fsum(map(_rho, costs)), self._delta)
+        if delta == 0.0 and epsilon <= together:
+            return added
+        deltas = math.fsum(cost.delta for cost in costs if self._counts(cost))
+        return Cost(together, min(self._delta + deltas, _ALMOST_ONE), rho)
+
+
+def concentrated_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon for which all that is rho-concentrated is (epsilon, delta)-private.
+
+    The least over orders a > 1 of rho a + (log(1 / delta) + (a - 1) log(1 - 1 / a) - log(a)) /
+    (a - 1) (Canonne, Kamath and Steinke, Proposition 12), each of which is one.
+
+    Parameters
+    ----------
+    rho : float >= 0
+    delta : float in (0, 1)
+    """
+    if rho == 0.0:
+        return 0.0
+
+    def epsilon_of(log_excess: float) -> float:
+        order = 1.0 + math.exp(log_excess)
+        surplus = -math.log(delta) + (order - 1.0) * math.log1p(-1.0 / order) - math.log(order)
+        return rho * order + surplus / (order - 1.0)
+
+    middle = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho)
+    found = minimize_scalar(
+        epsilon_of, bounds=(middle - 9.0, middle + 3.0), method="bounded", options={"xatol": 1e-9}
+    )
+    return max(0.0, float(found.fun))
+
+
+def _rho_within(epsilon: float, delta: float) -> float:
+    """Return the greatest rho that a budget allows, rounded down."""
+    low, high = -80.0, 80.0  # natural logarithms
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if concentrated_epsilon(math.exp(middle), delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return math.exp(low)
+
+
+def _rho(cost: Cost) -> float:
+    """Return what a release is concentrated to, but for its delta if it has no rho."""
+    return cost.epsilon * cost.epsilon / 2.0 if cost.rho is None else cost.rho

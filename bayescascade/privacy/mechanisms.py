@@ -349,7 +349,7 @@ def _deviation(epsilon: float, delta: float) -> float:
             high = middle
         else:
             low = middle
-    return 2.0**high * _UP
+    return math.exp2(high) * _UP
 
 
 def _delta_of(ratio: float, epsilon: float) -> float:
@@ -434,7 +434,5 @@ def _release(
 
 
 def _told(how: str, released: Release | Choice) -> str:
-    cost = released.cost
-    delta = f", delta {cost.delta:.3g}" if cost.delta else ""
     stamp = "" if released.is_private else " (simulated, not private)"
-    return f"{how}, epsilon {cost.epsilon:.3g}{delta}{stamp}"
+    return f"{how}, {released.cost.text}{stamp}"

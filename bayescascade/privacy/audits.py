@@ -1,0 +1,194 @@
+"""Audits: what a mechanism's outputs on two neighbors prove about its epsilon.
+
+An (epsilon, delta)-private mechanism has P(M(x) in E) <= exp(epsilon) P(M(x') in E) + delta for all
+events E. So an event that is much more frequent on one of two neighbors refutes small epsilons
+(Jagielski, Ullman and Oprea, 2020, Auditing Differentially Private Machine Learning).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_integer, check_probability, check_real
+from bayescascade.report.page import Heading, Page, Pieces
+from bayescascade.report.printed import Printed
+
+__all__ = ["Audit", "audit_privacy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit(Printed):
+    """What an audit found.
+
+    Parameters
+    ----------
+    epsilon_lower : float >= 0
+        With the confidence stated, no smaller epsilon is true.
+    confidence, delta : float
+        As asked for.
+    event : str
+        What was more frequent on one neighbor than on the other.
+    frequencies : (float, float)
+        How often it was, on either neighbor; the first is that which had it more often.
+    n_samples : int
+        How often the mechanism was run on each neighbor, half of them to choose the event.
+    """
+
+    epsilon_lower: float
+    confidence: float
+    delta: float
+    event: str
+    frequencies: tuple[float, float]
+    n_samples: int
+
+    def page(self) -> Page:
+        """Return the bound and the event that proves it."""
+        delta = f" at delta {self.delta:.3g}" if self.delta else ""
+        more, less = self.frequencies
+        return (
+            Heading([f"epsilon >= {self.epsilon_lower:.3g}{delta}"]),
+            Pieces([f"confidence {self.confidence:.6g}", f"{self.n_samples:,} runs a neighbor"]),
+            Pieces([f"event: {self.event}", f"frequencies {more:.4g} and {less:.4g}"]),
+        )
+
+
+def audit_privacy(
+    mechanism: Callable[[Any], Any],
+    neighbors: tuple[Any, Any],
+    *,
+    n_samples: int = 10_000,
+    confidence: float = 0.999,
+    delta: float = 0.0,
+    statistic: Callable[[Any], float] | None = None,
+) -> Audit:
+    """Return a lower bound on a mechanism's epsilon, by its outputs on two neighbors.
+
+    The first half of the outputs chooses an event E: that a number is at least or at most a
+    threshold, or that an output is a certain one. Given that choice, the other half are independent
+    draws, so that by Clopper and Pearson P(M(x) in E) >= p and P(M(x') in E) <= q hold with
+    probability (1 + confidence) / 2 each, hence both with probability `confidence`; and then
+    epsilon >= log((p - delta) / q). A mechanism that is not refuted is not thereby private.
+
+    Parameters
+    ----------
+    mechanism : callable
+        From data to an output, each time with new noise: a number, a tuple, an array, a string or
+        None.
+    neighbors : (data, data)
+        Two data sets of which one row differs.
+    n_samples : int >= 20
+        How often to run it on each.
+    confidence : float in (0, 1)
+    delta : float in [0, 1)
+        That the mechanism promises.
+    statistic : callable, optional
+        From an output to the number that is looked at in its place.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or there are not two data sets.
+    """
+    n_samples = check_integer("n_samples", n_samples, 20)
+    confidence = check_probability("confidence", confidence, strict=True)
+    delta = check_real("delta", delta, minimum=0.0, below=1.0)
+    if len(neighbors) != 2:
+        raise ParameterError(f"neighbors must be two data sets, got {len(neighbors)}")
+
+    def output(data: Any) -> Hashable:
+        told = mechanism(data)
+        told = told if statistic is None else statistic(told)
+        told = tuple(told.tolist()) if isinstance(told, np.ndarray) and told.ndim else told
+        told = told.item() if isinstance(told, np.generic | np.ndarray) else told
+        return cast(Hashable, told)
+
+    half, level = n_samples // 2, (1.0 - confidence) / 2.0
+    drawn = [[output(data) for _ in range(n_samples)] for data in neighbors]
+    best, event, order = -math.inf, _Event("=", 0, None), 1
+    for kind, place, values, counts in _families(*(outputs[:half] for outputs in drawn)):
+        for turn in (1, -1):
+            bounds = _bounds(counts[::turn], half, level, delta)
+            at = int(np.argmax(bounds))
+            if bounds[at] > best:
+                best, event, order = bounds[at], _Event(kind, place, values[at]), turn
+    n = n_samples - half
+    hits = np.array([[sum(map(event.has, outputs[half:]))] for outputs in drawn[::order]])
+    bound = float(_bounds(hits, n, level, delta)[0])
+    more, less = (hits[:, 0] / n).tolist()
+    return Audit(max(0.0, bound), confidence, delta, event.text, (more, less), n_samples)
+
+
+class _Event(NamedTuple):
+    """That a number of an output compares so with a value, or that an output is a value."""
+
+    kind: str  # ">=" or "<=", or "="
+    place: int  # of the number
+    value: Any
+
+    def has(self, output: Hashable) -> bool:
+        if self.kind == "=":
+            return bool(output == self.value)
+        numbers = _numbers(output)
+        if self.place >= len(numbers):
+            return False
+        number = numbers[self.place]
+        return bool(number >= self.value if self.kind == ">=" else number <= self.value)
+
+    @property
+    def text(self) -> str:
+        if self.kind == "=":
+            return f"output is {self.value!r}"
+        return f"number {self.place + 1} {self.kind} {self.value:.6g}"
+
+
+_Family: TypeAlias = tuple[str, int, Sequence[Any], NDArray[np.int64]]
+
+
+def _families(*samples: Sequence[Hashable]) -> Iterator[_Family]:
+    """Yield kind, place, values, and how often each event was in either sample: (2, n_values)."""
+    told = [Counter(outputs) for outputs in samples]
+    values: list[Any] = list(told[0] | told[1])
+    yield "=", 0, values, np.array([[counts[value] for value in values] for counts in told])
+    numbers = [[_numbers(output) for output in outputs] for outputs in samples]
+    for place in range(max(map(len, chain(*numbers)))):
+        columns = [np.array([row[place] for row in rows if len(row) > place]) for rows in numbers]
+        columns = [np.sort(column[~np.isnan(column)]) for column in columns]
+        levels = np.unique(np.concatenate(columns))
+        if levels.size:
+            above = [c.size - np.searchsorted(c, levels) for c in columns]
+            yield ">=", place, levels.tolist(), np.array(above)
+            below = [np.searchsorted(c, levels, "right") for c in columns]
+            yield "<=", place, levels.tolist(), np.array(below)
+
+
+def _numbers(output: Hashable) -> list[float]:
+    """Return the numbers of an output; what is no number counts as NaN."""
+    parts = output if isinstance(output, tuple) else (output,)
+    return [float(part) if isinstance(part, Real) else math.nan for part in parts]
+
+
+def _bounds(counts: NDArray[np.int64], n: int, level: float, delta: float) -> NDArray[np.float64]:
+    """Return log((p - delta) / q) for each event, of (2, n_events) counts in n draws each.
+
+    p is a lower bound of Clopper and Pearson, q an upper one, each wrong with probability `level`
+    at most; -inf where p is not above delta.
+    """
+    more, less = counts
+    low = np.where(more == 0, 0.0, beta.ppf(level, np.maximum(more, 1), n - more + 1))
+    high = np.where(less == n, 1.0, beta.ppf(1.0 - level, less + 1, np.maximum(n - less, 1)))
+    bounds: NDArray[np.float64] = np.full(low.shape, -math.inf)
+    np.log(low - delta, out=bounds, where=low > delta)
+    return bounds - np.log(high)
