@@ -28,6 +28,7 @@ from .methods.cascades.posterior import (
 )
 from .methods.causal.estimators import AdditiveNoiseModel as AdditiveNoiseModel
 from .methods.causal.posterior import DirectionPosterior as DirectionPosterior
+from .methods.causal.private import PrivateAdditiveNoiseModel as PrivateAdditiveNoiseModel
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree

@@ -11,6 +11,7 @@ import click
 
 from bayescascade import __version__
 from bayescascade.cli.budget import budget
+from bayescascade.cli.causal import causal
 from bayescascade.cli.classify import classify
 from bayescascade.cli.compare import compare
 from bayescascade.cli.compress import compress
@@ -84,9 +85,10 @@ def application(context: click.Context) -> None:
 
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
-    what the features cost, compress prototypes whose neighbors do so. show, score, predict and
-    sample use what was saved; diagnose says how well its posterior was explored. compare learns
-    several densities of a table, and scores them by rows that they have not seen.
+    what the features cost, compress prototypes whose neighbors do so. causal says which of two
+    columns is the cause, privately if asked for. show, score, predict and sample use what was
+    saved; diagnose says how well its posterior was explored. compare learns several densities of a
+    table, and scores them by rows that they have not seen.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -97,6 +99,7 @@ for command in (
     classify,
     budget,
     compress,
+    causal,
     evidence,
     show,
     score,

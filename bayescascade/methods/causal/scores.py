@@ -48,21 +48,21 @@ class Score(NamedTuple):
     independent : callable
         From m rows to about how large the score is where nothing depends: of rank scores and HSIC
         their mean, of spreads the standard deviation of both logarithms together, for normal rows.
-    is_spread : bool
-        Whether it is a sum of log spreads; else it is in [0, 1], or [0, 1/2] of "hsic".
+    largest : float
+        The score is between 0 and this; infinite of the sums of log spreads, which are anything.
     """
 
     told: str
     independent: Callable[[int], float]
-    is_spread: bool = False
+    largest: float
 
 
 SCORES: Mapping[str, Score] = {
-    "hsic": Score("root of HSIC", lambda m: m**-0.5),
-    "spearman": Score("Spearman's |rho|", lambda m: (2 / (np.pi * (m - 1))) ** 0.5),
-    "kendall": Score("Kendall's |tau|", lambda m: 2 / 3 * (2 / (np.pi * (m - 1))) ** 0.5),
-    "iqr": Score("log interquartile ranges", lambda m: 1.17 * (2 / m) ** 0.5, True),
-    "variance": Score("log variances", lambda m: 2 * m**-0.5, True),
+    "hsic": Score("root of HSIC", lambda m: m**-0.5, 0.5),
+    "spearman": Score("Spearman's |rho|", lambda m: (2 / (np.pi * (m - 1))) ** 0.5, 1.0),
+    "kendall": Score("Kendall's |tau|", lambda m: 2 / 3 * (2 / (np.pi * (m - 1))) ** 0.5, 1.0),
+    "iqr": Score("log interquartile ranges", lambda m: 1.17 * (2 / m) ** 0.5, np.inf),
+    "variance": Score("log variances", lambda m: 2 * m**-0.5, np.inf),
 }
 
 

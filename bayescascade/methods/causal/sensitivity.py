@@ -32,7 +32,7 @@ All numbers are within declared bounds, scaled to [-1, 1]; kernels are Gaussian,
 f_i <= 1/2``, so ``|f| <= |w| <= 1 / sqrt(2 lambda)``. The gradient of J~ at w is that of ``J~ -
 J``, at most ``2/n (2 + 2 |w|)`` long, and J~ is lambda-strongly convex: ``|w - w~| <= 4 (1 + 1 /
 sqrt(2 lambda)) / (n lambda) = R``. Predictions clipped to [-1, 1] are no farther apart. (Theorem 7
-of the thesis has ``8 / (n lambda^1.5)``, which is false: n = 6, lambda = 5, all x the same, one y
+of the thesis has ``8 / (n lambda^1.5)``, which is false: lambda = 8, all x the same, one y
 flipped.)
 
 * *hsic*: features of residuals move by at most ``sqrt(2 - 2 exp(-R^2 / (2 b^2)))``, b the
@@ -105,6 +105,8 @@ def rank_distance(
     protects_test : bool
         Whether replaced rows may be test rows.
     """
+    if proposed >= 1.0:  # the score is in [0, 1]
+        return _MOST
     m = len(residuals)
     per_pair = 4 / (m * (m - 1)) if score == "kendall" else 12 / (m * (m + 1))
     if protects_test and by_test_row(score, m) > proposed:

@@ -1,0 +1,316 @@
+"""What a private direction costs in noise, which is public, and what can be known of it in advance.
+
+`Protection` turns settings and a number of rows into sensitivities, scales of noise and proposals;
+no row is needed for that. `agreement` is the probability that noise leaves the order of two scores
+as it is, hence `Plan`.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.special import expit
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_choice, check_probability, check_real
+from bayescascade.methods.causal.features import GaussianFeatures
+from bayescascade.methods.causal.pair import LEAST_ROWS
+from bayescascade.methods.causal.sensitivity import (
+    by_test_row,
+    by_training_row,
+    residual_shift,
+)
+from bayescascade.privacy.accounting import Cost
+from bayescascade.privacy.mechanisms import stability_threshold
+from bayescascade.report.page import Heading, Page, Pieces
+from bayescascade.report.printed import Readable
+
+__all__ = ["PROTECTED", "PUBLISHED", "Plan", "Protection", "agreement", "credibility", "planned"]
+
+PROTECTED = ("test", "train", "both")
+"""Whose rows are protected: those that test, those that regressions are learned from, or all."""
+
+PUBLISHED = ("scores", "direction")
+
+PRIVATE_SCORES = ("spearman", "kendall", "hsic", "iqr")
+
+ROUNDING = 1e-7
+"""By how much a score may be off that was computed in floating point; see `sensitivity`."""
+
+_TEST_SHARE = 0.5  # of epsilon, that a test of stability has
+_MOST_ROWS = 10**12
+_LEAST, _MOST, _PLACES = 1e-9, 1e6, 1 << 50  # of epsilons and margins, and how many are between
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Public settings of a private direction.
+
+    Parameters
+    ----------
+    score, epsilon, delta, protect, publish, regularization, bandwidth, proposed, test_share
+        As of `PrivateAdditiveNoiseModel`.
+
+    Raises
+    ------
+    ParameterError
+        If one is out of its range, or does not go with the others.
+    """
+
+    score: str
+    epsilon: float
+    delta: float
+    protect: str
+    publish: str
+    regularization: float
+    bandwidth: float
+    proposed: float | None
+    test_share: float
+
+    def __post_init__(self) -> None:
+        if self.score == "variance":
+            raise ParameterError(
+                f"score must be one of {', '.join(PRIVATE_SCORES)}, got 'variance', which one row "
+                "can change without bound; 'iqr' measures spread, too"
+            )
+        check_choice("score", self.score, PRIVATE_SCORES)
+        check_choice("protect", self.protect, PROTECTED)
+        check_choice("publish", self.publish, PUBLISHED)
+        check_real("epsilon", self.epsilon, above=0.0)
+        check_real("delta", self.delta, minimum=0.0, below=1.0)
+        check_real("regularization", self.regularization, minimum=1e-6)
+        check_real("bandwidth", self.bandwidth, minimum=0.02)
+        check_probability("test_share", self.test_share, strict=True)
+        if self.proposed is not None:
+            check_real("proposed", self.proposed, minimum=0.0)
+        if not self.is_tested:
+            return
+        why = f"score {self.score!r} with protect={self.protect!r} is tested for stability"
+        if self.delta == 0.0:
+            raise ParameterError(f"delta must be > 0, such as 1e-6, as {why}, got 0")
+        if self.publish == "direction":
+            raise ParameterError(f"publish must be 'scores', as {why}, got 'direction'")
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether no bound holds for all rows, so that the rows at hand are tested privately."""
+        return self.score == "iqr" or (self.score != "hsic" and self.protect != "test")
+
+    @property
+    def protects_test(self) -> bool:
+        """Whether test rows are protected."""
+        return self.protect != "train"
+
+    @property
+    def protects_training(self) -> bool:
+        """Whether training rows are protected."""
+        return self.protect != "test"
+
+    @property
+    def cost(self) -> Cost:
+        """What a release costs."""
+        if self.publish == "direction":
+            return Cost(self.epsilon, rho=self.epsilon**2 / 8)
+        return Cost(self.epsilon, self.delta if self.is_tested else 0.0)
+
+    def kernel(self, high: float) -> GaussianFeatures:
+        """Return features from minus to plus `high`, for regressions and for HSIC."""
+        return GaussianFeatures(self.bandwidth, -high, high)
+
+    def n_test(self, n_rows: int) -> int:
+        """Return how many of the rows test; the others are learned from."""
+        return min(max(round(n_rows * self.test_share), 2), n_rows - 2)
+
+    def shift(self, n_rows: int) -> float:
+        """Return by how much a training row may move residuals; 0 if these are not protected."""
+        if not self.protects_training:
+            return 0.0
+        n_training = n_rows - self.n_test(n_rows)
+        return residual_shift(n_training, self.regularization) * (1 + 1e-6) + 1e-9
+
+    def sensitivity(self, n_rows: int) -> float:
+        """Return by how much a row may change each score: proved, or proposed and to be tested."""
+        m, shift = self.n_test(n_rows), self.shift(n_rows)
+        if self.is_tested:
+            if self.proposed is not None:
+                return self.proposed
+            found = self._proposed_for(m, shift)
+            return found if self.score == "iqr" else min(found, 1.0)  # ranks change by no more
+        parts = [by_test_row(self.score, m)] if self.protects_test else []
+        if self.protects_training:
+            parts.append(by_training_row(m, shift, self.bandwidth))
+        return max(parts)  # a neighbor differs in a row of either kind
+
+    def scale(self, n_rows: int) -> float:
+        """Return the scale of the Laplace noise on each of both scores, rounding aside."""
+        epsilon = self.epsilon * (1 - _TEST_SHARE) if self.is_tested else self.epsilon
+        return 2 * self.sensitivity(n_rows) / epsilon
+
+    def _proposed_for(self, m: int, shift: float) -> float:
+        """Return a proposal with which rows like normal ones pass the test about surely.
+
+        Distances must reach the threshold T; 2 T leaves room for the noise. Between so many places
+        around its quartiles the log of a normal IQR changes by 2.33 / m a place; residuals are
+        taken to have an IQR of 0.2 and a deviation of 0.15 of half the width of the bounds.
+        """
+        places = 2 * stability_threshold(self.epsilon * _TEST_SHARE, self.delta)
+        if self.score == "iqr":
+            return 2 * (self.protects_test * 4 * places / m + 15 * shift)
+        per_share, per_row = (2, 4) if self.score == "kendall" else (6, 12)
+        return per_share * 7.5 * places * shift + self.protects_test * per_row * places / m
+
+
+def agreement(margin: float, scale: float, quantities: int = 2) -> float:
+    """Return the probability that Laplace noise leaves the order of two scores as it is.
+
+    Parameters
+    ----------
+    margin : float >= 0
+        How far apart they are.
+    scale : float > 0
+        Of each noise.
+    quantities : {2, 4}
+        Noise on each score (Kusner 2016, theorem 4), or on both terms of each, as where four log
+        IQRs are released (theorem 6).
+    """
+    ratio = check_real("margin", margin, minimum=0.0) / check_real("scale", scale, above=0.0)
+    if quantities == 2:
+        wrong = (ratio + 2) / 4
+    else:
+        wrong = (48 + 33 * ratio + 9 * ratio**2 + ratio**3) / 96
+    return 1 - wrong * math.exp(-ratio)
+
+
+def credibility(margin: float, scale: float, largest: float) -> float:
+    """Return the probability of an order, given a margin that was released with noise.
+
+    As if all margins without noise, from minus to plus `largest`, were as probable before: the part
+    of ``[margin - largest, margin + largest]``, where the noise is then, that is below the margin.
+
+    Parameters
+    ----------
+    margin : float >= 0
+        Of the scores with noise.
+    scale : float > 0
+        Of the noise on each.
+    largest : float > 0
+        Of a margin without noise; infinite if nothing is known.
+    """
+    if not math.isfinite(largest):
+        return agreement(margin, scale)
+    nearest = max(margin - largest, 0.0)  # e to that is taken out, which may be nothing in floats
+
+    def beyond(noise: float) -> float:
+        """Return the probability that the difference of two noises is more than this."""
+        ratio = abs(noise) / scale
+        tail = (ratio + 2) / 4 * math.exp((nearest - abs(noise)) / scale)
+        return tail if noise >= 0 else 1 - tail
+
+    low = beyond(margin - largest)
+    return (low - beyond(margin)) / (low - beyond(margin + largest))
+
+
+@dataclass(frozen=True)
+class Plan(Readable):
+    """What a study needs, or what comes of it.
+
+    Parameters
+    ----------
+    n_rows : int
+    margin : float > 0
+        Difference of the scores without noise.
+    epsilon : float > 0
+    probability : float in (1/2, 1)
+        That the published direction is the one without noise.
+    protection : Protection
+    asked : str
+        Which of the four was found.
+    """
+
+    n_rows: int
+    margin: float
+    epsilon: float
+    probability: float
+    protection: Protection
+    asked: str
+
+    def record(self) -> dict[str, Any]:
+        """Return the four numbers."""
+        names = ("n_rows", "margin", "epsilon", "probability")
+        return {name: getattr(self, name) for name in names}
+
+    def page(self) -> Page:
+        """Return them as a sentence."""
+        told = {
+            "n_rows": f"{self.n_rows:,} rows",
+            "margin": f"scores that differ by {self.margin:.3g}",
+            "epsilon": f"epsilon {self.epsilon:.3g}",
+            "probability": f"probability {self.probability:.3f} that the published direction is "
+            "the one without noise",
+        }
+        found = told.pop(self.asked)
+        tested = ["if the rows pass the test of stability"] if self.protection.is_tested else []
+        kept = f"score {self.protection.score}, {self.protection.protect} rows protected"
+        return Heading([found]), Pieces(["with " + ", ".join(told.values()), *tested, kept])
+
+
+def planned(
+    protection: Callable[[float], Protection], asked: str, known: Mapping[str, float]
+) -> Plan:
+    """Return the plan whose missing number is found from the others.
+
+    Parameters
+    ----------
+    protection : callable
+        From an epsilon.
+    asked : {"n_rows", "margin", "epsilon", "probability"}
+        What is missing.
+    known : mapping of str to float
+        The others; see `Plan`.
+
+    Raises
+    ------
+    ParameterError
+        If the probability is out of its range, or no number would do.
+    """
+
+    def reached(number: float) -> float:
+        """Return the probability if the missing number is this one."""
+        numbers = {**known, asked: number}
+        settings = protection(numbers["epsilon"])
+        noise, margin = settings.scale(int(numbers["n_rows"])), numbers["margin"]
+        if settings.publish == "direction":
+            return float(expit(margin / noise))
+        return agreement(margin, noise)
+
+    if asked == "probability":
+        found = reached(0.0)
+    else:
+        wanted = check_real("probability", known["probability"], above=0.5, below=1.0)
+        found = _least(asked, reached, wanted)
+    numbers = {**known, asked: found}
+    return Plan(
+        int(numbers["n_rows"]),
+        numbers["margin"],
+        numbers["epsilon"],
+        numbers["probability"],
+        protection(numbers["epsilon"]),
+        asked,
+    )
+
+
+def _least(asked: str, reached: Callable[[float], float], wanted: float) -> float:
+    """Return the least number with which a probability is reached that rises with it."""
+
+    def number(place: int) -> float:
+        if asked == "n_rows":
+            return float(LEAST_ROWS + place)
+        return float(_LEAST * (_MOST / _LEAST) ** (place / _PLACES))
+
+    places = range(_MOST_ROWS if asked == "n_rows" else _PLACES)
+    found = bisect_left(places, True, key=lambda place: reached(number(place)) >= wanted)
+    if found == len(places):
+        raise ParameterError(f"probability must be one that some {asked} reaches, got {wanted:g}")
+    return number(found)

@@ -1,0 +1,157 @@
+"""What is published of a private direction, and the guarantee in words; nothing else is kept."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.methods.causal.posterior import DIRECTIONS
+from bayescascade.methods.causal.protection import PRIVATE_SCORES, PROTECTED, credibility
+from bayescascade.methods.causal.scores import SCORES
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, warning
+from bayescascade.report.printed import Readable
+
+__all__ = ["DirectionRelease"]
+
+_WHOSE = {
+    "test": ("one of the {n_test:,} rows that test", "Rows that are learned from are"),
+    "train": ("one of the {n_training:,} rows that are learned from", "Rows that test are"),
+    "both": ("any one row", ""),
+}
+"""Whose rows are protected, and whose are not."""
+
+
+@dataclass(frozen=True)
+class DirectionRelease(Readable):
+    """A direction, published under differential privacy.
+
+    Parameters
+    ----------
+    direction : {"x->y", "y->x"} or None
+        The direction of the lower private score, or drawn; None if the rows did not pass the test
+        of stability, so that nothing else was published.
+    scores : mapping of str to float, or None
+        The score of each direction, with noise; may be out of the score's range. None where only
+        the direction was published, or nothing.
+    scale : float >= 0
+        Of the Laplace noise on each score; 0 if there are none or they are exact.
+    epsilon, delta : float
+        What was spent.
+    protects : {"test", "train", "both"}
+        Whose rows are protected.
+    score : str
+    n_training, n_test : int
+    names : mapping of str to str
+        What "x" and "y" are called.
+    x_bounds, y_bounds : (float, float)
+        As they were declared.
+    is_private : bool
+        Whether the noise was; else it was simulated, and nobody is protected.
+    """
+
+    direction: str | None
+    scores: Mapping[str, float] | None
+    scale: float
+    epsilon: float
+    delta: float
+    protects: str
+    score: str
+    n_training: int
+    n_test: int
+    names: Mapping[str, str]
+    x_bounds: tuple[float, float]
+    y_bounds: tuple[float, float]
+    is_private: bool
+
+    @property
+    def probability(self) -> float | None:
+        """The probability that the direction is the one without noise, from what was published.
+
+        By the known law of the noise, and as if before all margins that the score can have were as
+        probable; None if there are no scores to tell it from.
+        """
+        if self.scores is None:
+            return None
+        margin = abs(self.scores[DIRECTIONS[0]] - self.scores[DIRECTIONS[1]])
+        return credibility(margin, self.scale, SCORES[self.score].largest) if self.scale else 1.0
+
+    @property
+    def guarantee(self) -> str:
+        """Who is protected, against whom, and how much, as a sentence."""
+        if not self.is_private:
+            return "Simulated, not private: whoever knows the seed can take the noise away."
+        whose, others = _WHOSE[self.protects]
+        whose = whose.format(n_test=self.n_test, n_training=self.n_training)
+        delta = f", but for a probability of {self.delta:g}" if self.delta else ""
+        return (
+            f"Whatever else somebody knows, replacing {whose} makes no result more than "
+            f"{math.exp(min(self.epsilon, 700)):.3g} times as probable{delta} (epsilon "
+            f"{self.epsilon:g}, delta {self.delta:g})."
+        ) + (f" {others} not protected." if others else "")
+
+    def arrow(self, direction: str) -> str:
+        """Return a direction in words, such as "altitude -> temperature"."""
+        return " -> ".join(self.names[key] for key in direction.split("->"))
+
+    def page(self) -> Page:
+        """Return the direction, the scores, and the guarantee."""
+        rows = f"{self.n_training:,} rows to learn from, {self.n_test:,} to test"
+        heading = Heading(["private additive noise model", rows, SCORES[self.score].told])
+        guarantee = warning(self.guarantee) if not self.is_private else Pieces([self.guarantee])
+        if self.direction is None:
+            told = Pieces(
+                [
+                    "no answer: the rows did not pass the private test of stability, so nothing is "
+                    "published but that; more rows, a larger epsilon or another score may pass"
+                ]
+            )
+            return heading, told, BLANK, guarantee
+        found = [self.arrow(self.direction)]
+        if self.scores is None:
+            found.append("drawn by the exponential mechanism; how sure it is, it cannot tell")
+            return heading, Pieces(found), BLANK, guarantee
+        found.append(f"that without noise with probability {self.probability:.3f}")
+        texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
+        noise = f"Laplace noise of scale {self.scale:.3g} on each" if self.scale else "no noise"
+        return (
+            heading,
+            Pieces(found),
+            BLANK,
+            Table([self.arrow(one) for one in DIRECTIONS], [Numbers("private score", texts)]),
+            Pieces(["a lower score: residuals depend less on the cause", noise], "dim"),
+            BLANK,
+            guarantee,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return all as plain data, the probability, too."""
+        record = asdict(self)
+        record.update(x_bounds=list(self.x_bounds), y_bounds=list(self.y_bounds))
+        return {**record, "probability": self.probability}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "DirectionRelease":
+        """Return what `record` told; raises ModelFileError or as the checks if it is odd."""
+        fields = {name: record[name] for name in cls.__dataclass_fields__}
+        for name in ("x_bounds", "y_bounds"):
+            low, high = (check_real(name, bound) for bound in fields[name])
+            fields[name] = (low, high)
+        check_choice("score", fields["score"], PRIVATE_SCORES)
+        check_choice("protects", fields["protects"], PROTECTED)
+        check_flag("is_private", fields["is_private"])
+        for name in ("n_training", "n_test"):
+            check_integer(name, fields[name], 1)
+        check_real("epsilon", fields["epsilon"], above=0.0)
+        check_real("delta", fields["delta"], minimum=0.0, below=1.0)
+        check_real("scale", fields["scale"], minimum=0.0)
+        scores = fields["scores"]
+        if scores is not None:
+            scores = {one: check_real("scores", scores[one]) for one in DIRECTIONS}
+            fields["scores"] = scores
+        if fields["direction"] is not None:
+            check_choice("direction", fields["direction"], DIRECTIONS)
+        if scores is not None and fields["direction"] != min(DIRECTIONS, key=lambda d: scores[d]):
+            raise ModelFileError("a saved release's direction must be that of the lower score")
+        return cls(**fields)
