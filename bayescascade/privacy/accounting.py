@@ -73,15 +73,15 @@ class PrivacyLedger(Printed):
     All that is spent together is (epsilon, delta)-private, even if what is released, and at which
     cost, is chosen by looking at earlier releases; for that, the rule must be chosen beforehand.
 
-    * "basic": the sums of epsilons and of deltas are within the budget (Rogers and others, Section
-      3; best for a few releases).
+    * "basic": the sums of epsilons and of deltas are within the budget (Rogers and others). Best
+      for a few releases.
     * "concentrated": the sum of the rhos, turned into an epsilon at half the budget's delta, is
-      within the budget; releases without a rho are delta_i-approximately epsilon_i**2 / 2
-      -concentrated, and the sum of their deltas is within the other half (Whitehouse and others,
-      Theorem 1; best for many releases, and never worse than advanced composition by more than
-      what half a delta costs). While all deltas are 0, the sum of epsilons will do, too: what has
-      ended so has a privacy loss within epsilon and adds nothing to delta, and what has not is
-      part of what the concentrated rule alone would have let pass.
+      within the budget. Releases without a rho are delta_i-approximately epsilon_i**2 / 2
+      -concentrated (Bun and Steinke, Section 8), and their deltas together are within the other
+      half (Whitehouse and others, Theorem 1). While all deltas are 0, the sum of epsilons will do,
+      too: outcomes that end so have a privacy loss within epsilon and add nothing to delta, and all
+      others are among those that the concentrated rule alone would have let pass. Best for many
+      releases; advanced composition (Dwork and Roth, Theorem 3.20) gives more at the same delta.
 
     Parameters
     ----------
@@ -139,13 +139,16 @@ class PrivacyLedger(Printed):
     def remaining(self) -> Cost:
         """What one more release may cost, if it is known by its epsilon and delta alone."""
         costs = [entry.cost for entry in self._entries]
+        left = math.fsum([self._budget.epsilon, *(-cost.epsilon for cost in costs)])
         delta = math.fsum([self._delta, *(-cost.delta for cost in costs if self._counts(cost))])
-        delta = max(0.0, delta)
-        if self._rule == "basic":
-            left = math.fsum([self._budget.epsilon, *(-cost.epsilon for cost in costs)])
-            return Cost(max(0.0, left), delta)
-        rho = _rho_within(self._budget.epsilon, self._delta) - math.fsum(map(_rho, costs))
-        return Cost(math.sqrt(max(0.0, 2.0 * rho)), delta)
+        if self._rule == "concentrated":
+            most = _rho_within(self._budget.epsilon, self._delta)
+            rho = math.fsum([most, *(-_rho(cost) for cost in costs)])
+            together = math.sqrt(max(0.0, 2.0 * rho))
+            if left > together and not any(cost.delta for cost in costs):
+                return Cost(left)
+            left = together
+        return Cost(max(0.0, left), max(0.0, delta))
 
     def spend(self, cost: Cost, what: str) -> None:
         """Enter a release, before it is made.
@@ -228,7 +231,7 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon for which all that is rho-concentrated is (epsilon, delta)-private.
 
     The least over orders a > 1 of rho a + (log(1 / delta) + (a - 1) log(1 - 1 / a) - log(a)) /
-    (a - 1) (Canonne, Kamath and Steinke, Proposition 12), each of which is one.
+    (a - 1) (Canonne, Kamath and Steinke, Section 2.3), each of which is one.
 
     Parameters
     ----------

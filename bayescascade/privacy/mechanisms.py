@@ -179,7 +179,8 @@ def gaussian(
     factor 1 +- eta; and so, for s > tau, is the discrete Gaussian. For all k, the probabilities of
     W and of what is released differ by at most exp(+-3 k eta), and what that changes, epsilon by
     6 k eta and delta by a factor exp(3 k eta), is less than what is rounded up, for k < 1e30.
-    rho = D**2 / (2 s**2) by Theorem 14 of Canonne, Kamath and Steinke.
+    rho = D**2 / (2 s**2): divergences of coordinates add, and that of order a between the discrete
+    Gaussian and itself d_i away is at most a d_i**2 / (2 s**2) (Canonne, Kamath and Steinke).
 
     Parameters
     ----------
