@@ -19,7 +19,7 @@ from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
-from bayescascade.methods.causal.pair import Pair, deal
+from bayescascade.methods.causal.pair import Pair, deal, read_names
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
 from bayescascade.methods.causal.regression import (
     check_regression,
@@ -76,11 +76,8 @@ class DirectionModel(PrintedModel, Saved):
         return {"names": dict(self.names_), "n_rows": self.n_rows_}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        names = record["names"]
-        if set(names) != {"x", "y"} or not all(isinstance(name, str) for name in names.values()):
-            raise ModelFileError(f"a saved model's names must be two texts, got {names!r}")
         self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)
-        self.names_ = {key: names[key] for key in ("x", "y")}
+        self.names_ = read_names(record["names"])
 
 
 class AdditiveNoiseModel(DirectionModel):

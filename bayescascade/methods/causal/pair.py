@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.data.levels import check_numbers, to_numbers
 from bayescascade.data.sources import as_column
 from bayescascade.methods.causal.features import Floats
 
-__all__ = ["LEAST_ROWS", "Pair", "check_bounds", "deal"]
+__all__ = ["LEAST_ROWS", "Pair", "check_bounds", "deal", "read_names"]
 
 LEAST_ROWS = 20
 
@@ -99,6 +99,14 @@ def deal(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int6
     It depends on no cell, so that replacing a row leaves all others where they are.
     """
     return rng.permutation(np.arange(n_rows) % n_parts)
+
+
+def read_names(names: Any) -> dict[str, str]:
+    """Return what "x" and "y" are called, as a file says; raises ModelFileError if that is odd."""
+    is_pair = isinstance(names, Mapping) and set(names) == {"x", "y"}
+    if not is_pair or not all(isinstance(name, str) for name in names.values()):
+        raise ModelFileError(f"a saved model's names must be two texts, got {names!r}")
+    return {key: names[key] for key in ("x", "y")}
 
 
 def _scaled(numbers: Floats, bounds: tuple[float, float]) -> Floats:

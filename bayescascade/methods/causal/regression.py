@@ -25,11 +25,14 @@ _BANDWIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6)  # in standard deviations
 _REGULARIZATIONS = tuple(10.0**power for power in range(-7, 1))
 
 
+def _is_own(regression: Any) -> bool:
+    return isinstance(regression, str) and regression == KERNEL_RIDGE
+
+
 def check_regression(regression: Any) -> None:
     """Raise ParameterError unless this is "kernel_ridge" or a scikit-learn regressor."""
-    if regression != KERNEL_RIDGE and not (
-        is_regressor(regression) and not isinstance(regression, type)
-    ):
+    is_object = hasattr(regression, "fit") and not isinstance(regression, type)
+    if not _is_own(regression) and not (is_object and is_regressor(regression)):
         raise ParameterError(
             f'regression must be "{KERNEL_RIDGE}" or a scikit-learn regressor, got {regression!r}'
         )
@@ -37,7 +40,7 @@ def check_regression(regression: Any) -> None:
 
 def regression_words(regression: Any) -> str:
     """Return what a regression is called."""
-    is_own = regression == KERNEL_RIDGE
+    is_own = _is_own(regression)
     return "kernel ridge regression" if is_own else type(regression).__name__
 
 
@@ -47,7 +50,7 @@ def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
     "kernel_ridge" takes the bandwidth and the lambda that predict best the rows that are left out,
     each in turn (in closed form), and sets off the mean of y, which (4.6) would shrink.
     """
-    if regression != KERNEL_RIDGE:
+    if not _is_own(regression):
         learned = clone(regression).fit(x[:, np.newaxis], y)
         return lambda rows: np.asarray(learned.predict(rows[:, np.newaxis]), np.float64)
     middle, spread = float(y.mean()), float(x.std())

@@ -7,6 +7,7 @@ from typing import Any
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.methods.causal.pair import read_names
 from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import PRIVATE_SCORES, PROTECTED, credibility
 from bayescascade.methods.causal.scores import SCORES
@@ -135,6 +136,7 @@ class DirectionRelease(Readable):
     def from_record(cls, record: Mapping[str, Any]) -> "DirectionRelease":
         """Return what `record` told; raises ModelFileError or as the checks if it is odd."""
         fields = {name: record[name] for name in cls.__dataclass_fields__}
+        fields["names"] = read_names(fields["names"])
         for name in ("x_bounds", "y_bounds"):
             low, high = (check_real(name, bound) for bound in fields[name])
             fields[name] = (low, high)

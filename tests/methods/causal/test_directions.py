@@ -1,0 +1,138 @@
+"""The additive noise model: found directions, posteriors, what it refuses, and its files."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
+
+import bayescascade
+from bayescascade import AdditiveNoiseModel, DataError, DirectionPosterior, ParameterError, explore
+from bayescascade.methods.causal.scores import SCORES
+from tests.methods.causal.problems import tanh_pair
+
+
+def pairs():
+    """Return pairs with a direction: bent mechanisms, uniform and normal causes and noises."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1, 1, 400) if seed % 2 else rng.normal(size=400) / 2
+        noise = rng.uniform(-0.3, 0.3, 400) if seed % 3 else rng.normal(size=400) / 6
+        yield x, (np.tanh(3 * x) if seed < 3 else x**3 + x) + noise
+
+
+def test_directions_are_found_and_turn_with_the_arguments():
+    """Which column comes first is nothing that could cause anything."""
+    found = [AdditiveNoiseModel(random_state=0).fit(x, y) for x, y in pairs()]
+    turned = [AdditiveNoiseModel(random_state=0).fit(y, x) for x, y in pairs()]
+    assert sum(model.direction_ == "x->y" for model in found) >= 5
+    assert sum(model.direction_ == "y->x" for model in turned) >= 5
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_units_and_places_do_not_matter(score):
+    """Degrees may be Celsius or Fahrenheit."""
+    x, y = tanh_pair(200)
+    one = AdditiveNoiseModel(score=score, random_state=0).fit(x, y)
+    other = AdditiveNoiseModel(score=score, random_state=0).fit(1e6 * x + 3, 7 - y / 1e9)
+    assert other.direction_ == one.direction_
+    for direction in one.scores_:
+        assert other.scores_[direction] == pytest.approx(one.scores_[direction], abs=1e-4)
+    assert one.margin_ == abs(one.scores_["x->y"] - one.scores_["y->x"])
+
+
+def test_posteriors_weigh_two_scores():
+    """By hand: a difference of two temperatures, and a prior of 3 to 1."""
+    posterior = DirectionPosterior({"x->y": 0.5, "y->x": 0.1}, temperature=0.2, prior=0.75)
+    odds = 3 * math.exp(-2)
+    assert posterior.probabilities["x->y"] == pytest.approx(odds / (1 + odds))
+    assert posterior.direction == "y->x"
+    found = explore(posterior, "metropolis", n_steps=4000, n_chains=2, random_state=0)
+    share = float(np.mean(found.run_.traces["x_to_y"]))
+    assert share == pytest.approx(odds / (1 + odds), abs=0.04)
+    with pytest.raises(ParameterError, match="temperature"):
+        DirectionPosterior({"x->y": 0.5, "y->x": 0.1}, temperature=0.0)
+
+
+def test_any_regression_and_any_dress_of_the_rows():
+    x, y = tanh_pair(200)
+    arrays = AdditiveNoiseModel(random_state=0).fit(x, y)
+    frames = AdditiveNoiseModel(random_state=0).fit(
+        pd.Series(x, name="dose"), pd.DataFrame({"response": y})
+    )
+    assert frames.scores_ == arrays.scores_ == AdditiveNoiseModel(random_state=0).fit(
+        list(x), y[:, None]
+    ).scores_  # fmt: skip
+    assert frames.names_ == {"x": "dose", "y": "response"}
+    assert "dose -> response" in str(frames)
+    tree = AdditiveNoiseModel(regression=DecisionTreeRegressor(max_depth=4), random_state=0)
+    assert tree.fit(x, y).scores_ != arrays.scores_
+    assert "DecisionTreeRegressor" in str(tree)
+
+
+def test_a_fitted_model_is_cloned_pickled_saved(tmp_path):
+    x, y = tanh_pair(100)
+    model = AdditiveNoiseModel(score="kendall", random_state=0).fit(x, y)
+    assert clone(model).fit(x, y).scores_ == model.scores_
+    assert pickle.loads(pickle.dumps(model)).posterior_ == model.posterior_
+    model.save(tmp_path / "m.json")
+    loaded = bayescascade.load(tmp_path / "m.json")
+    assert str(loaded) == str(model)
+    assert loaded.posterior_ == model.posterior_
+    record = json.loads((tmp_path / "m.json").read_text())
+    for field, value in [("names", {"x": 1, "y": "b"}), ("scores", {"x->y": 0.1}), ("n_rows", -1),
+                         ("scores", {"x->y": "a", "y->x": 0.1}), ("regression", 3)]:  # fmt: skip
+        (tmp_path / "f.json").write_text(json.dumps({**record, field: value}))
+        with pytest.raises(bayescascade.ModelFileError):
+            bayescascade.load(tmp_path / "f.json")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        ([1.0] * 30, range(30), "x must vary, got 1"),
+        (range(30), [2.0] * 30, "y must vary, got 2"),
+        (range(19), range(19), "at least 20 rows, got 19"),
+        (range(30), range(31), "30 and 31"),
+        ([1.0] * 3 + [math.nan] * 30, range(33), "x has a missing cell in row 4"),
+        (range(30), [*range(29), math.inf], "row 30"),
+        (["a"] * 30, range(30), "x must hold numbers, got 'a' in row 1"),
+        (np.ones((30, 2)), range(30), "x must be a single column"),
+        ([0.0] * 29 + [1.0], range(30), None),
+    ],
+)
+def test_rows_that_tell_nothing_are_refused(x, y, words):
+    model = AdditiveNoiseModel(random_state=0)
+    if words is None:  # one row that differs is a column that varies
+        assert model.fit(list(x), list(y)).direction_ is not None
+        return
+    with pytest.raises(DataError, match=words):
+        model.fit(x if isinstance(x, np.ndarray) else list(x), list(y))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"score": "pearson"}, "score"),
+        ({"regression": "linear"}, "regression"),
+        ({"regression": DecisionTreeRegressor}, "regression"),
+        ({"bandwidth": 0}, "bandwidth"),
+        ({"n_folds": 1}, "n_folds"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"random_state": "x"}, "random_state"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        AdditiveNoiseModel(**parameters).fit(*tanh_pair(50))
+
+
+def test_half_a_column_of_one_number_has_no_range():
+    x, y = tanh_pair(100)
+    x[:70] = 0.5
+    with pytest.raises(DataError, match='score "iqr" needs'):
+        AdditiveNoiseModel(score="iqr", random_state=0).fit(x, y)

@@ -1,0 +1,337 @@
+"""Private directions: what is published, what never is, and what a broken one would give away."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression
+
+import bayescascade
+from bayescascade import (
+    DataError,
+    DirectionPosterior,
+    ParameterError,
+    PrivacyError,
+    PrivacyLedger,
+    PrivateAdditiveNoiseModel,
+    audit_privacy,
+)
+from bayescascade.base.threads import single_threaded
+from bayescascade.methods.causal import private as rooms
+from bayescascade.methods.causal.features import GaussianFeatures
+from bayescascade.methods.causal.protection import Protection, agreement, credibility
+from tests.methods.causal.problems import tanh_pair
+
+BOUNDS = {"x_bounds": (-1, 1), "y_bounds": (-2, 2)}
+SIMULATED = {**BOUNDS, "noise": "simulated", "random_state": 0}
+TESTED = [("iqr", "test"), ("kendall", "train"), ("spearman", "both"), ("iqr", "both")]
+PLAIN = [("hsic", "test"), ("spearman", "test"), ("kendall", "test"), ("hsic", "train")]
+KINDS = [*PLAIN, ("hsic", "both"), *TESTED]
+
+
+def made(score="hsic", protect="test", **changed):
+    delta = 1e-3 if (score, protect) in TESTED else 0.0
+    given = {"score": score, "protect": protect, "delta": delta, "epsilon": 2.0, **SIMULATED}
+    return PrivateAdditiveNoiseModel(**{**given, **changed})
+
+
+class Silence:
+    """A source of no noise, which shows what it would have been added to."""
+
+    is_private = False
+
+    def laplace(self, _, n):
+        return np.zeros(n, np.int64)
+
+    def choose(self, scores, _):
+        return int(np.argmax(scores))
+
+
+def exact_scores(model, x, y, monkeypatch):
+    """Return the scores that noise would be added to; None if the rows are not stable."""
+    monkeypatch.setattr(rooms, "noise_source", lambda *_: Silence())
+    scores = model.fit(x, y).release_.scores
+    return None if scores is None else np.array(list(scores.values()))
+
+
+def neighbors(n, seed):
+    """Return rows and the same with one replaced, of kinds that change scores much."""
+    rng = np.random.default_rng(seed)
+    x, y = [tanh_pair(n, seed), (np.repeat(0.5, n), np.repeat(0.5, n)), rng.uniform(-1, 1, (2, n))][
+        seed % 3
+    ]
+    other, place = (x.copy(), y.copy()), int(rng.integers(n))
+    other[0][place], other[1][place] = rng.choice([-1.0, 1.0, 3.0, 1e9], 2)
+    return (x, y), other
+
+
+@pytest.mark.parametrize(("score", "protect"), KINDS)
+def test_no_row_changes_what_noise_is_added_to_by_more_than_its_bound(score, protect, monkeypatch):
+    """The whole way from rows to scores: splits, clipping, regressions, kernels."""
+    n, is_test = 60, rooms.deal(60, 60, np.random.default_rng(_dealing(0))) < 30
+    most = made(score, protect)._protection(2.0).sensitivity(n)
+    changes = []
+    for seed in range(30):
+        rows, other = neighbors(n, seed)
+        place = int(np.argmax((rows[0] != other[0]) | (rows[1] != other[1])))
+        if protect != "both" and is_test[place] != (protect == "test"):
+            continue
+        both = [exact_scores(made(score, protect), *one, monkeypatch) for one in (rows, other)]
+        if any(one is None for one in both):
+            continue  # unstable: nothing is published
+        changes.append(np.abs(both[0] - both[1]).max())
+        assert changes[-1] <= most + 2e-7
+    assert score == "iqr" or max(changes) > 0.0
+
+
+def _dealing(seed):
+    """Return what a model deals its rows by."""
+    return np.random.SeedSequence(seed).spawn(2)[0]
+
+
+@pytest.mark.parametrize("twin", ["bandwidth", "bounds"])
+def test_settings_from_the_rows_are_no_bound(twin, monkeypatch):
+    """Median bandwidths and bounds from the data let one row change everything."""
+    rng, n = np.random.default_rng(0), 60 if twin == "bandwidth" else 400
+    x, y = rng.uniform(-1, 1, (2, n))
+    is_test = rooms.deal(n, n, np.random.default_rng(_dealing(0))) < n // 2
+    place = int(np.argmax(is_test))
+    if twin == "bandwidth":  # all rows are the same, but for those of the test part's halves
+        x, y = np.where(np.arange(60) % 2, 1e-6, 0.0), np.where(np.arange(60) % 2, 1e-6, 0.0)
+    other = x.copy(), y.copy()
+    other[0][place], other[1][place] = 1.0, 2.0
+    if twin == "bounds":
+        other[0][place], other[1][place] = 1e4, 1e4
+        scale = rooms.Pair.within
+
+        def within(pair, *_):
+            ranges = [(float(one.min()), float(one.max())) for one in (pair.x, pair.y)]
+            return scale(pair, *ranges)
+
+        monkeypatch.setattr(rooms.Pair, "within", within)
+    else:
+
+        def of_the_rows(name, a, b, kernels):
+            kernels = [GaussianFeatures.around(one, float(np.std(one)) or 1.0) for one in (a, b)]
+            return score_of(name, a, b, kernels)
+
+        score_of = rooms.score_of
+        monkeypatch.setattr(rooms, "score_of", of_the_rows)
+    both = [exact_scores(made("hsic", "test"), *one, monkeypatch) for one in ((x, y), other)]
+    assert np.abs(both[0] - both[1]).max() > made()._protection(2.0).sensitivity(n)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_broken"), [({}, False), ({"publish": "direction"}, False), ({}, True)]
+)
+def test_audits_certify_no_more_than_was_promised(changed, is_broken, monkeypatch):
+    """Of the worst neighbors: a row at the top of both orders, and at the top and the bottom."""
+    if is_broken:
+        sensitivity = Protection.sensitivity
+        monkeypatch.setattr(Protection, "sensitivity", lambda self, n: sensitivity(self, n) / 2)
+    x, y = np.linspace(-1, 1, 40), np.linspace(-1, 1, 40)
+    is_test = rooms.deal(40, 40, np.random.default_rng(_dealing(0))) < 20
+    other = x.copy(), y.copy()
+    place = np.flatnonzero(is_test)[-1]
+    other[1][place] = -2.0
+    plain = {**changed, "regression": DummyRegressor(strategy="constant", constant=0.0)}
+    rows = [
+        exact_scores(made("kendall", **{**plain, "publish": "scores"}), *one, monkeypatch)
+        for one in ((x, y), other)
+    ]
+    assert np.abs(rows[0] - rows[1]).max() == pytest.approx(4 / 20)
+    rng, protection = np.random.default_rng(0), made("kendall", "test", **changed)._protection(2.0)
+    scale = 2 * protection.sensitivity(40) / 2.0
+
+    def released(scores):
+        if changed:
+            posterior = DirectionPosterior(dict(zip(("x->y", "y->x"), scores, strict=True)), scale)
+            return rng.random() < posterior.probabilities["x->y"]
+        noisy = scores + rng.laplace(0, scale, 2)
+        return float(np.abs(noisy - rows[1]).sum() - np.abs(noisy - rows[0]).sum())
+
+    found = audit_privacy(released, rows, n_samples=4000).epsilon_lower
+    assert (found > 2.0) == is_broken
+    assert found > 1.0 or changed
+
+
+def test_drawn_directions_are_those_of_the_posterior(monkeypatch):
+    """The exponential mechanism is one draw from the Gibbs posterior at 2 sensitivity / epsilon."""
+    x, y = tanh_pair(100)
+    scores = exact_scores(made(), x, y, monkeypatch)
+    monkeypatch.undo()
+    model = made(publish="direction", epsilon=8.0)
+    protection = model._protection(8.0)
+    posterior = DirectionPosterior(
+        dict(zip(("x->y", "y->x"), scores, strict=True)), protection.scale(100)
+    )
+    expected = posterior.probabilities["x->y"]
+    assert 0.5 < expected < 0.99
+    pair = rooms.Pair.read(x, y).within(*BOUNDS.values())
+    is_test = rooms.deal(100, 100, np.random.default_rng(_dealing(0))) < 50
+    tested = [model._residuals(protection, *one, is_test) for one in (
+        (pair.x, pair.y), (pair.y, pair.x))]  # fmt: skip
+    monkeypatch.setattr(model, "_residuals", lambda _, cause, *__: tested[cause is pair.y])
+    noise = rooms.noise_source("simulated", np.random.default_rng(1))
+    with single_threaded():
+        found = [model._published(protection, pair, is_test, noise)[0] for _ in range(500)]
+    deviation = math.sqrt(expected * (1 - expected) / 500)
+    assert abs(np.mean([one == "x->y" for one in found]) - expected) < 4 * deviation
+
+
+def test_real_noise_is_private_and_is_not_seeded():
+    x, y = tanh_pair(60)
+    both = [made("hsic", "test", noise="opendp").fit(x, y) for _ in range(2)]
+    assert both[0].release_.is_private
+    assert both[0].release_.scores != both[1].release_.scores
+    assert "Simulated, not private" not in str(both[0])
+    simulated = [made("hsic", "test").fit(x, y) for _ in range(2)]
+    assert simulated[0].release_ == simulated[1].release_
+    assert "Simulated, not private" in str(simulated[0])
+
+
+@pytest.mark.parametrize(("score", "protect"), KINDS)
+def test_releases_say_what_they_are_and_keep_nothing_else(score, protect, tmp_path):
+    """No print, pickle or file holds a row, a residual or a score without noise."""
+    x, y = tanh_pair(400)
+    model = made(score, protect).fit(x, y)
+    release = model.release_
+    assert (model.epsilon_, model.delta_) == (2.0, 1e-3 if (score, protect) in TESTED else 0.0)
+    assert release.protects == protect
+    if release.scores is not None:
+        assert model.direction_ == min(release.scores, key=release.scores.get)
+        assert 0.5 <= release.probability <= 1.0
+    state = pickle.dumps(model)
+    assert len(state) < 3000  # 400 rows would be more
+    assert {k for k in vars(model) if k.endswith("_")} == {"release_", "n_rows_", "names_"}
+    model.save(tmp_path / "m.json")
+    loaded = bayescascade.load(tmp_path / "m.json")
+    assert loaded.release_ == release
+    assert str(loaded) == str(model) == str(pickle.loads(state))
+    for other in (model, loaded, pickle.loads(state)):
+        with pytest.raises(PrivacyError, match="spent"):
+            other.fit(x, y)
+    record = json.loads((tmp_path / "m.json").read_text())
+    for field, value in [("direction", "up"), ("epsilon", -1), ("score", "variance"),
+                         ("scale", "a"), ("names", {"x": "a"}), ("x_bounds", [1])]:  # fmt: skip
+        forged = {**record, "release": {**record["release"], field: value}}
+        (tmp_path / "f.json").write_text(json.dumps(forged))
+        with pytest.raises(bayescascade.ModelFileError):
+            bayescascade.load(tmp_path / "f.json")
+
+
+def test_a_ledger_pays_until_it_is_spent():
+    """Clones share it; a pickled copy has none; a refused fit publishes nothing."""
+    x, y = tanh_pair(60)
+    ledger = PrivacyLedger(5.0)
+    model = made("hsic", "test", ledger=ledger).fit(x, y)
+    clone(model).fit(x, y)
+    first = model.release_
+    with pytest.raises(PrivacyError, match="remains"):
+        model.fit(x, y)
+    assert model.release_ is first
+    assert ledger.spent.epsilon == 4.0
+    with pytest.raises(PrivacyError, match="spent"):
+        pickle.loads(pickle.dumps(made("hsic", "test", ledger=PrivacyLedger(9.0)))).fit(x, y)
+    bad = made("hsic", "test", ledger=PrivacyLedger(2.0))
+    with pytest.raises(DataError):
+        bad.fit(x[:5], y[:5])
+    assert bad.fit(x, y).direction_ is not None  # nothing was spent on the error
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"x_bounds": None}, "x_bounds must be declared.*not from the data"),
+        ({"y_bounds": (2, 1)}, "low < high"),
+        ({"y_bounds": (0, math.inf)}, "y_bounds"),
+        ({"x_bounds": (0, 1, 2)}, "two numbers"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": math.inf}, "epsilon"),
+        ({"score": "iqr", "delta": 0.0}, "delta must be > 0"),
+        ({"score": "kendall", "protect": "both", "delta": 0.0}, "delta must be > 0"),
+        ({"score": "iqr", "delta": 0.1, "publish": "direction"}, "publish"),
+        ({"score": "variance"}, "without bound"),
+        ({"delta": 1.0}, "delta"),
+        ({"protect": "all"}, "protect"),
+        ({"protect": "train", "regression": LinearRegression()}, "regression"),
+        ({"regularization": 0.0}, "regularization"),
+        ({"bandwidth": 0.001}, "bandwidth"),
+        ({"noise": "numpy"}, "noise"),
+        ({"test_share": 1.0}, "test_share"),
+        ({"proposed": -1.0, "score": "iqr", "delta": 0.1}, "proposed"),
+    ],
+)
+def test_bad_settings_are_named_before_anything_is_spent(changed, words):
+    model = made(**changed)
+    with pytest.raises(ParameterError, match=words):
+        model.fit(*tanh_pair(50))
+    with pytest.raises(ParameterError):  # not that the budget is spent
+        model.fit(*tanh_pair(50))
+
+
+@pytest.mark.parametrize(("score", "protect"), KINDS)
+def test_columns_of_one_number_are_no_error(score, protect):
+    """An error would tell that all rows are the same, which is theirs to keep."""
+    release = made(score, protect).fit(np.ones(60), np.zeros(60)).release_
+    assert release.direction in ("x->y", "y->x", None)
+
+
+def difference(noises, rng, n):
+    """Return differences of sums of Laplace noises of scale 1."""
+    return rng.laplace(size=(noises // 2, n)).sum(0) - rng.laplace(size=(noises // 2, n)).sum(0)
+
+
+@pytest.mark.parametrize("quantities", [2, 4])
+@pytest.mark.parametrize("margin", [0.0, 0.5, 3.0])
+def test_noise_leaves_the_order_as_often_as_is_told(quantities, margin):
+    """Theorems 4 and 6 by Monte Carlo; either formula is wrong for the other."""
+    found = float(np.mean(difference(quantities, np.random.default_rng(0), 200_000) < margin))
+    assert agreement(2 * margin, 2.0, quantities) == pytest.approx(found, abs=0.004)
+    if margin:
+        assert abs(agreement(margin, 1.0, 6 - quantities) - found) > 0.01
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0, 4.0])
+def test_what_noise_allows_to_say_is_right_as_often_as_it_says(scale):
+    """Of uniform margins whose noisy ones are alike, that part has their sign."""
+    rng = np.random.default_rng(0)
+    margins = rng.uniform(-1, 1, 400_000)
+    noisy = margins + scale * difference(2, rng, len(margins))
+    for at in np.quantile(np.abs(noisy), [0.3, 0.9]):
+        near = np.abs(np.abs(noisy) - at) < 0.02 * scale
+        right = float(np.mean((margins > 0)[near] == (noisy > 0)[near]))
+        assert credibility(float(at), scale, 1.0) == pytest.approx(right, abs=0.03)
+    limit = (1 - math.exp(-1 / scale)) / (1 - math.exp(-2 / scale))  # of tails that fall like e
+    assert credibility(900.0, scale, 1.0) == pytest.approx(limit, abs=0.01)
+    assert credibility(2.0, 1.0, math.inf) == agreement(2.0, 1.0)
+
+
+@pytest.mark.parametrize(("score", "protect"), KINDS)
+def test_plans_find_what_is_missing(score, protect):
+    """From three numbers the fourth, and back."""
+    model = made(score, protect, epsilon=1.0)
+    plan = model.plan(margin=0.2, probability=0.9)
+    assert plan.n_rows >= 20
+    assert model.plan(margin=0.2, n_rows=plan.n_rows).probability >= 0.9
+    if plan.n_rows > 20:
+        assert model.plan(margin=0.2, n_rows=plan.n_rows - 1).probability < 0.9
+    other = model.plan(n_rows=plan.n_rows, probability=0.9)
+    assert other.margin == pytest.approx(0.2, rel=0.05) or plan.n_rows == 20
+    found = model.plan(n_rows=plan.n_rows, probability=0.9, margin=0.2)
+    assert found.epsilon <= 1.0 + 1e-9
+    assert "epsilon" in str(found)
+    assert found.record()["probability"] == 0.9
+
+
+def test_plans_refuse_what_nothing_would_do():
+    model = made("hsic", "test")
+    for wrong in ({}, {"n_rows": 100}, {"margin": 0.1, "n_rows": 5}, {"margin": -1, "n_rows": 50},
+                  {"margin": 0.1, "probability": 0.3},
+                  {"margin": 0.1, "probability": 0.9, "n_rows": 50, "epsilon": 1.0}):  # fmt: skip
+        with pytest.raises(ParameterError):
+            model.plan(**wrong)
