@@ -1,0 +1,82 @@
+"""``bayescascade causal``: directions printed, published once, saved and shown."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
+
+from bayescascade import load
+from bayescascade.cli.application import application
+
+PRIVATE = ["--epsilon", "4", "--x-bounds", "-1,1", "--y-bounds", "-2,2"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Return a file of a dose and its response."""
+    rng = np.random.default_rng(0)
+    dose = rng.uniform(-1, 1, 300)
+    frame = pd.DataFrame(
+        {"dose": dose, "response": np.tanh(3 * dose) + rng.uniform(-0.3, 0.3, 300)}
+    )
+    path = tmp_path_factory.mktemp("causal") / "pairs.csv"
+    frame.to_csv(path, index=False)
+    return str(path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(application, ["causal", *arguments])
+
+
+def test_a_direction_is_printed_saved_and_shown(data, tmp_path):
+    out = str(tmp_path / "model.json")
+    done = run(data, "--x", "dose", "--y", "response", "--seed", "0", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "dose -> response   probability 0." in done.output
+    assert CliRunner().invoke(application, ["show", out]).output == done.output
+    told = json.loads(run(data, "--x", "dose", "--y", "response", "--seed", "0", "--json").output)
+    assert told["scores"] == load(out).scores_
+    for command in (["predict", out, data], ["score", out, data], ["sample", out, "-n", "3"]):
+        refused = CliRunner().invoke(application, command)
+        assert refused.exit_code == 2
+        assert "got " in refused.output
+
+
+def test_a_private_direction_prints_its_guarantee(data, tmp_path):
+    """With noise from the operating system: numbers differ, words do not."""
+    out = str(tmp_path / "model.json")
+    done = run(data, "--x", "dose", "--y", "response", *PRIVATE, "--out", out)
+    assert done.exit_code == 0, done.output
+    flat = " ".join(done.output.split())
+    assert "makes no result more than 54.6 times as probable (epsilon 4, delta 0)" in flat
+    assert "Rows that are learned from are not protected." in flat
+    assert max(map(cell_len, done.output.splitlines())) <= 80
+    assert CliRunner().invoke(application, ["show", out]).output == done.output
+    alone = run(data, "--x", "dose", "--y", "response", *PRIVATE, "--publish", "direction")
+    assert "exponential mechanism" in alone.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--epsilon", "1"], "x_bounds must be declared"),
+        (["--epsilon", "0", *PRIVATE[2:]], "--epsilon"),
+        ([*PRIVATE, "--repeat", "5"], "every release spends budget"),
+        ([*PRIVATE, "--score", "iqr"], "delta must be > 0"),
+        ([*PRIVATE, "--score", "variance"], "without bound"),
+        (["--protect", "both"], "--protect must come with --epsilon"),
+        (["--epsilon", "1", "--x-bounds", "low,high"], "--x-bounds must be LOW,HIGH"),
+        (["--epsilon", "1", "--x-bounds", "3,1", "--y-bounds", "0,1"], "low < high"),
+        (["--y", "dose"], "two columns"),
+        (["--y", "absent"], "absent"),
+    ],
+)
+def test_refusals_are_one_line(data, arguments, words):
+    given = [] if "--y" in arguments else ["--y", "response"]
+    done = run(data, "--x", "dose", *given, *arguments)
+    assert done.exit_code == 2
+    assert words in done.output
+    assert len(done.output.strip().splitlines()) == 1
