@@ -1,28 +1,16 @@
 """Private releases: Laplace, Gaussian and exponential mechanism, and propose-test-release.
 
-The grid. Values are rounded to multiples of a step, a power of two that depends on public numbers
-alone: sensitivity, epsilon, delta, how many values. Noise is whole steps, so a release is a
-multiple of the step whatever it was of. Nothing about floating point is assumed: a value x is
-computed as c with abs(c - x) <= error, clipped to 2**60 steps either way (which moves no two values
-apart), divided by the step (exact), and rounded to r with abs(r - c) <= 1/2 step. For neighbors,
-
-    abs(r - r') <= abs(x - x') + 2 error + 1,        in steps,
-
-so k values of L1 sensitivity S move by at most S + k (2 error + 1), and by the triangle inequality
-of the other norm, those of L2 sensitivity S by at most S + sqrt(k) (2 error + 1). The noise is for
-that. The step is at most 2**-20 noise scales and 2**-10 S / k (or S / sqrt(k)), whichever is less.
-
-What is released must not be told by how long it took, by what was logged, or by errors that were
-raised: that is not in a mechanism's hands. Sensitivities are what its caller has proved.
+Each adds noise on a grid, as `bayescascade.privacy.grid` says, and raises a ParameterError if a
+parameter is out of its range or a value is not finite, before any noise is drawn. Sensitivities and
+distances are what the caller has proved; how long a release took, and what is logged beside it, is
+the caller's, too.
 
 References
 ----------
 Balle and Wang (2018), Improving the Gaussian Mechanism for Differential Privacy.
-Bun and Steinke (2016), Concentrated Differential Privacy.
 Canonne, Kamath and Steinke (2020), The Discrete Gaussian for Differential Privacy.
 Cesar and Rogers (2021), Bounding, Concentrating, and Truncating.
 Dwork and Roth (2014), The Algorithmic Foundations of Differential Privacy.
-Micciancio and Peikert (2013), Hardness of SIS and LWE with Small Parameters.
 """
 
 import math
@@ -36,6 +24,7 @@ from scipy.special import log_ndtr
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 from bayescascade.privacy.accounting import Cost
+from bayescascade.privacy.grid import MOST_STEPS, UP, at_least, grid_for
 from bayescascade.privacy.noise import NoiseSource
 
 __all__ = [
@@ -48,11 +37,7 @@ __all__ = [
     "stability_threshold",
 ]
 
-_MOST_STEPS = 2.0**60  # of a value on the grid
-_FINE, _FINE_TO_ROUNDING = 2.0**20, 2.0**10  # steps of a noise scale; of S for each rounding
-_MOST_FINE, _MOST_NOISE = 2.0**44, 2.0**46  # steps of a noise scale, for the room of int64
 _BLUR = 3.0  # tau in the proof of `gaussian`
-_UP = 1.0 + 2.0**-40  # what is computed in floating point is rounded up by that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,9 +110,9 @@ def laplace(
 ) -> Release:
     """Release values with Laplace noise: (epsilon, 0)-private.
 
-    Proof: on the grid neighbors are D apart in L1, D a whole number of steps, as the module says.
-    With scale D / epsilon, P(r + noise = o) / P(r' + noise = o) = prod_i exp((abs(o_i - r'_i) -
-    abs(o_i - r_i)) epsilon / D) <= exp(epsilon).
+    Proof: on the grid neighbors are at most D apart in L1. With noise of scale D / epsilon,
+    P(r + noise = o) / P(r' + noise = o) = prod_i exp((abs(o_i - r'_i) - abs(o_i - r_i)) epsilon /
+    D) <= exp(epsilon).
 
     Parameters
     ----------
@@ -139,19 +124,12 @@ def laplace(
     noise : NoiseSource
     error : float >= 0
         By how much each value, as it was computed, may be wrong: its floating-point error.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or a value is not finite.
     """
     numbers, epsilon = _numbers("values", values), _check_epsilon(epsilon)
-    spread = _spread(sensitivity, error, numbers.size)
-    exponent = _grid(spread, spread / epsilon, numbers.size)
-    moves = _moves(spread, exponent, numbers.size)
-    scale = _room(_above(moves / Fraction(epsilon)))
-    drawn = _on_grid(numbers, exponent) + noise.laplace(scale, numbers.size)
-    return _release(drawn, scale, exponent, "Laplace", Cost(epsilon), noise)
+    grid = grid_for(sensitivity, error, numbers.size, 1.0 / epsilon)
+    scale = at_least(Fraction(grid.moves) / Fraction(epsilon))
+    drawn = grid.units(grid.rounded(numbers) + noise.laplace(scale, numbers.size))
+    return Release(drawn, grid.length(scale), "Laplace", Cost(epsilon), noise.is_private)
 
 
 def gaussian(
@@ -165,8 +143,8 @@ def gaussian(
 ) -> Release:
     """Release values with Gaussian noise: (epsilon, delta)-private, and rho-concentrated.
 
-    With k values D apart in L2 on the grid, continuous noise of deviation sigma would be (epsilon,
-    delta)-private if and only if (Balle and Wang, Theorem 8)
+    With k values at most D apart in L2 on the grid, continuous noise of deviation sigma would be
+    (epsilon, delta)-private if and only if (Balle and Wang, Theorem 8)
 
         Phi(D/(2 sigma) - epsilon sigma/D) - exp(epsilon) Phi(-D/(2 sigma) - epsilon sigma/D)
             <= delta.
@@ -184,32 +162,20 @@ def gaussian(
 
     Parameters
     ----------
-    values : float or (k,) floats
-        Clipped at 2**60 steps of the grid, which is beyond 2**14 noise scales.
+    values, epsilon, noise, error
+        As of `laplace`.
     sensitivity : float > 0
         By how much the values may change together, sqrt(sum_i (x_i - x'_i)**2), between neighbors.
-    epsilon : float from 1e-9 to 1e6
     delta : float in (0, 1)
-    noise : NoiseSource
-    error : float >= 0
-        By how much each value, as it was computed, may be wrong: its floating-point error.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or a value is not finite.
     """
     numbers, epsilon = _numbers("values", values), _check_epsilon(epsilon)
     delta = check_probability("delta", delta, strict=True)
-    roundings = math.sqrt(numbers.size) * _UP
-    ratio = _deviation(epsilon, delta)
-    spread = _spread(sensitivity, error, roundings)
-    exponent = _grid(spread, ratio * spread, roundings)
-    moves = (math.ldexp(spread, -exponent) + roundings) * _UP
-    scale = _room(math.hypot(ratio * moves, _BLUR) * _UP)
-    drawn = _on_grid(numbers, exponent) + noise.gaussian(scale, numbers.size)
-    cost = Cost(epsilon, delta, _UP * (moves / scale) ** 2 / 2.0)
-    return _release(drawn, scale, exponent, "Gaussian", cost, noise)
+    deviation = _deviation(epsilon, delta)
+    grid = grid_for(sensitivity, error, math.sqrt(numbers.size) * UP, deviation)
+    scale = math.hypot(deviation * grid.moves, _BLUR) * UP
+    drawn = grid.units(grid.rounded(numbers) + noise.gaussian(scale, numbers.size))
+    cost = Cost(epsilon, delta, UP * (grid.moves / scale) ** 2 / 2.0)
+    return Release(drawn, grid.length(scale), "Gaussian", cost, noise.is_private)
 
 
 def exponential(
@@ -233,24 +199,15 @@ def exponential(
         High ones are good.
     sensitivity : float > 0
         By how much any one of them may change between neighbors.
-    epsilon : float from 1e-9 to 1e6
-    noise : NoiseSource
-    error : float >= 0
-        By how much each score, as it was computed, may be wrong: its floating-point error.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or a score is not finite.
+    epsilon, noise, error
+        As of `laplace`.
     """
     numbers, epsilon = _numbers("scores", scores), _check_epsilon(epsilon)
-    spread = _spread(sensitivity, error, 1)
-    exponent = _grid(spread, 2.0 * spread / epsilon, 1)
-    moves = _moves(spread, exponent, 1)
-    scale = _room(_above(2 * moves / Fraction(epsilon)))
-    index = noise.choose(_on_grid(numbers, exponent), scale)
+    grid = grid_for(sensitivity, error, 1.0, 2.0 / epsilon)
+    scale = at_least(2 * Fraction(grid.moves) / Fraction(epsilon))
+    index = noise.choose(grid.rounded(numbers), scale)
     cost = Cost(epsilon, rho=epsilon * epsilon / 8.0)
-    return Choice(index, math.ldexp(scale, exponent), cost, noise.is_private)
+    return Choice(index, grid.length(scale), cost, noise.is_private)
 
 
 def propose_test_release(
@@ -288,9 +245,9 @@ def propose_test_release(
     proposed : float >= 0
         A public number. If it is 0, values of neighbors must be equal to the last bit where
         distances say that they are.
-    epsilon : float from 1e-9 to 1e6
+    epsilon, noise
+        As of `laplace`.
     delta : float in (0, 1)
-    noise : NoiseSource
     error : float >= 0
         As of `laplace`; must be 0 if `proposed` is.
     test_share : float in (0, 1)
@@ -300,27 +257,21 @@ def propose_test_release(
     -------
     Release or None
         None if the test failed.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or a value is not finite.
     """
     distance, epsilon = check_integer("distance", distance, 0), _check_epsilon(epsilon)
     delta = check_probability("delta", delta, strict=True)
     share = check_probability("test_share", test_share, strict=True)
     proposed = check_real("proposed", proposed, minimum=0.0)
     error = check_real("error", error, minimum=0.0, maximum=0.0 if proposed == 0.0 else None)
-    numbers = _numbers("values", values)
-    for_test = epsilon if proposed == 0.0 else epsilon * share
-    cost = Cost(epsilon, delta)
+    numbers, cost = _numbers("values", values), Cost(epsilon, delta)
+    for_test = _check_epsilon(epsilon if proposed == 0.0 else epsilon * share)
     if proposed == 0.0:
         release = Release(numbers.copy(), 0.0, "none", cost, noise.is_private)
     else:  # drawn before the test, lest time or an error tells how that ended
         rest = math.nextafter(epsilon - for_test, 0.0)
         release = replace(laplace(numbers, proposed, rest, noise, error=error), cost=cost)
-    drawn = noise.laplace(_room(_above(1 / Fraction(for_test))), 1).item()
-    is_stable = min(distance, int(_MOST_STEPS)) + drawn >= stability_threshold(for_test, delta)
+    drawn = noise.laplace(at_least(1 / Fraction(for_test)), 1).item()
+    is_stable = min(distance, MOST_STEPS) + drawn >= stability_threshold(for_test, delta)
     return release if is_stable else None
 
 
@@ -350,7 +301,7 @@ def _deviation(epsilon: float, delta: float) -> float:
             high = middle
         else:
             low = middle
-    return math.exp2(high) * _UP
+    return math.exp2(high) * UP
 
 
 def _delta_of(ratio: float, epsilon: float) -> float:
@@ -377,61 +328,6 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         place = int(np.argmin(np.isfinite(numbers)))
         raise ParameterError(f"{name} must be finite, got {numbers[place]} at place {place}")
     return numbers
-
-
-def _spread(sensitivity: float, error: float, n: float) -> float:
-    """Return how far computed values of neighbors may be apart, before they are rounded."""
-    sensitivity = check_real("sensitivity", sensitivity, minimum=1e-100, maximum=1e100)
-    error = check_real("error", error, minimum=0.0, maximum=1e100)
-    if error == 0.0:
-        return sensitivity
-    return _above(Fraction(sensitivity) + 2 * Fraction(n) * Fraction(error))
-
-
-def _grid(spread: float, scale: float, roundings: float) -> int:
-    """Return the step's logarithm to base 2, by the spread and the noise that it would need."""
-    step = min(scale / _FINE, spread / roundings / _FINE_TO_ROUNDING)
-    return math.frexp(max(step, scale / _MOST_FINE))[1] - 1
-
-
-def _moves(spread: float, exponent: int, n: int) -> int:
-    """Return by how many steps, all together, rounded values of neighbors differ at most."""
-    return math.floor(Fraction(spread) / Fraction(2) ** exponent) + n
-
-
-def _on_grid(numbers: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
-    """Return values in steps of the grid, rounded and clipped."""
-    with np.errstate(over="ignore", under="ignore"):
-        steps = np.rint(np.ldexp(numbers, -exponent))
-    return np.clip(steps, -_MOST_STEPS, _MOST_STEPS).astype(np.int64)
-
-
-def _above(number: Fraction) -> float:
-    """Return the least float that is not below a number."""
-    nearest = float(number)
-    return nearest if Fraction(nearest) >= number else math.nextafter(nearest, math.inf)
-
-
-def _room(scale: float) -> float:
-    """Return a scale in steps, if integers have room for the noise."""
-    if scale > _MOST_NOISE:
-        raise ParameterError(
-            f"epsilon must be so large that the noise's scale is <= {_MOST_NOISE:.0f} steps of its "
-            f"grid, got a scale of {scale:.3g} steps"
-        )
-    return scale
-
-
-def _release(
-    drawn: NDArray[np.int64],
-    scale: float,
-    exponent: int,
-    distribution: str,
-    cost: Cost,
-    noise: NoiseSource,
-) -> Release:
-    values = np.ldexp(drawn.astype(np.float64), exponent)
-    return Release(values, math.ldexp(scale, exponent), distribution, cost, noise.is_private)
 
 
 def _told(how: str, released: Release | Choice) -> str:
