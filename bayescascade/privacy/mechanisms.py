@@ -16,6 +16,7 @@ Dwork and Roth (2014), The Algorithmic Foundations of Differential Privacy.
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -292,6 +293,7 @@ def stability_threshold(epsilon: float, delta: float) -> int:
     return max(1, math.ceil(needed * (1.0 + 1e-12)))
 
 
+@lru_cache
 def _deviation(epsilon: float, delta: float) -> float:
     """Return the least sigma / D that Balle and Wang's condition allows, rounded up."""
     low, high = -30.0, 60.0  # logarithms to base 2

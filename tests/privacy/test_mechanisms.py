@@ -173,6 +173,31 @@ def test_exponential_law_is_private_and_concentrated(rng, epsilon):
     assert 0.2 * epsilon < max(losses) <= epsilon * (1 + 1e-12)
 
 
+def test_opendp_agrees_about_what_noise_costs():
+    """Its own maps, from how far neighbors are apart on the grid to epsilon and rho."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    vectors = dp.vector_domain(dp.atom_domain(T="i64"))
+    for size, epsilon in ((1, 0.1), (3, 2.0)):
+        told = Told()
+        laplace(np.zeros(size), 1.0, epsilon, told)
+        moves = grid_module.grid_for(1.0, 0.0, size, 1.0 / epsilon).moves
+        noise = dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=told.scales[0])
+        assert noise.map(math.ceil(moves)) == pytest.approx(epsilon, rel=1e-2)
+        assert noise.map(math.floor(moves)) <= epsilon
+        rho = gaussian(np.zeros(size), 1.0, epsilon, 1e-6, told).cost.rho
+        ratio = mechanisms._deviation(epsilon, 1e-6)
+        moves = grid_module.grid_for(1.0, 0.0, math.sqrt(size), ratio).moves
+        noise = dp.m.make_gaussian(vectors, dp.l2_distance(T="f64"), scale=told.scales[1])
+        assert noise.map(moves) == pytest.approx(rho, rel=1e-9)
+        choice = exponential(np.zeros(size), 1.0, epsilon, told)
+        moves = grid_module.grid_for(1.0, 0.0, 1.0, 2.0 / epsilon).moves
+        measures = dp.linf_distance(T="i64"), dp.zero_concentrated_divergence()
+        noise = dp.m.make_noisy_max(vectors, *measures, scale=told.scales[2])
+        assert noise.map(math.ceil(moves)) == pytest.approx(choice.cost.rho, rel=1e-2)
+
+
 def law_of_test(distance, epsilon, delta, value, proposed):
     """Return the law of a propose-test-release on a grid, the last place that of no release."""
 
