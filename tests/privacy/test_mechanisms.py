@@ -230,8 +230,8 @@ def test_propose_test_release_is_private(monkeypatch, epsilon, proposed):
         return hockey_stick(*laws, epsilon)
 
     assert 0.5 * delta < separated((0, 0), (0.0, 100.0)) <= delta
-    for distances in ((0, 1), (1, 2), (7, 8)):
-        assert separated(distances, (0.0, proposed)) <= delta
+    for distance in (0, 1, stability_threshold(epsilon / 2, delta) - 2):  # no delta is needed
+        assert separated((distance, distance + 1), (0.0, proposed)) < 1e-12
     printed = math.ceil(1 + math.log(1 / delta))
     monkeypatch.setattr(mechanisms, "stability_threshold", lambda *_: printed)
     assert separated((0, 0), (0.0, 100.0)) > 2 * delta
