@@ -12,7 +12,7 @@ __all__ = ["causal"]
 _ONLY_PRIVATE = ("delta", "protect", "publish", "x_bounds", "y_bounds")
 
 
-class Bounds(click.ParamType[tuple[float, float]]):
+class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     """Two numbers with a comma between them; `check_bounds` looks at their order."""
 
     name = "low,high"

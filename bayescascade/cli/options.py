@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import click
 
@@ -23,7 +23,7 @@ __all__ = [
 Number = TypeVar("Number")
 
 
-class _Checked(click.ParamType[Number]):
+class _Checked(click.ParamType, Generic[Number]):  # type: ignore[type-arg] # before click 8.4
     """What a check of `bayescascade.base.validation` lets pass, within limits, or `other`."""
 
     def __init__(self, other: str | None = None, **limits: float | None) -> None:
