@@ -76,7 +76,7 @@ def causal(data: str, **options: Any) -> None:
     or .parquet. With --epsilon the result is differentially private: bounds of both columns have to
     be declared, noise comes from the operating system's randomness, and what is printed may be
     published with its guarantee. Run it once: each release of the same rows spends more of their
-    privacy, so there is no --repeat.
+    privacy, so there is no --repeat. The print says whose rows are protected.
     """
     out = options.pop("out")
     as_json, seed = options.pop("as_json"), options.pop("seed")

@@ -88,7 +88,7 @@ def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise ParameterError(f"{name} must be two numbers, (low, high), got {bounds!r}") from None
     low, high = check_real(f"{name}[0]", low), check_real(f"{name}[1]", high)
-    if not low < high:
+    if not (low < high and high / 2 - low / 2 > 0):  # which least numbers make 0
         raise ParameterError(f"{name} must be (low, high) with low < high, got {bounds!r}")
     return low, high
 

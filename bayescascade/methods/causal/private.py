@@ -18,14 +18,15 @@ row either tests or is learned from.
 """
 
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ParameterError, PrivacyError
+from bayescascade.base.errors import ModelFileError, ParameterError, PrivacyError
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.estimators import DirectionModel
 from bayescascade.methods.causal.features import Floats
 from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, check_bounds, deal
@@ -33,12 +34,11 @@ from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import ROUNDING, Plan, Protection, planned
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
-    check_regression,
     kernel_ridge,
     regressed,
 )
 from bayescascade.methods.causal.release import DirectionRelease
-from bayescascade.methods.causal.scores import score_of
+from bayescascade.methods.causal.scores import SCORES, score_of
 from bayescascade.methods.causal.sensitivity import iqr_distance, rank_distance
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence
@@ -50,6 +50,8 @@ from bayescascade.report.page import Page
 __all__ = ["PrivateAdditiveNoiseModel"]
 
 _FIXED_LAMBDA = 0.5
+
+_PAYING = Lock()  # two fits at once pay twice
 
 
 class PrivateAdditiveNoiseModel(DirectionModel):
@@ -66,14 +68,13 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         "iqr", and for ranks where training rows are protected. Well below 1 / n_rows is usual.
     protect : {"test", "train", "both"}
         Whose rows are protected: those that test, those that regressions are learned from, or all.
-        The others may be told by the result.
+        The others may be told by the result. Each fit deals anew: over several, all rows are
+        protected only by "both".
     publish : {"scores", "direction"}
         Both scores, or the direction alone, which is more often right for the same epsilon.
     x_bounds, y_bounds : (float, float)
         Between which the variables are known to be, from elsewhere than these rows; what is outside
         is clipped, and how much that is, is not told.
-    regression : "kernel_ridge" or scikit-learn regressor
-        Of the effect on the cause. If training rows are protected it must be "kernel_ridge".
     regularization : float >= 1e-6, optional
         Lambda of kernel ridge regression, lambda / 2 |w|**2 + mean squared error, where variables
         are scaled to [-1, 1]. By default chosen from the training rows, with its bandwidth, unless
@@ -122,7 +123,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
 
     title = "private additive noise model"
     model_name = "PrivateAdditiveNoiseModel"
-    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression", "ledger")
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "ledger")
 
     release_: DirectionRelease
     _is_spent: bool = False
@@ -137,7 +138,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         publish: str = "scores",
         x_bounds: tuple[float, float] | None = None,
         y_bounds: tuple[float, float] | None = None,
-        regression: Any = KERNEL_RIDGE,
         regularization: float | None = None,
         bandwidth: float = 0.4,
         proposed: float | None = None,
@@ -153,7 +153,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         self.publish = publish
         self.x_bounds = x_bounds
         self.y_bounds = y_bounds
-        self.regression = regression
         self.regularization = regularization
         self.bandwidth = bandwidth
         self.proposed = proposed
@@ -187,7 +186,12 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         noise = noise_source(self.noise, np.random.default_rng(drawing))
         read = Pair.read(x, y)
         n_rows = len(read.x)
-        protection.scale(n_rows)
+        if not protection.can_pass(n_rows):
+            raise ParameterError(
+                f"epsilon must be larger, or rows more, for score {self.score!r} with "
+                f"protect={self.protect!r}: no {n_rows:,} rows would pass its test of stability, "
+                f"got epsilon {self.epsilon:g}"
+            )
         self._spend(protection, read.names)
         n_test = protection.n_test(n_rows)
         is_test = deal(n_rows, n_rows, np.random.default_rng(dealing)) < n_test
@@ -259,12 +263,13 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         if n_rows is not None:
             check_integer("n_rows", n_rows, LEAST_ROWS)
         if margin is not None:
-            check_real("margin", margin, above=0.0)
+            check_real("margin", margin, above=0.0, maximum=min(SCORES[self.score].largest, 1e3))
         given = {"n_rows": n_rows, "margin": margin, "probability": probability}
         if sum(value is None for value in given.values()) == 1 and epsilon is None:
             epsilon = self.epsilon
         known = {name: v for name, v in {**given, "epsilon": epsilon}.items() if v is not None}
         missing = [name for name in (*given, "epsilon") if name not in known]
+        check_choice("score", self.score, tuple(SCORES))
         if len(missing) != 1:
             raise ParameterError(
                 "exactly one of n_rows, margin, epsilon and probability must be left out, to be "
@@ -306,10 +311,13 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
         self.release_, self._is_spent = DirectionRelease.from_record(record["release"]), True
+        release = self.release_
+        n_rows = release.n_training + release.n_test
+        if (n_rows, release.names) != (self.n_rows_, self.names_):
+            raise ModelFileError("a saved release must be of the rows and columns of its model")
 
     def _protection(self, epsilon: float) -> Protection:
-        check_regression(self.regression)
-        protection = Protection(
+        return Protection(
             self.score,
             check_real("epsilon", epsilon, above=0.0),
             self.delta,
@@ -320,25 +328,21 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             self.proposed,
             self.test_share,
         )
-        if protection.protects_training and self.regression != KERNEL_RIDGE:
-            raise ParameterError(
-                f'regression must be "{KERNEL_RIDGE}" if training rows are protected, as it is the '
-                f"one of which it is proved how much a row may change it, got {self.regression!r}"
-            )
-        return protection
 
     def _spend(self, protection: Protection, names: Mapping[str, str]) -> None:
         """Pay for a fit from the ledger or, without one, once."""
-        if self.ledger is not None:
-            what = f"direction between {names['x']} and {names['y']}"
-            self.ledger.spend(protection.cost, what)
-        elif self._is_spent:
-            raise PrivacyError(
-                "the budget of this model is spent: each release of the same rows adds to what is "
-                "told of them; give it a ledger that has more, or make another model if the budget "
-                "of these people allows for it"
-            )
-        self._is_spent = True
+        with _PAYING:
+            if self.ledger is not None:
+                whose = "" if self.protect == "both" else f" ({self.protect} rows only)"
+                what = f"direction between {names['x']} and {names['y']}{whose}"
+                self.ledger.spend(protection.cost, what)
+            elif self._is_spent:
+                raise PrivacyError(
+                    "the budget of this model is spent: each release of the same rows adds to what "
+                    "is told of them; give it a ledger that has more, or make another model if the "
+                    "budget of these people allows for it"
+                )
+            self._is_spent = True
 
     def _published(
         self, protection: Protection, pair: Pair, is_test: Any, noise: NoiseSource
@@ -379,13 +383,11 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     ) -> tuple[Floats, Floats]:
         """Return the cause and the residuals of the rows that test."""
         learned = cause[~is_test], effect[~is_test]
-        if protection.protects_training or (
-            self.regression == KERNEL_RIDGE and self.regularization is not None
-        ):
+        if protection.protects_training or self.regularization is not None:
             features = protection.kernel(1.0)
             predict = kernel_ridge(*learned, features, protection.regularization)
         else:
-            predict = regressed(self.regression, *learned)
+            predict = regressed(KERNEL_RIDGE, *learned)
         return cause[is_test], effect[is_test] - predict(cause[is_test]).clip(-1.0, 1.0)
 
     def _distance(

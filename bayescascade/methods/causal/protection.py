@@ -20,6 +20,7 @@ from bayescascade.methods.causal.pair import LEAST_ROWS
 from bayescascade.methods.causal.sensitivity import (
     by_test_row,
     by_training_row,
+    farthest,
     residual_shift,
 )
 from bayescascade.privacy.accounting import Cost
@@ -37,11 +38,16 @@ PUBLISHED = ("scores", "direction")
 PRIVATE_SCORES = ("spearman", "kendall", "hsic", "iqr")
 
 ROUNDING = 1e-7
-"""By how much a score may be off that was computed in floating point; see `sensitivity`."""
+"""By how much a score may be off that was computed in floating point: far more than it is.
+
+Features have relative errors of 1e-9 at most, as eigenvalues below 1e-13 of the largest are left
+out, and ranks none.
+"""
 
 _TEST_SHARE = 0.5  # of epsilon, that a test of stability has
 _MOST_ROWS = 10**12
-_LEAST, _MOST, _PLACES = 1e-9, 1e6, 1 << 50  # of epsilons and margins, and how many are between
+_RANGES = {"n_rows": (LEAST_ROWS, _MOST_ROWS), "margin": (1e-9, 1e3), "epsilon": (1e-8, 1e6)}
+_PLACES = 1 << 50  # between the ends of a range
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +84,13 @@ class Protection:
         check_choice("score", self.score, PRIVATE_SCORES)
         check_choice("protect", self.protect, PROTECTED)
         check_choice("publish", self.publish, PUBLISHED)
-        check_real("epsilon", self.epsilon, above=0.0)
+        check_real("epsilon", self.epsilon, minimum=1e-8, maximum=1e6)
         check_real("delta", self.delta, minimum=0.0, below=1.0)
-        check_real("regularization", self.regularization, minimum=1e-6)
-        check_real("bandwidth", self.bandwidth, minimum=0.02)
+        check_real("regularization", self.regularization, minimum=1e-6, maximum=1e6)
+        check_real("bandwidth", self.bandwidth, minimum=0.02, maximum=1e3)
         check_probability("test_share", self.test_share, strict=True)
-        if self.proposed is not None:
-            check_real("proposed", self.proposed, minimum=0.0)
+        if self.proposed is not None and self.proposed != 0.0:
+            check_real("proposed", self.proposed, minimum=1e-9, maximum=1e3)
         if not self.is_tested:
             return
         why = f"score {self.score!r} with protect={self.protect!r} is tested for stability"
@@ -121,7 +127,7 @@ class Protection:
 
     def n_test(self, n_rows: int) -> int:
         """Return how many of the rows test; the others are learned from."""
-        return min(max(round(n_rows * self.test_share), 2), n_rows - 2)
+        return min(max(round(n_rows * self.test_share), 3), n_rows - 3)
 
     def shift(self, n_rows: int) -> float:
         """Return by how much a training row may move residuals; 0 if these are not protected."""
@@ -144,20 +150,35 @@ class Protection:
         return max(parts)  # a neighbor differs in a row of either kind
 
     def scale(self, n_rows: int) -> float:
-        """Return the scale of the Laplace noise on each of both scores, rounding aside."""
+        """Return the scale of the Laplace noise on each of both scores."""
         epsilon = self.epsilon * (1 - _TEST_SHARE) if self.is_tested else self.epsilon
-        return 2 * self.sensitivity(n_rows) / epsilon
+        sensitivity = self.sensitivity(n_rows)
+        return 2 * (sensitivity + 2 * ROUNDING) / epsilon if sensitivity else 0.0
+
+    def can_pass(self, n_rows: int) -> bool:
+        """Return whether any rows pass the test of stability more often than not, if there is one.
+
+        It depends on no row.
+        """
+        if not (self.is_tested and self.protects_test):
+            return True
+        most = farthest(self.score, self.n_test(n_rows), self.sensitivity(n_rows))
+        return most >= self._threshold
+
+    @property
+    def _threshold(self) -> int:
+        return stability_threshold(self.epsilon * _TEST_SHARE, self.delta)
 
     def _proposed_for(self, m: int, shift: float) -> float:
         """Return a proposal with which rows like normal ones pass the test about surely.
 
-        Distances must reach the threshold T; 2 T leaves room for the noise. Between so many places
-        around its quartiles the log of a normal IQR changes by 2.33 / m a place; residuals are
-        taken to have an IQR of 0.2 and a deviation of 0.15 of half the width of the bounds.
+        Distances must reach the threshold T; 2 T + 6 leaves room for the noise. Between so many
+        places around its quartiles the log of a normal IQR changes by 2.33 / m a place; residuals
+        are taken to have an IQR of 0.2 and a deviation of 0.15 of half the width of the bounds.
         """
-        places = 2 * stability_threshold(self.epsilon * _TEST_SHARE, self.delta)
+        places = 2 * self._threshold + 6
         if self.score == "iqr":
-            return 2 * (self.protects_test * 4 * places / m + 15 * shift)
+            return 2 * (self.protects_test * places * (4 / m + 15 * shift) + 15 * shift)
         per_share, per_row = (2, 4) if self.score == "kendall" else (6, 12)
         return per_share * 7.5 * places * shift + self.protects_test * per_row * places / m
 
@@ -279,8 +300,12 @@ def planned(
     def reached(number: float) -> float:
         """Return the probability if the missing number is this one."""
         numbers = {**known, asked: number}
-        settings = protection(numbers["epsilon"])
-        noise, margin = settings.scale(int(numbers["n_rows"])), numbers["margin"]
+        settings, n_rows = protection(numbers["epsilon"]), int(numbers["n_rows"])
+        if not settings.can_pass(n_rows):
+            return 0.5  # as good as a guess: nothing is published
+        noise, margin = settings.scale(n_rows), numbers["margin"]
+        if not noise:
+            return 1.0
         if settings.publish == "direction":
             return float(expit(margin / noise))
         return agreement(margin, noise)
@@ -303,11 +328,12 @@ def planned(
 
 def _least(asked: str, reached: Callable[[float], float], wanted: float) -> float:
     """Return the least number with which a probability is reached that rises with it."""
+    low, high = _RANGES[asked]
 
     def number(place: int) -> float:
         if asked == "n_rows":
             return float(LEAST_ROWS + place)
-        return float(_LEAST * (_MOST / _LEAST) ** (place / _PLACES))
+        return float(low * (high / low) ** (place / _PLACES))
 
     places = range(_MOST_ROWS if asked == "n_rows" else _PLACES)
     found = bisect_left(places, True, key=lambda place: reached(number(place)) >= wanted)

@@ -49,7 +49,8 @@ class Score(NamedTuple):
         From m rows to about how large the score is where nothing depends: of rank scores and HSIC
         their mean, of spreads the standard deviation of both logarithms together, for normal rows.
     largest : float
-        The score is between 0 and this; infinite of the sums of log spreads, which are anything.
+        The score is between 0 and this, "hsic" of three rows or more (of many it is at most 1/2);
+        infinite of the sums of log spreads, which are anything.
     """
 
     told: str
@@ -58,7 +59,7 @@ class Score(NamedTuple):
 
 
 SCORES: Mapping[str, Score] = {
-    "hsic": Score("root of HSIC", lambda m: m**-0.5, 0.5),
+    "hsic": Score("root of HSIC", lambda m: m**-0.5, 0.75),
     "spearman": Score("Spearman's |rho|", lambda m: (2 / (np.pi * (m - 1))) ** 0.5, 1.0),
     "kendall": Score("Kendall's |tau|", lambda m: 2 / 3 * (2 / (np.pi * (m - 1))) ** 0.5, 1.0),
     "iqr": Score("log interquartile ranges", lambda m: 1.17 * (2 / m) ** 0.5, np.inf),
@@ -98,7 +99,7 @@ def spearman(a: Floats, b: Floats) -> float:
 
 
 def kendall(a: Floats, b: Floats) -> float:
-    """Return |C - D| over all pairs, in [0, 1], in O(m log m)."""
+    """Return |C - D| over all pairs, in [0, 1], in O(m log m); m >= 3."""
     pairs = len(a) * (len(a) - 1) / 2
     untied = [pairs - _tied_pairs(numbers) for numbers in (a, b)]
     if 0 in untied:
@@ -121,15 +122,14 @@ def hsic_root(a: Floats, b: Floats, kernel: GaussianFeatures, other: GaussianFea
     return float(np.linalg.norm(crossed) / (len(a) - 1))
 
 
-def interquartile(numbers: Floats) -> tuple[int, int]:
-    """Return the places of the quartiles in (m,) sorted numbers, those that the IQR is between."""
-    m = len(numbers)
+def interquartile(m: int) -> tuple[int, int]:
+    """Return the places of the quartiles in m sorted numbers, those that the IQR is between."""
     return (m - 1) // 4, m - 1 - (m - 1) // 4
 
 
 def log_iqr(numbers: Floats) -> float:
     """Return the log of the interquartile range, nats; -inf if it is 0."""
-    low, high = np.sort(numbers)[list(interquartile(numbers))]
+    low, high = np.sort(numbers)[list(interquartile(len(numbers)))]
     with np.errstate(divide="ignore"):
         return float(np.log(high - low))
 

@@ -60,6 +60,7 @@ from bayescascade.methods.causal.scores import interquartile
 __all__ = [
     "by_test_row",
     "by_training_row",
+    "farthest",
     "iqr_distance",
     "rank_distance",
     "residual_shift",
@@ -67,7 +68,7 @@ __all__ = [
 
 
 def by_test_row(score: str, m: int) -> float:
-    """Return by how much one of m test rows changes "spearman", "kendall" or "hsic" at most."""
+    """Return by how much a row of m >= 3 changes "spearman", "kendall" or "hsic" at most."""
     if score == "kendall":
         return 4 / m
     if score == "spearman":
@@ -108,7 +109,7 @@ def rank_distance(
     if proposed >= 1.0:  # the score is in [0, 1]
         return _MOST
     m = len(residuals)
-    per_pair = 4 / (m * (m - 1)) if score == "kendall" else 12 / (m * (m + 1))
+    per_pair = _per_pair(score, m)
     if protects_test and by_test_row(score, m) > proposed:
         return 0
     ordered = np.sort(residuals)
@@ -131,8 +132,8 @@ def iqr_distance(
     another row moves both quartiles by a place, in the same direction, or one, so the IQR changes
     by no more than the widest window g_k. It is not less than I_k, the least difference of numbers
     that are k + 1 places closer. Training rows move numbers by R each: ``u_k = log(1 + max(g_k +
-    2 k R, 2 R) / (I_k - 2 (k + 1) R))``. If test rows are not protected, they stay, g_k is 0 and
-    I_k is the IQR.
+    2 k R, 2 R) / (I_k - 2 (k + 1) R))``. If test rows are not protected, they stay, I_k is the
+    IQR, and the next training row changes that by 2 R, whatever k is, in place of the maximum.
 
     Parameters
     ----------
@@ -149,20 +150,41 @@ def iqr_distance(
     )
 
 
+def farthest(score: str, m: int, proposed: float) -> float:
+    """Return the largest distance that any m rows have where test rows are protected.
+
+    Parameters
+    ----------
+    score : {"spearman", "kendall", "iqr"}
+    m : int >= 3
+    proposed : float >= 0
+        For the score.
+    """
+    if score == "iqr":
+        return interquartile(m)[0] if proposed > 0 else 0
+    if by_test_row(score, m) > proposed:
+        return 0
+    return math.inf if proposed >= 1.0 else 1 + proposed / (_per_pair(score, m) * (m - 1))
+
+
+def _per_pair(score: str, m: int) -> float:
+    return 4 / (m * (m - 1)) if score == "kendall" else 12 / (m * (m + 1))
+
+
 def _iqr_bound(ordered: Floats, shift: float, protects_test: bool) -> Callable[[int], float]:
-    low, high = interquartile(ordered)
+    low, high = interquartile(len(ordered))
 
     def bound(k: int) -> float:
-        gap, least = 0.0, float(ordered[high] - ordered[low])
+        change, least = 2 * shift, float(ordered[high] - ordered[low])
         if protects_test:
             if k + 1 > low:  # beyond the least number, where anything may be
                 return math.inf
             places = np.arange(k + 2)
             gap = max(float(_apart(ordered, i - places, k + 1).max()) for i in (low, high))
+            change = max(change, gap + 2 * k * shift)
             inner = ordered[high - (k + 1) + places] - ordered[low + places]
             least = float(inner.min())
         least -= 2 * (k + 1) * shift
-        change = max(gap + 2 * k * shift, 2 * shift)
         return math.log1p(change / least) if least > 0 else math.inf
 
     return bound

@@ -3,12 +3,11 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.dummy import DummyRegressor
-from sklearn.linear_model import LinearRegression
 
 import bayescascade
 from bayescascade import (
@@ -138,11 +137,8 @@ def test_audits_certify_no_more_than_was_promised(changed, is_broken, monkeypatc
     other = x.copy(), y.copy()
     place = np.flatnonzero(is_test)[-1]
     other[1][place] = -2.0
-    plain = {**changed, "regression": DummyRegressor(strategy="constant", constant=0.0)}
-    rows = [
-        exact_scores(made("kendall", **{**plain, "publish": "scores"}), *one, monkeypatch)
-        for one in ((x, y), other)
-    ]
+    monkeypatch.setattr(rooms, "regressed", lambda *_: np.zeros_like)
+    rows = [exact_scores(made("kendall"), *one, monkeypatch) for one in ((x, y), other)]
     assert np.abs(rows[0] - rows[1]).max() == pytest.approx(4 / 20)
     rng, protection = np.random.default_rng(0), made("kendall", "test", **changed)._protection(2.0)
     scale = 2 * protection.sensitivity(40) / 2.0
@@ -183,6 +179,26 @@ def test_drawn_directions_are_those_of_the_posterior(monkeypatch):
     assert abs(np.mean([one == "x->y" for one in found]) - expected) < 4 * deviation
 
 
+@pytest.mark.parametrize(("score", "protect"), TESTED)
+def test_rows_as_they_mostly_are_pass_what_is_proposed(score, protect):
+    """Else the default would spend a budget on no answer; half of it would be too low."""
+    n, delta = 100_000, 1e-6
+    x, y = tanh_pair(n)
+    given = {"delta": delta, "epsilon": 2.0, "regularization": 1.0}
+    model = made(score, protect, **given).fit(x, y)
+    assert model.direction_ is not None
+    proposed = model._protection(2.0).sensitivity(n)
+    if proposed < 1.0:
+        assert made(score, protect, **given, proposed=proposed / 20).fit(x, y).direction_ is None
+
+
+def test_what_is_promised_is_never_rounded_down():
+    release = made().fit(*tanh_pair(50)).release_
+    for epsilon, told in [(0.001, "1.00101"), (1.0, "2.72"), (1.2, "3.33"), (10.0, "22,100")]:
+        guarantee = replace(release, epsilon=epsilon, is_private=True).guarantee
+        assert f"more than {told} times" in guarantee
+
+
 def test_real_noise_is_private_and_is_not_seeded():
     x, y = tanh_pair(60)
     both = [made("hsic", "test", noise="opendp").fit(x, y) for _ in range(2)]
@@ -216,8 +232,8 @@ def test_releases_say_what_they_are_and_keep_nothing_else(score, protect, tmp_pa
         with pytest.raises(PrivacyError, match="spent"):
             other.fit(x, y)
     record = json.loads((tmp_path / "m.json").read_text())
-    for field, value in [("direction", "up"), ("epsilon", -1), ("score", "variance"),
-                         ("scale", "a"), ("names", {"x": "a"}), ("x_bounds", [1])]:  # fmt: skip
+    forgeries = {"direction": "up", "epsilon": -1, "score": "variance", "scale": "a", "n_test": 7}
+    for field, value in [*forgeries.items(), ("names", {"x": "a"}), ("x_bounds", [1])]:
         forged = {**record, "release": {**record["release"], field: value}}
         (tmp_path / "f.json").write_text(json.dumps(forged))
         with pytest.raises(bayescascade.ModelFileError):
@@ -258,7 +274,14 @@ def test_a_ledger_pays_until_it_is_spent():
         ({"score": "variance"}, "without bound"),
         ({"delta": 1.0}, "delta"),
         ({"protect": "all"}, "protect"),
-        ({"protect": "train", "regression": LinearRegression()}, "regression"),
+        ({"regularization": 1e308}, "regularization"),
+        ({"y_bounds": (0, 5e-324)}, "low < high"),
+        ({"epsilon": 1e9}, "epsilon"),
+        ({"score": "iqr"}, "no 50 rows would pass"),
+        (
+            {"score": "kendall", "protect": "both", "proposed": 0.0, "delta": 0.1},
+            "no 50 rows would pass",
+        ),
         ({"regularization": 0.0}, "regularization"),
         ({"bandwidth": 0.001}, "bandwidth"),
         ({"noise": "numpy"}, "noise"),
@@ -331,7 +354,7 @@ def test_plans_find_what_is_missing(score, protect):
 def test_plans_refuse_what_nothing_would_do():
     model = made("hsic", "test")
     for wrong in ({}, {"n_rows": 100}, {"margin": 0.1, "n_rows": 5}, {"margin": -1, "n_rows": 50},
-                  {"margin": 0.1, "probability": 0.3},
+                  {"margin": 0.1, "probability": 0.3}, {"margin": 3.0, "n_rows": 50},
                   {"margin": 0.1, "probability": 0.9, "n_rows": 50, "epsilon": 1.0}):  # fmt: skip
         with pytest.raises(ParameterError):
             model.plan(**wrong)

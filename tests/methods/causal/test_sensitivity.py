@@ -188,7 +188,9 @@ def test_distances_by_hand():
     assert rank_distance("spearman", residuals, 0.1, 1e-9, protects_test=True) == 0
     assert iqr_distance([(np.zeros(50), 0.0)], 0.1, protects_test=True) == 0
     assert iqr_distance([(np.zeros(50), 0.1)], 0.1, protects_test=False) == 0
-    # places 24 and 76 of 0..100: after k rows the window is k + 1, and the IQR 52 - (k + 1)
+    # an IQR of 50 that training rows move by 2 R = 1 each: 1 / (49 - k) > 1 / 42 from k = 8
+    assert iqr_distance([(np.arange(101.0), 0.5)], math.log1p(1 / 42), protects_test=False) == 8
+    # places 25 and 75 of 0..100: after k rows the window is k + 1, and the IQR 50 - (k + 1)
     numbers = np.arange(101.0)
     for k in (0, 3, 9):
         exactly = math.log1p((k + 1) / (50 - (k + 1)))
