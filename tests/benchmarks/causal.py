@@ -1,0 +1,134 @@
+"""Directions found between two columns: how often they are right, and the seconds they take.
+
+    python -m tests.benchmarks.causal [--data FOLDER] [--data-sets made real] [--out FILE.jsonl]
+    python -m tests.benchmarks.causal --table FILE.jsonl
+
+The folder is that of the Tuebingen cause-effect pairs, with `pairmeta.txt`; made pairs need none.
+Accuracies are weighted as the pairs are, and a tie is half right; causal-learn ties where it gives
+both directions a p-value of zero. Its time and memory grow with the cube and the square of the
+rows, so it gets at most 500, drawn at random; ``--interpreter`` names a Python that has it.
+IGCI is the slope estimator on columns scaled to [0, 1] (Janzing et al., Information-geometric
+approach to inferring causal directions, Artificial Intelligence 182-183, 2012).
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tests.benchmarks.causal_data import Pair, cause_effect_pairs, drawn, made_pairs
+from tests.benchmarks.figures import parser, say, timed
+
+__all__ = ["CausalLearn", "main"]
+
+MOST_ROWS = 500  # of causal-learn
+SERVER = """
+import json, sys, warnings
+import numpy as np
+from causallearn.search.FCMBased.ANM.ANM import ANM
+warnings.simplefilter("ignore")
+for line in sys.stdin:
+    x, y = (np.array(column)[:, None] for column in json.loads(line))
+    print(json.dumps([float(p) for p in ANM().cause_or_effect(x, y)]), flush=True)
+"""
+
+Contender = Callable[[Pair], float]
+"""What speaks for x as the cause, less what speaks for y; zero is a tie."""
+
+
+def main() -> None:
+    """Print a line of JSON for each pair and contender as it is known, then a table of them."""
+    made = parser(__doc__, ["made", "real"], ["made"])
+    made.add_argument("--interpreter", default=sys.executable, help="Python with causal-learn")
+    made.add_argument("--only", nargs="+", help="contenders to compare, by name")
+    made.add_argument("--out", type=Path, help="file to add lines of JSON to")
+    made.add_argument("--table", type=Path, help="file of such lines to print as a table")
+    arguments = made.parse_args()
+    if arguments.table:
+        print_table(pd.read_json(arguments.table, lines=True, dtype={"pair": str}))
+        return
+    contenders: dict[str, Contender] = {
+        "IGCI": igci,
+        "causal-learn": CausalLearn(arguments.interpreter).gap,
+    }
+    lines = []
+    for data in arguments.data_sets:
+        pairs = made_pairs() if data == "made" else cause_effect_pairs(arguments.data)
+        chosen = {k: v for k, v in contenders.items() if k in (arguments.only or contenders)}
+        for line in compared(chosen, pairs):
+            lines.append({"data": data, **line})
+            say(json.dumps(lines[-1]))
+            if arguments.out:
+                with arguments.out.open("a") as file:
+                    file.write(json.dumps(lines[-1]) + "\n")
+    print_table(pd.DataFrame(lines))
+
+
+def compared(contenders: dict[str, Contender], pairs: Iterable[Pair]) -> Iterable[dict[str, Any]]:
+    """Yield what each contender found of each pair."""
+    for pair in pairs:
+        for title, contender in contenders.items():
+            gap, seconds = timed(lambda contender=contender, pair=pair: contender(pair))
+            right = 0.5 + 0.5 * np.sign(gap) * (1.0 if pair.is_forward else -1.0)
+            line = {"pair": pair.name, "contender": title, "weight": pair.weight}
+            yield line | {"right": right, "gap": gap, "seconds": round(seconds, 4)}
+
+
+def igci(pair: Pair) -> float:
+    """Return the mean log slope of x over y less that of y over x."""
+
+    def mean_log_slope(cause: NDArray[np.float64], effect: NDArray[np.float64]) -> float:
+        order = np.lexsort((effect, cause))
+        runs, rises = (np.abs(np.diff(c[order])) / np.ptp(c) for c in (cause, effect))
+        proper = (runs > 0.0) & (rises > 0.0)
+        return float(np.log(rises[proper] / runs[proper]).mean()) if proper.any() else 0.0
+
+    return mean_log_slope(pair.y, pair.x) - mean_log_slope(pair.x, pair.y)
+
+
+class CausalLearn:
+    """causal-learn's additive noise model, in a process of its own that starts when first asked.
+
+    Parameters
+    ----------
+    interpreter : str
+        A Python that has causal-learn.
+    """
+
+    def __init__(self, interpreter: str) -> None:
+        self._command = [interpreter, "-c", SERVER]
+        self._process: subprocess.Popen[str] | None = None
+
+    def gap(self, pair: Pair) -> float:
+        """Return the p-value of x as the cause less that of y, for standardized columns."""
+        if self._process is None:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, text=True)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        few = drawn(pair, MOST_ROWS)
+        columns = [((c - c.mean()) / c.std()).tolist() for c in (few.x, few.y)]
+        print(json.dumps(columns), file=self._process.stdin, flush=True)
+        forward, backward = json.loads(self._process.stdout.readline())
+        return float(forward - backward)
+
+
+def print_table(lines: pd.DataFrame) -> None:
+    """Print weighted accuracies, with standard errors, and mean seconds a pair."""
+    say("", "| | contender | pairs | right | ties | s a pair |", "|---|---|--:|--:|--:|--:|")
+    for (data, title), found in lines.groupby(["data", "contender"], sort=False):
+        weights, right = found["weight"].to_numpy(), found["right"].to_numpy()
+        mean = np.average(right, weights=weights)
+        error = np.sqrt(np.sum((weights * (right - mean)) ** 2)) / weights.sum()
+        cells = (data, title, len(found), f"{mean:.3f} +- {error:.3f}", (right == 0.5).sum())
+        say("| " + " | ".join(map(str, cells)) + f" | {found['seconds'].mean():.2f} |")
+
+
+if __name__ == "__main__":
+    main()
