@@ -22,6 +22,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade import AdditiveNoiseModel
+from bayescascade.base.errors import DataError
+from bayescascade.methods.causal.posterior import DIRECTIONS
+from bayescascade.methods.causal.scores import SCORES
 from tests.benchmarks.causal_data import Pair, cause_effect_pairs, drawn, made_pairs
 from tests.benchmarks.figures import parser, say, timed
 
@@ -54,6 +58,7 @@ def main() -> None:
         print_table(pd.read_json(arguments.table, lines=True, dtype={"pair": str}))
         return
     contenders: dict[str, Contender] = {
+        **{score: additive_noise(score=score) for score in SCORES},
         "IGCI": igci,
         "causal-learn": CausalLearn(arguments.interpreter).gap,
     }
@@ -78,6 +83,20 @@ def compared(contenders: dict[str, Contender], pairs: Iterable[Pair]) -> Iterabl
             right = 0.5 + 0.5 * np.sign(gap) * (1.0 if pair.is_forward else -1.0)
             line = {"pair": pair.name, "contender": title, "weight": pair.weight}
             yield line | {"right": right, "gap": gap, "seconds": round(seconds, 4)}
+
+
+def additive_noise(**options: Any) -> Contender:
+    """Return what fits an `AdditiveNoiseModel`; what it refuses is a tie."""
+
+    def gap(pair: Pair) -> float:
+        try:
+            model = AdditiveNoiseModel(random_state=0, **options).fit(pair.x, pair.y)
+        except DataError:  # half of a column, or of its residuals, is one number
+            return 0.0
+        forward, backward = (model.scores_[direction] for direction in DIRECTIONS)
+        return backward - forward
+
+    return gap
 
 
 def igci(pair: Pair) -> float:
