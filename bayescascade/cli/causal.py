@@ -57,8 +57,8 @@ def _refuse(context: click.Context, parameter: click.Parameter, value: Any) -> N
 @click.option("--y-bounds", type=Bounds(), help="Of column y.")
 @click.option(
     "--protect",
-    type=click.Choice(["test", "train", "both"]),
-    help="Whose rows are protected: those that test (default), are learned from, or all.",
+    type=click.Choice(["both", "test", "train"]),
+    help="Whose rows are protected: all (default), those that test, or are learned from.",
 )
 @click.option(
     "--publish",
@@ -76,7 +76,7 @@ def causal(data: str, **options: Any) -> None:
     or .parquet. With --epsilon the result is differentially private: bounds of both columns have to
     be declared, noise comes from the operating system's randomness, and what is printed may be
     published with its guarantee. Run it once: each release of the same rows spends more of their
-    privacy, so there is no --repeat. The print says whose rows are protected.
+    privacy, so there is no --repeat.
     """
     out = options.pop("out")
     as_json, seed = options.pop("as_json"), options.pop("seed")

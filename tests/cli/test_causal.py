@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from bayescascade import load
 from bayescascade.cli.application import application
 
-PRIVATE = ["--epsilon", "4", "--x-bounds", "-1,1", "--y-bounds", "-2,2"]
+PRIVATE = ["--protect", "test", "--epsilon", "4", "--x-bounds", "-1,1", "--y-bounds", "-2,2"]
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,8 @@ def test_a_private_direction_prints_its_guarantee(data, tmp_path):
     assert "Rows that are learned from are not protected." in flat
     assert max(map(cell_len, done.output.splitlines())) <= 80
     assert CliRunner().invoke(application, ["show", out]).output == done.output
+    for_all = run(data, "--x", "dose", "--y", "response", *PRIVATE[2:])
+    assert "replacing any one row makes" in " ".join(for_all.output.split())
     alone = run(data, "--x", "dose", "--y", "response", *PRIVATE, "--publish", "direction")
     assert "exponential mechanism" in alone.output
 
@@ -63,7 +65,7 @@ def test_a_private_direction_prints_its_guarantee(data, tmp_path):
     ("arguments", "words"),
     [
         (["--epsilon", "1"], "x_bounds must be declared"),
-        (["--epsilon", "0", *PRIVATE[2:]], "--epsilon"),
+        (["--epsilon", "0", *PRIVATE[4:]], "--epsilon"),
         ([*PRIVATE, "--repeat", "5"], "every release spends budget"),
         ([*PRIVATE, "--score", "iqr"], "delta must be > 0"),
         ([*PRIVATE, "--score", "variance"], "without bound"),

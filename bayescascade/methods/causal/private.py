@@ -1,20 +1,24 @@
 r"""The additive noise model under differential privacy: Algorithm 3 of Kusner (2016), published.
 
-The rows are halved at random, whatever they hold: regressions are learned from one part, and scored
-on the other. A row can change the scores by what `sensitivity` proves, and noise hides that much:
+The rows are halved at random, whatever they hold: regressions are learned from one part, and
+scored on the other. A row can change the scores by what `sensitivity` proves, and noise hides that
+much:
 
-* ranks and HSIC, test rows: Laplace noise for both scores; HSIC, training rows, too.
-* IQR, and ranks with training rows: no bound holds for all rows. One is proposed, and how many rows
+* Test rows, by ranks and HSIC: Laplace noise for both scores.
+* Training rows: a private histogram from which the regressions are learned (`histogram`); or, as
+  in the thesis, noise for what a row does to kernel ridge regressions and so to the scores.
+* IQR, and ranks in that last case: no bound holds for all rows. One is proposed, and how many rows
   would have to be replaced before it fails is tested privately (propose-test-release); the scores
   are published if that is enough. Proposing 0 is the thesis's release of ranks that are stable.
 * The direction alone: the exponential mechanism, a draw from `DirectionPosterior`.
 
-**Departures from the thesis**, each proved in `sensitivity` or in `bayescascade.privacy`: lower
-sensitivities of rho and HSIC, whose root is published; a bound on regressions that holds, in place
-of theorem 7; one test for both scores, by distances to a proposed bound, in place of two intervals
-for each IQR (Algorithm 4, whose threshold is wrong for epsilon < 1); rank scores that may change
-where few pairs are close. Protecting "both" takes the larger of two bounds and not their sum, as a
-row either tests or is learned from.
+**Departures from the thesis**, each proved in `sensitivity`, `histogram` or
+`bayescascade.privacy`: private regressions, which need rows by the thousand where noise for a
+regression's stability needs a hundred times as many; lower sensitivities of rho and HSIC, whose
+root is published; a bound on regressions that holds, in place of theorem 7; one test for both
+scores, by distances to a proposed bound, in place of two intervals for each IQR (Algorithm 4,
+whose threshold is wrong for epsilon < 1); rank scores that may change where few pairs are close.
+Protecting "both" does not cost the sum of both, as a row either tests or is learned from.
 """
 
 from collections.abc import Mapping
@@ -28,12 +32,14 @@ from bayescascade.base.errors import ModelFileError, ParameterError, PrivacyErro
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.estimators import DirectionModel
-from bayescascade.methods.causal.features import Floats
+from bayescascade.methods.causal.features import Floats, GaussianFeatures
+from bayescascade.methods.causal.histogram import histogram_regressions
 from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, check_bounds, deal
 from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import ROUNDING, Plan, Protection, planned
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
+    Predict,
     kernel_ridge,
     regressed,
 )
@@ -43,13 +49,13 @@ from bayescascade.methods.causal.sensitivity import iqr_distance, rank_distance
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import PrivacyLedger
-from bayescascade.privacy.mechanisms import exponential, laplace, propose_test_release
+from bayescascade.privacy.mechanisms import Release, exponential, laplace, propose_test_release
 from bayescascade.privacy.noise import NoiseSource, noise_source
 from bayescascade.report.page import Page
 
 __all__ = ["PrivateAdditiveNoiseModel"]
 
-_FIXED_LAMBDA = 0.5
+_FIXED_LAMBDA, _FIXED_BANDWIDTH = 0.5, 0.4
 
 _PAYING = Lock()  # two fits at once pay twice
 
@@ -65,11 +71,15 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Budget of a fit: no result becomes more than e**epsilon times as probable by a row.
     delta : float in [0, 1)
         Probability for which that need not hold. It must be > 0 where stability is tested: for
-        "iqr", and for ranks where training rows are protected. Well below 1 / n_rows is usual.
-    protect : {"test", "train", "both"}
-        Whose rows are protected: those that test, those that regressions are learned from, or all.
+        "iqr", and for ranks with training="stability". Well below 1 / n_rows is usual.
+    protect : {"both", "test", "train"}
+        Whose rows are protected: all, those that test, or those that regressions are learned from.
         The others may be told by the result. Each fit deals anew: over several, all rows are
         protected only by "both".
+    training : {"histogram", "stability"}
+        How training rows are protected, where they are. "histogram" learns the regressions from a
+        histogram that epsilon pays for. "stability" adds as much noise to the scores as hides what
+        a row does to kernel ridge regressions, as in the thesis, which takes very many rows.
     publish : {"scores", "direction"}
         Both scores, or the direction alone, which is more often right for the same epsilon.
     x_bounds, y_bounds : (float, float)
@@ -77,10 +87,10 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         is clipped, and how much that is, is not told.
     regularization : float >= 1e-6, optional
         Lambda of kernel ridge regression, lambda / 2 |w|**2 + mean squared error, where variables
-        are scaled to [-1, 1]. By default chosen from the training rows, with its bandwidth, unless
-        these are protected; then 0.5.
+        are scaled to [-1, 1] and its bandwidth is 0.4. By default both are chosen from the training
+        rows, or for "stability" lambda is 0.5.
     bandwidth : float >= 0.02
-        Of all Gaussian kernels, in half widths of the bounds.
+        Of the Gaussian kernels of HSIC, in half widths of the bounds.
     proposed : float >= 0, optional
         By how much a row is proposed to change each score, where stability is tested; 0 publishes
         exact scores of ranks that no row would change. By default what normal rows pass with.
@@ -114,8 +124,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     >>> dose = rng.uniform(0, 5, 4000)
     >>> response = dose**2 + rng.uniform(0, 5, 4000)
     >>> model = PrivateAdditiveNoiseModel(
-    ...     score="hsic", epsilon=2.0, x_bounds=(0, 5), y_bounds=(0, 30),
-    ...     noise="simulated", random_state=0,
+    ...     epsilon=1.0, x_bounds=(0, 5), y_bounds=(0, 30), noise="simulated", random_state=0
     ... )
     >>> model.fit(dose, response).direction_
     'x->y'
@@ -134,12 +143,13 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         score: str = "hsic",
         epsilon: float = 1.0,
         delta: float = 0.0,
-        protect: str = "test",
+        protect: str = "both",
+        training: str = "histogram",
         publish: str = "scores",
         x_bounds: tuple[float, float] | None = None,
         y_bounds: tuple[float, float] | None = None,
         regularization: float | None = None,
-        bandwidth: float = 0.4,
+        bandwidth: float = 0.1,
         proposed: float | None = None,
         test_share: float = 0.5,
         noise: str = "opendp",
@@ -150,6 +160,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         self.epsilon = epsilon
         self.delta = delta
         self.protect = protect
+        self.training = training
         self.publish = publish
         self.x_bounds = x_bounds
         self.y_bounds = y_bounds
@@ -227,7 +238,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         """Say what a study needs so that noise leaves its direction as it is, or how often it does.
 
         No row is needed, so nothing is spent. By Kusner (2016), theorem 4, with the bounds that are
-        used here; where stability is tested, given that the test is passed.
+        used here; where stability is tested, given that the test is passed. What noise in private
+        regressions does to the scores is not in it: it makes margins smaller.
 
         Parameters
         ----------
@@ -258,7 +270,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         >>> print(model.plan(n_rows=500, margin=0.1))
         probability 0.790 that the published direction is the one without noise
         with 500 rows, scores that differ by 0.1, epsilon 1
-          score spearman, test rows protected
+          score spearman, all rows protected
         """
         if n_rows is not None:
             check_integer("n_rows", n_rows, LEAST_ROWS)
@@ -322,6 +334,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             check_real("epsilon", epsilon, above=0.0),
             self.delta,
             self.protect,
+            self.training,
             self.publish,
             _FIXED_LAMBDA if self.regularization is None else self.regularization,
             self.bandwidth,
@@ -349,13 +362,17 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     ) -> tuple[str | None, dict[str, float] | None, float]:
         """Return the direction, the private scores, and the scale of their noise."""
         n_rows, epsilon = len(pair.x), protection.epsilon
-        tested = [
-            self._residuals(protection, cause, effect, is_test)
-            for cause, effect in ((pair.x, pair.y), (pair.y, pair.x))
+        learned, causes = (pair.x[~is_test], pair.y[~is_test]), (pair.x[is_test], pair.y[is_test])
+        predictors = self._regressions(protection, *learned, noise)
+        rests = [
+            effect - predict(cause).clip(-1.0, 1.0)
+            for predict, cause, effect in zip(predictors, causes, causes[::-1], strict=True)
         ]
-        kernels = (protection.kernel(1.0), protection.kernel(2.0))
-        scores = [score_of(self.score, *one, kernels) for one in tested]
+        tested = list(zip(causes, rests, strict=True))
+        scores = [score_of(self.score, *one, protection.kernels) for one in tested]
         each = protection.sensitivity(n_rows)
+        if self.publish == "direction" and not each:
+            return DIRECTIONS[int(np.argmin(scores))], None, 0.0
         if self.publish == "direction":
             lowest = exponential(np.negative(scores), each, epsilon, noise, error=ROUNDING)
             return DIRECTIONS[lowest.index], None, 0.0
@@ -371,6 +388,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
                 noise,
                 error=ROUNDING if each else 0.0,
             )
+        elif not each:  # of test rows that are not protected, by regressions that are private
+            release = Release(np.array(scores), 0.0, "none", protection.cost, noise.is_private)
         else:
             release = laplace(scores, 2 * each, epsilon, noise, error=ROUNDING)
         if release is None:
@@ -378,17 +397,17 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         private = dict(zip(DIRECTIONS, release.values.tolist(), strict=True))
         return min(DIRECTIONS, key=lambda one: private[one]), private, release.scale
 
-    def _residuals(
-        self, protection: Protection, cause: Floats, effect: Floats, is_test: Any
-    ) -> tuple[Floats, Floats]:
-        """Return the cause and the residuals of the rows that test."""
-        learned = cause[~is_test], effect[~is_test]
-        if protection.protects_training or self.regularization is not None:
-            features = protection.kernel(1.0)
-            predict = kernel_ridge(*learned, features, protection.regularization)
-        else:
-            predict = regressed(KERNEL_RIDGE, *learned)
-        return cause[is_test], effect[is_test] - predict(cause[is_test]).clip(-1.0, 1.0)
+    def _regressions(
+        self, protection: Protection, x: Floats, y: Floats, noise: NoiseSource
+    ) -> tuple[Predict, Predict]:
+        """Return regressions of y on x and of x on y."""
+        if protection.protects_training and not protection.is_stability:
+            return histogram_regressions(x, y, protection.epsilon, noise)
+        if protection.is_stability or self.regularization is not None:
+            features = GaussianFeatures(_FIXED_BANDWIDTH, -1, 1)
+            amount = protection.regularization
+            return kernel_ridge(x, y, features, amount), kernel_ridge(y, x, features, amount)
+        return regressed(KERNEL_RIDGE, x, y), regressed(KERNEL_RIDGE, y, x)
 
     def _distance(
         self,

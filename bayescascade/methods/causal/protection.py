@@ -28,12 +28,24 @@ from bayescascade.privacy.mechanisms import stability_threshold
 from bayescascade.report.page import Heading, Page, Pieces
 from bayescascade.report.printed import Readable
 
-__all__ = ["PROTECTED", "PUBLISHED", "Plan", "Protection", "agreement", "credibility", "planned"]
+__all__ = [
+    "PROTECTED",
+    "PUBLISHED",
+    "TRAININGS",
+    "Plan",
+    "Protection",
+    "agreement",
+    "credibility",
+    "planned",
+]
 
 PROTECTED = ("test", "train", "both")
 """Whose rows are protected: those that test, those that regressions are learned from, or all."""
 
 PUBLISHED = ("scores", "direction")
+
+TRAININGS = ("histogram", "stability")
+"""How training rows are: by a private histogram, or by how little one moves kernel regressions."""
 
 PRIVATE_SCORES = ("spearman", "kendall", "hsic", "iqr")
 
@@ -56,7 +68,8 @@ class Protection:
 
     Parameters
     ----------
-    score, epsilon, delta, protect, publish, regularization, bandwidth, proposed, test_share
+    score, epsilon, delta, protect, training, publish, regularization, bandwidth, proposed, \
+test_share
         As of `PrivateAdditiveNoiseModel`.
 
     Raises
@@ -69,6 +82,7 @@ class Protection:
     epsilon: float
     delta: float
     protect: str
+    training: str
     publish: str
     regularization: float
     bandwidth: float
@@ -83,6 +97,7 @@ class Protection:
             )
         check_choice("score", self.score, PRIVATE_SCORES)
         check_choice("protect", self.protect, PROTECTED)
+        check_choice("training", self.training, TRAININGS)
         check_choice("publish", self.publish, PUBLISHED)
         check_real("epsilon", self.epsilon, minimum=1e-8, maximum=1e6)
         check_real("delta", self.delta, minimum=0.0, below=1.0)
@@ -94,6 +109,8 @@ class Protection:
         if not self.is_tested:
             return
         why = f"score {self.score!r} with protect={self.protect!r} is tested for stability"
+        if self.is_stability:
+            why += " by training='stability'"
         if self.delta == 0.0:
             raise ParameterError(f"delta must be > 0, such as 1e-6, as {why}, got 0")
         if self.publish == "direction":
@@ -102,7 +119,14 @@ class Protection:
     @property
     def is_tested(self) -> bool:
         """Whether no bound holds for all rows, so that the rows at hand are tested privately."""
-        return self.score == "iqr" or (self.score != "hsic" and self.protect != "test")
+        if self.score == "iqr":
+            return self.protects_test or self.is_stability
+        return self.score != "hsic" and self.is_stability
+
+    @property
+    def is_stability(self) -> bool:
+        """Whether scores have noise for what a training row may do to them."""
+        return self.protects_training and self.training == "stability"
 
     @property
     def protects_test(self) -> bool:
@@ -121,17 +145,18 @@ class Protection:
             return Cost(self.epsilon, rho=self.epsilon**2 / 8)
         return Cost(self.epsilon, self.delta if self.is_tested else 0.0)
 
-    def kernel(self, high: float) -> GaussianFeatures:
-        """Return features from minus to plus `high`, for regressions and for HSIC."""
-        return GaussianFeatures(self.bandwidth, -high, high)
+    @property
+    def kernels(self) -> tuple[GaussianFeatures, GaussianFeatures]:
+        """Features of the kernels of HSIC, for a cause and for residuals."""
+        return GaussianFeatures(self.bandwidth, -1, 1), GaussianFeatures(self.bandwidth, -2, 2)
 
     def n_test(self, n_rows: int) -> int:
         """Return how many of the rows test; the others are learned from."""
         return min(max(round(n_rows * self.test_share), 3), n_rows - 3)
 
     def shift(self, n_rows: int) -> float:
-        """Return by how much a training row may move residuals; 0 if these are not protected."""
-        if not self.protects_training:
+        """Return by how much a training row may move residuals, where noise is for that, else 0."""
+        if not self.is_stability:
             return 0.0
         n_training = n_rows - self.n_test(n_rows)
         return residual_shift(n_training, self.regularization) * (1 + 1e-6) + 1e-9
@@ -145,9 +170,9 @@ class Protection:
             found = self._proposed_for(m, shift)
             return found if self.score == "iqr" else min(found, 1.0)  # ranks change by no more
         parts = [by_test_row(self.score, m)] if self.protects_test else []
-        if self.protects_training:
+        if self.is_stability:
             parts.append(by_training_row(m, shift, self.bandwidth))
-        return max(parts)  # a neighbor differs in a row of either kind
+        return max(parts, default=0.0)  # a neighbor differs in a row of either kind
 
     def scale(self, n_rows: int) -> float:
         """Return the scale of the Laplace noise on each of both scores."""
@@ -273,7 +298,8 @@ class Plan(Readable):
         }
         found = told.pop(self.asked)
         tested = ["if the rows pass the test of stability"] if self.protection.is_tested else []
-        kept = f"score {self.protection.score}, {self.protection.protect} rows protected"
+        whose = {"both": "all", "train": "training"}.get(self.protection.protect, "test")
+        kept = f"score {self.protection.score}, {whose} rows protected"
         return Heading([found]), Pieces(["with " + ", ".join(told.values()), *tested, kept])
 
 

@@ -68,10 +68,11 @@ class DirectionRelease(Readable):
 
     @property
     def probability(self) -> float | None:
-        """The probability that the direction is the one without noise, from what was published.
+        """The probability that noise on the scores left their order as it was, from both.
 
         By the known law of the noise, and as if before all margins that the score can have were as
-        probable; None if there are no scores to tell it from.
+        probable. What the noise in private regressions does is not in it. None if there are no
+        scores to tell it from; 1 if they have no noise.
         """
         if self.scores is None:
             return None
@@ -113,9 +114,12 @@ class DirectionRelease(Readable):
         if self.scores is None:
             found.append("drawn by the exponential mechanism; how sure it is, it cannot tell")
             return heading, Pieces(found), BLANK, guarantee
-        found.append(f"that without noise with probability {self.probability:.3f}")
+        if self.scale:
+            found.append(
+                f"that of the scores without noise with probability {self.probability:.3f}"
+            )
         texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
-        noise = f"Laplace noise of scale {self.scale:.3g} on each" if self.scale else "no noise"
+        noise = f"Laplace noise of scale {self.scale:.3g} on each" if self.scale else "exact scores"
         return (
             heading,
             Pieces(found),

@@ -20,7 +20,7 @@ from bayescascade import (
     audit_privacy,
 )
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.causal import private as rooms
+from bayescascade.methods.causal import histogram, private as rooms
 from bayescascade.methods.causal.features import GaussianFeatures
 from bayescascade.methods.causal.protection import Protection, agreement, credibility
 from tests.methods.causal.problems import tanh_pair
@@ -29,13 +29,16 @@ BOUNDS = {"x_bounds": (-1, 1), "y_bounds": (-2, 2)}
 SIMULATED = {**BOUNDS, "noise": "simulated", "random_state": 0}
 TESTED = [("iqr", "test"), ("kendall", "train"), ("spearman", "both"), ("iqr", "both")]
 PLAIN = [("hsic", "test"), ("spearman", "test"), ("kendall", "test"), ("hsic", "train")]
-KINDS = [*PLAIN, ("hsic", "both"), *TESTED]
+BY_HISTOGRAM = [("hsic", "both*"), ("kendall", "train*"), ("iqr", "both*")]
+KINDS = [*PLAIN, ("hsic", "both"), *TESTED, *BY_HISTOGRAM]
 
 
 def made(score="hsic", protect="test", **changed):
-    delta = 1e-3 if (score, protect) in TESTED else 0.0
-    given = {"score": score, "protect": protect, "delta": delta, "epsilon": 2.0, **SIMULATED}
-    return PrivateAdditiveNoiseModel(**{**given, **changed})
+    """Return a model; training rows are protected by stability, or with a star by a histogram."""
+    delta = 1e-3 if (score, protect) in [*TESTED, ("iqr", "both*")] else 0.0
+    given = {"score": score, "delta": delta, "epsilon": 2.0, **SIMULATED}
+    given["training"] = "histogram" if protect.endswith("*") else "stability"
+    return PrivateAdditiveNoiseModel(**{**given, "protect": protect.rstrip("*"), **changed})
 
 
 class Silence:
@@ -77,14 +80,14 @@ def test_no_row_changes_what_noise_is_added_to_by_more_than_its_bound(score, pro
     for seed in range(30):
         rows, other = neighbors(n, seed)
         place = int(np.argmax((rows[0] != other[0]) | (rows[1] != other[1])))
-        if protect != "both" and is_test[place] != (protect == "test"):
-            continue
+        if protect == "train*" or (is_test[place] != (protect != "train") and protect != "both"):
+            continue  # a row that is not protected, or by a histogram before there are scores
         both = [exact_scores(made(score, protect), *one, monkeypatch) for one in (rows, other)]
         if any(one is None for one in both):
             continue  # unstable: nothing is published
         changes.append(np.abs(both[0] - both[1]).max())
         assert changes[-1] <= most + 2e-7
-    assert score == "iqr" or max(changes) > 0.0
+    assert score == "iqr" or protect == "train*" or max(changes) > 0.0
 
 
 def _dealing(seed):
@@ -169,14 +172,49 @@ def test_drawn_directions_are_those_of_the_posterior(monkeypatch):
     assert 0.5 < expected < 0.99
     pair = rooms.Pair.read(x, y).within(*BOUNDS.values())
     is_test = rooms.deal(100, 100, np.random.default_rng(_dealing(0))) < 50
-    tested = [model._residuals(protection, *one, is_test) for one in (
-        (pair.x, pair.y), (pair.y, pair.x))]  # fmt: skip
-    monkeypatch.setattr(model, "_residuals", lambda _, cause, *__: tested[cause is pair.y])
+    curves = model._regressions(protection, pair.x[~is_test], pair.y[~is_test], None)
+    monkeypatch.setattr(model, "_regressions", lambda *_: curves)
     noise = rooms.noise_source("simulated", np.random.default_rng(1))
     with single_threaded():
         found = [model._published(protection, pair, is_test, noise)[0] for _ in range(500)]
     deviation = math.sqrt(expected * (1 - expected) / 500)
     assert abs(np.mean([one == "x->y" for one in found]) - expected) < 4 * deviation
+
+
+def test_a_histogram_changes_by_two_counts(monkeypatch):
+    """All that regressions know of training rows, and at which sensitivity it has noise."""
+    seen = []
+
+    def laplace(values, sensitivity, epsilon, noise):
+        seen.append((np.array(values), sensitivity, epsilon))
+        return released(values, sensitivity, epsilon, noise)
+
+    released = histogram.laplace
+    monkeypatch.setattr(histogram, "laplace", laplace)
+    monkeypatch.setattr(rooms, "noise_source", lambda *_: Silence())
+    x, y = tanh_pair(60)
+    is_test = rooms.deal(60, 60, np.random.default_rng(_dealing(0))) < 30
+    for place in (np.argmin(is_test), np.argmax(is_test)):
+        other = x.copy(), y.copy()
+        other[0][place], other[1][place] = 9.0, -9.0
+        seen.clear()
+        for rows in ((x, y), other):
+            made("hsic", "both*").fit(*rows)
+        (first, *given), (second, *again) = seen
+        assert given == again == [2.0, 2.0]
+        assert np.abs(first - second).sum() == (0 if is_test[place] else 2)
+        assert first.sum() == 30
+
+
+@pytest.mark.parametrize("protect", ["both*", "train*"])
+def test_regressions_from_a_histogram_follow_a_curve(protect):
+    """Of many rows, so that everybody may be protected; of few, noise is all there is."""
+    found = [
+        made("hsic", protect, epsilon=1.0, random_state=seed).fit(*tanh_pair(n, seed)).direction_
+        for seed, n in enumerate([20_000] * 4)
+    ]
+    assert found == ["x->y"] * 4
+    assert made("hsic", protect, epsilon=0.01).fit(*tanh_pair(60)).direction_ in ("x->y", "y->x")
 
 
 @pytest.mark.parametrize(("score", "protect"), TESTED)
@@ -216,8 +254,8 @@ def test_releases_say_what_they_are_and_keep_nothing_else(score, protect, tmp_pa
     x, y = tanh_pair(400)
     model = made(score, protect).fit(x, y)
     release = model.release_
-    assert (model.epsilon_, model.delta_) == (2.0, 1e-3 if (score, protect) in TESTED else 0.0)
-    assert release.protects == protect
+    assert (model.epsilon_, model.delta_) == (2.0, model.delta)
+    assert release.protects == protect.rstrip("*")
     if release.scores is not None:
         assert model.direction_ == min(release.scores, key=release.scores.get)
         assert 0.5 <= release.probability <= 1.0
@@ -334,7 +372,7 @@ def test_what_noise_allows_to_say_is_right_as_often_as_it_says(scale):
     assert credibility(2.0, 1.0, math.inf) == agreement(2.0, 1.0)
 
 
-@pytest.mark.parametrize(("score", "protect"), KINDS)
+@pytest.mark.parametrize(("score", "protect"), [k for k in KINDS if k[1] != "train*"])
 def test_plans_find_what_is_missing(score, protect):
     """From three numbers the fourth, and back."""
     model = made(score, protect, epsilon=1.0)
