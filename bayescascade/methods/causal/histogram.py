@@ -21,7 +21,7 @@ from bayescascade.methods.causal.regression import Predict
 from bayescascade.privacy.mechanisms import laplace
 from bayescascade.privacy.noise import NoiseSource
 
-__all__ = ["histogram_regressions"]
+__all__ = ["histogram_regressions", "regression_error"]
 
 _FEWEST_CELLS, _MOST_CELLS = 8, 64
 _WIDTH = 0.2  # of the Gaussian process's kernel
@@ -41,13 +41,27 @@ def histogram_regressions(
     epsilon : float > 0
     noise : NoiseSource
     """
-    n_cells = int(np.clip(round((len(x) * epsilon) ** (1 / 3)), _FEWEST_CELLS, _MOST_CELLS))
+    n_cells = _cells(len(x), epsilon)
     edges = np.linspace(-1.0, 1.0, n_cells + 1)
     counts = np.histogram2d(x, y, bins=(edges, edges))[0]
     private = laplace(counts.ravel(), 2.0, epsilon, noise)
     noisy = private.values.reshape(n_cells, n_cells)
     variance = 2 * private.scale**2
     return _smoothed(noisy, variance, edges), _smoothed(noisy.T, variance, edges)
+
+
+def regression_error(n: int, epsilon: float) -> float:
+    """Return how far off a column's mean is, by noise, in half widths of the bounds.
+
+    It is the standard deviation if the (n,) rows are spread evenly, before smoothing, and depends
+    on no row.
+    """
+    n_cells = _cells(n, epsilon)
+    return float((n_cells * 2 * (2 / epsilon) ** 2 / 3) ** 0.5 / (n / n_cells))
+
+
+def _cells(n: int, epsilon: float) -> int:
+    return int(np.clip(round((n * epsilon) ** (1 / 3)), _FEWEST_CELLS, _MOST_CELLS))
 
 
 def _smoothed(counts: Floats, variance: float, edges: Floats) -> Predict:

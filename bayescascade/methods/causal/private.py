@@ -213,6 +213,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             direction,
             scores,
             scale,
+            protection.regression_error(n_rows),
             protection.cost.epsilon,
             protection.cost.delta,
             self.protect,
@@ -238,8 +239,9 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         """Say what a study needs so that noise leaves its direction as it is, or how often it does.
 
         No row is needed, so nothing is spent. By Kusner (2016), theorem 4, with the bounds that are
-        used here; where stability is tested, given that the test is passed. What noise in private
-        regressions does to the scores is not in it: it makes margins smaller.
+        used here; where stability is tested, given that the test is passed. Private
+        regressions must have an error of at most 0.05 half widths of the bounds; what is left of
+        their noise is not in it, and makes margins smaller.
 
         Parameters
         ----------

@@ -9,9 +9,14 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.methods.causal.pair import read_names
 from bayescascade.methods.causal.posterior import DIRECTIONS
-from bayescascade.methods.causal.protection import PRIVATE_SCORES, PROTECTED, credibility
+from bayescascade.methods.causal.protection import (
+    MOST_ERROR,
+    PRIVATE_SCORES,
+    PROTECTED,
+    credibility,
+)
 from bayescascade.methods.causal.scores import SCORES
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, warning
+from bayescascade.report.page import BLANK, Block, Heading, Numbers, Page, Pieces, Table, warning
 from bayescascade.report.printed import Readable
 
 __all__ = ["DirectionRelease"]
@@ -38,6 +43,9 @@ class DirectionRelease(Readable):
         the direction was published, or nothing.
     scale : float >= 0
         Of the Laplace noise on each score; 0 if there are none or they are exact.
+    regression_error : float >= 0
+        How far off the regressions are, by their noise, in half widths of the bounds; 0 if they
+        have none. With more than 0.05, directions are not to be relied upon.
     epsilon, delta : float
         What was spent.
     protects : {"test", "train", "both"}
@@ -55,6 +63,7 @@ class DirectionRelease(Readable):
     direction: str | None
     scores: Mapping[str, float] | None
     scale: float
+    regression_error: float
     epsilon: float
     delta: float
     protects: str
@@ -71,10 +80,10 @@ class DirectionRelease(Readable):
         """The probability that noise on the scores left their order as it was, from both.
 
         By the known law of the noise, and as if before all margins that the score can have were as
-        probable. What the noise in private regressions does is not in it. None if there are no
-        scores to tell it from; 1 if they have no noise.
+        probable. None if there are no scores to tell it from, or the error of private regressions
+        is above 0.05, of which it does not know.
         """
-        if self.scores is None:
+        if self.scores is None or self.regression_error > MOST_ERROR:
             return None
         margin = abs(self.scores[DIRECTIONS[0]] - self.scores[DIRECTIONS[1]])
         return credibility(margin, self.scale, SCORES[self.score].largest) if self.scale else 1.0
@@ -113,22 +122,29 @@ class DirectionRelease(Readable):
         found = [self.arrow(self.direction)]
         if self.scores is None:
             found.append("drawn by the exponential mechanism; how sure it is, it cannot tell")
-            return heading, Pieces(found), BLANK, guarantee
-        if self.scale:
+        elif self.scale and self.probability is not None:
             found.append(
                 f"that of the scores without noise with probability {self.probability:.3f}"
             )
-        texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
-        noise = f"Laplace noise of scale {self.scale:.3g} on each" if self.scale else "exact scores"
-        return (
-            heading,
-            Pieces(found),
-            BLANK,
-            Table([self.arrow(one) for one in DIRECTIONS], [Numbers("private score", texts)]),
-            Pieces(["a lower score: residuals depend less on the cause", noise], "dim"),
-            BLANK,
-            guarantee,
-        )
+        blocks: list[Block] = [heading, Pieces(found)]
+        error = f"noise puts the regressions off by about {self.regression_error:.2g}"
+        if self.regression_error > MOST_ERROR:
+            blocks.append(
+                warning(
+                    f"{error} half widths of the bounds, too much to rely on the direction: "
+                    "it takes more rows or a larger epsilon"
+                )
+            )
+        blocks.append(BLANK)
+        if self.scores is not None:
+            shown = [self.arrow(one) for one in DIRECTIONS]
+            texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
+            noise = f"Laplace noise of scale {self.scale:.3g} on each"
+            below = ["a lower score: residuals depend less on the cause"]
+            below.append(noise if self.scale else "exact scores")
+            below += [error] if self.regression_error else []
+            blocks += [Table(shown, [Numbers("private score", texts)]), Pieces(below, "dim"), BLANK]
+        return (*blocks, guarantee)
 
     def record(self) -> dict[str, Any]:
         """Return all as plain data, the probability, too."""
@@ -152,6 +168,7 @@ class DirectionRelease(Readable):
         check_real("epsilon", fields["epsilon"], above=0.0)
         check_real("delta", fields["delta"], minimum=0.0, below=1.0)
         check_real("scale", fields["scale"], minimum=0.0)
+        check_real("regression_error", fields["regression_error"], minimum=0.0)
         scores = fields["scores"]
         if scores is not None:
             scores = {one: check_real("scores", scores[one]) for one in DIRECTIONS}

@@ -214,6 +214,12 @@ def test_regressions_from_a_histogram_follow_a_curve(protect):
         for seed, n in enumerate([20_000] * 4)
     ]
     assert found == ["x->y"] * 4
+    errors = [
+        made("hsic", protect, epsilon=e)._protection(e).regression_error(6000) for e in (0.1, 1)
+    ]
+    assert errors[0] > 0.1 > 0.05 > errors[1] > 0.0
+    if protect == "both*":  # plans know what regressions need
+        assert made("hsic", protect).plan(n_rows=60, margin=0.7, epsilon=5.0).probability == 0.5
     assert made("hsic", protect, epsilon=0.01).fit(*tanh_pair(60)).direction_ in ("x->y", "y->x")
 
 
@@ -258,7 +264,10 @@ def test_releases_say_what_they_are_and_keep_nothing_else(score, protect, tmp_pa
     assert release.protects == protect.rstrip("*")
     if release.scores is not None:
         assert model.direction_ == min(release.scores, key=release.scores.get)
-        assert 0.5 <= release.probability <= 1.0
+        is_told = release.probability is not None and 0.5 <= release.probability <= 1.0
+        assert (
+            is_told == (release.regression_error <= 0.05) != ("too much to rely on" in str(model))
+        )
     state = pickle.dumps(model)
     assert len(state) < 3000  # 400 rows would be more
     assert {k for k in vars(model) if k.endswith("_")} == {"release_", "n_rows_", "names_"}
@@ -382,7 +391,8 @@ def test_plans_find_what_is_missing(score, protect):
     if plan.n_rows > 20:
         assert model.plan(margin=0.2, n_rows=plan.n_rows - 1).probability < 0.9
     other = model.plan(n_rows=plan.n_rows, probability=0.9)
-    assert other.margin == pytest.approx(0.2, rel=0.05) or plan.n_rows == 20
+    if protect != "both*":  # of which the regressions, too, need rows
+        assert other.margin == pytest.approx(0.2, rel=0.05) or plan.n_rows == 20
     found = model.plan(n_rows=plan.n_rows, probability=0.9, margin=0.2)
     assert found.epsilon <= 1.0 + 1e-9
     assert "epsilon" in str(found)
