@@ -1,0 +1,150 @@
+"""Probabilities that a private direction is right, by epsilon: of scores, and of regularizations.
+
+    python -m tests.benchmarks.causal_private [--data FOLDER] [--data-sets made real] [--rows 4000]
+    python -m tests.benchmarks.causal_private --protect train --regularization 0.01 0.03 0.1
+
+The analog of table 4.2 and figure 4.4 of Kusner (2016). Nothing is drawn but the halves, by seed:
+the probability of the order of two scores with noise is known, and so is that of passing a test of
+stability; where nothing is published, a guess is right half of the time. "published" is the
+probability of that test, "none" is without noise. Made pairs have `--rows` rows, and of the
+Tuebingen pairs those with more than 1,000 count, weighted. Bounds are the columns' ranges, times
+`--looseness`: what a study would declare is not known, and to take it from the rows is not private.
+Epsilon is of both scores together; in the thesis it is of each.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayescascade import PrivateAdditiveNoiseModel
+from bayescascade.base.threads import single_threaded
+from bayescascade.methods.causal.pair import Pair as Columns, deal
+from bayescascade.methods.causal.protection import PRIVATE_SCORES, agreement
+from bayescascade.methods.causal.scores import score_of
+from bayescascade.privacy.mechanisms import stability_threshold
+from tests.benchmarks.causal_data import Pair, cause_effect_pairs, made_pairs
+from tests.benchmarks.figures import parser, say
+
+__all__ = ["main"]
+
+EPSILONS = (0.1, 1.0, 2.0, 10.0)
+DELTA = 1e-6
+MORE_ROWS = 1_000
+
+
+def main() -> None:
+    """Print a table for each data set; lines of JSON, one a fit, go to a file if asked for."""
+    made = parser(__doc__, ["made", "real"], ["made"])
+    made.add_argument("--rows", type=int, default=4_000, help="of made pairs")
+    made.add_argument("--seeds", nargs="+", type=int, default=[0])
+    made.add_argument("--looseness", type=float, default=1.0, help="of the bounds")
+    made.add_argument("--out", type=Path, help="file to add lines of JSON to")
+    options = made.add_argument_group("of the model")
+    options.add_argument("--protect", default="test", choices=["test", "train", "both"])
+    options.add_argument("--scores", nargs="+", default=PRIVATE_SCORES, choices=PRIVATE_SCORES)
+    options.add_argument("--regularization", nargs="+", type=float, default=[None])
+    options.add_argument("--bandwidth", type=float)
+    options.add_argument("--test-share", type=float)
+    arguments = made.parse_args()
+    names = ("protect", "bandwidth", "test_share")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name)}
+    for data in arguments.data_sets:
+        pairs = cause_effect_pairs(arguments.data) if data == "real" else made_pairs(arguments.rows)
+        lines = [
+            {"data": data, "pair": pair.name, "weight": pair.weight, **given, **found}
+            for pair in pairs
+            if data == "made" or len(pair.x) > MORE_ROWS
+            for seed in arguments.seeds
+            for regularization in arguments.regularization
+            for found in chances(
+                pair, seed, arguments.looseness, arguments.scores,
+                regularization=regularization, **given,
+            )
+        ]  # fmt: skip
+        if arguments.out:
+            with arguments.out.open("a") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+        print_table(data, pd.DataFrame(lines))
+
+
+def chances(
+    pair: Pair, seed: int, looseness: float, scores: list[str], **options: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield, for each score, what is the chance of the right direction for each epsilon."""
+    n_rows = len(pair.x)
+    bounds = [_widened(numbers, looseness) for numbers in (pair.x, pair.y)]
+    scaled = Columns(pair.x, pair.y, {}).within(*bounds)
+    columns = (scaled.x, scaled.y) if pair.is_forward else (scaled.y, scaled.x)
+    model = PrivateAdditiveNoiseModel(delta=DELTA, **options)
+    settings = model._protection(1.0)
+    is_test = deal(n_rows, n_rows, np.random.default_rng(seed)) < settings.n_test(n_rows)
+    with single_threaded():
+        tested = [
+            model._residuals(settings, cause, effect, is_test)
+            for cause, effect in (columns, columns[::-1])
+        ]
+    kernels = (settings.kernel(1.0), settings.kernel(2.0))
+    for score in scores:
+        model.set_params(score=score)
+        gap = score_of(score, *tested[1], kernels) - score_of(score, *tested[0], kernels)
+        line = {"seed": seed, "score": score, "regularization": options["regularization"]}
+        known = np.sign(gap) if np.isfinite(gap) else 0.0  # a log IQR may be infinite
+        line |= {"gap": float(gap), "none": float(known + 1) / 2}
+        for epsilon in EPSILONS:
+            passed, right = _chance(model, epsilon, tested, n_rows, gap)
+            line |= {f"{epsilon:g}": passed * right + (1 - passed) / 2}
+            line |= {f"published, {epsilon:g}": passed}
+        yield line
+        if score == "hsic":  # the direction alone
+            each = settings.sensitivity(n_rows)
+            alone = {f"{e:g}": float(expit(gap * e / (2 * each))) for e in EPSILONS}
+            yield line | {"score": "hsic, direction alone"} | alone
+
+
+def _chance(
+    model: PrivateAdditiveNoiseModel, epsilon: float, tested: Any, n_rows: int, gap: float
+) -> tuple[float, float]:
+    """Return the probability that scores are published, and that their order then is right."""
+    settings, passed = model._protection(epsilon), 1.0
+    if not settings.can_pass(n_rows):
+        return 0.0, 0.5
+    if settings.is_tested:
+        each, shift = settings.sensitivity(n_rows), settings.shift(n_rows)
+        distance = model._distance(settings, tested, each, shift)
+        share = epsilon / 2  # discrete Laplace noise of scale 1 / share makes up for the rest
+        short = stability_threshold(share, DELTA) - distance
+        tail = np.exp(-share * max(short, 1 - short)) / (1 + np.exp(-share))
+        passed = float(tail if short >= 1 else 1 - tail)
+    kept = agreement(abs(gap), settings.scale(n_rows)) if np.isfinite(gap) else 0.5
+    return passed, kept if gap > 0 else 1 - kept
+
+
+def _widened(numbers: NDArray[np.float64], times: float) -> tuple[float, float]:
+    low, high = float(numbers.min()), float(numbers.max())
+    return (low + high) / 2 - times * (high - low) / 2, (low + high) / 2 + times * (high - low) / 2
+
+
+def print_table(data: str, lines: pd.DataFrame) -> None:
+    """Print mean probabilities, weighted as the pairs are, without noise and by epsilon."""
+    names = ["none", *(f"{epsilon:g}" for epsilon in EPSILONS)]
+    title = f"{data}, {lines['pair'].nunique()} pairs, {lines['seed'].nunique()} seeds"
+    say("", f"| {title} | lambda | " + " | ".join(names) + " | published |")
+    say("|---|" + "--:|" * (len(names) + 2))
+    groups = lines.groupby(["score", "regularization"], sort=False, dropna=False)
+    for (score, regularization), found in groups:
+        tests = [f"published, {epsilon:g}" for epsilon in EPSILONS]
+        means = [np.average(found[name], weights=found["weight"]) for name in names + tests]
+        cells = [f"{mean:.3f}" for mean in means]
+        chosen = "chosen" if regularization is None or np.isnan(regularization) else regularization
+        least = f"{min(means[len(names) :]):.2f} to {max(means[len(names) :]):.2f}"
+        say(f"| {score} | {chosen} | " + " | ".join(cells[: len(names)]) + f" | {least} |")
+
+
+if __name__ == "__main__":
+    main()
