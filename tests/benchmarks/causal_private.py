@@ -1,14 +1,16 @@
-"""Probabilities that a private direction is right, by epsilon: of scores, and of regularizations.
+r"""Probabilities that a private direction is right, by epsilon: of scores, and of regularizations.
 
     python -m tests.benchmarks.causal_private [--data FOLDER] [--data-sets made real] [--rows 4000]
-    python -m tests.benchmarks.causal_private --protect train --regularization 0.01 0.03 0.1
+    python -m tests.benchmarks.causal_private --protect train --training stability \
+        --scores hsic --rows 50000 --regularization 0.003 0.01 0.03 0.1 0.5
 
-The analog of table 4.2 and figure 4.4 of Kusner (2016). Nothing is drawn but the halves, by seed:
-the probability of the order of two scores with noise is known, and so is that of passing a test of
-stability; where nothing is published, a guess is right half of the time. "published" is the
-probability of that test, "none" is without noise. Made pairs have `--rows` rows, and of the
-Tuebingen pairs those with more than 1,000 count, weighted. Bounds are the columns' ranges, times
-`--looseness`: what a study would declare is not known, and to take it from the rows is not private.
+The analog of table 4.2 and figure 4.4 of Kusner (2016). Only halves and private histograms are
+drawn, by seed: the probability of the order of two scores with noise is known, and so is that of
+passing a test of stability; where nothing is published, a guess is right half of the time.
+"published" is the probability of that test, "none" is without any noise. Made pairs have as many
+rows as `--rows` says; of the Tuebingen pairs those of more than 1,000 rows count, weighted. Bounds
+are the columns' ranges times `--looseness`: what a study would declare is not known, and to take
+it from the rows, as here, is not private.
 Epsilon is of both scores together; in the thesis it is of each.
 """
 
@@ -25,13 +27,23 @@ from scipy.special import expit
 from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.causal.pair import Pair as Columns, deal
-from bayescascade.methods.causal.protection import PRIVATE_SCORES, agreement
+from bayescascade.methods.causal.protection import (
+    PRIVATE_SCORES,
+    PROTECTED,
+    ROUNDING,
+    TRAININGS,
+    agreement,
+)
 from bayescascade.methods.causal.scores import score_of
 from bayescascade.privacy.mechanisms import stability_threshold
+from bayescascade.privacy.noise import noise_source
 from tests.benchmarks.causal_data import Pair, cause_effect_pairs, made_pairs
 from tests.benchmarks.figures import parser, say
 
 __all__ = ["main"]
+
+Causes = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Two columns, the right cause first; or a cause and what is left of its effect."""
 
 EPSILONS = (0.1, 1.0, 2.0, 10.0)
 DELTA = 1e-6
@@ -46,13 +58,14 @@ def main() -> None:
     made.add_argument("--looseness", type=float, default=1.0, help="of the bounds")
     made.add_argument("--out", type=Path, help="file to add lines of JSON to")
     options = made.add_argument_group("of the model")
-    options.add_argument("--protect", default="test", choices=["test", "train", "both"])
+    options.add_argument("--protect", default="both", choices=PROTECTED)
+    options.add_argument("--training", default="histogram", choices=TRAININGS)
     options.add_argument("--scores", nargs="+", default=PRIVATE_SCORES, choices=PRIVATE_SCORES)
     options.add_argument("--regularization", nargs="+", type=float, default=[None])
     options.add_argument("--bandwidth", type=float)
     options.add_argument("--test-share", type=float)
     arguments = made.parse_args()
-    names = ("protect", "bandwidth", "test_share")
+    names = ("protect", "training", "bandwidth", "test_share")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name)}
     for data in arguments.data_sets:
         pairs = cause_effect_pairs(arguments.data) if data == "real" else made_pairs(arguments.rows)
@@ -77,41 +90,60 @@ def chances(
     pair: Pair, seed: int, looseness: float, scores: list[str], **options: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield, for each score, what is the chance of the right direction for each epsilon."""
-    n_rows = len(pair.x)
     bounds = [_widened(numbers, looseness) for numbers in (pair.x, pair.y)]
     scaled = Columns(pair.x, pair.y, {}).within(*bounds)
-    columns = (scaled.x, scaled.y) if pair.is_forward else (scaled.y, scaled.x)
+    causes = (scaled.x, scaled.y) if pair.is_forward else (scaled.y, scaled.x)
     model = PrivateAdditiveNoiseModel(delta=DELTA, **options)
-    settings = model._protection(1.0)
-    is_test = deal(n_rows, n_rows, np.random.default_rng(seed)) < settings.n_test(n_rows)
-    with single_threaded():
-        tested = [
-            model._residuals(settings, cause, effect, is_test)
-            for cause, effect in (columns, columns[::-1])
-        ]
-    kernels = (settings.kernel(1.0), settings.kernel(2.0))
+    amount = options["regularization"]
+    plain = PrivateAdditiveNoiseModel(protect="test", regularization=amount)
+    without = _tested(plain, 1.0, causes, seed)
+    tested = {epsilon: _tested(model, epsilon, causes, seed) for epsilon in EPSILONS}
     for score in scores:
         model.set_params(score=score)
-        gap = score_of(score, *tested[1], kernels) - score_of(score, *tested[0], kernels)
-        line = {"seed": seed, "score": score, "regularization": options["regularization"]}
-        known = np.sign(gap) if np.isfinite(gap) else 0.0  # a log IQR may be infinite
-        line |= {"gap": float(gap), "none": float(known + 1) / 2}
-        for epsilon in EPSILONS:
-            passed, right = _chance(model, epsilon, tested, n_rows, gap)
+        gap = _gap(model, without)
+        line = {"seed": seed, "score": score, "regularization": amount, "gap": gap}
+        line |= {"none": float(np.sign(gap) + 1) / 2}
+        alone = {}  # of the direction, without scores
+        for epsilon, both in tested.items():
+            passed, right = _chance(model, epsilon, both, len(pair.x))
             line |= {f"{epsilon:g}": passed * right + (1 - passed) / 2}
             line |= {f"published, {epsilon:g}": passed}
+            each = model._protection(epsilon).sensitivity(len(pair.x)) + ROUNDING
+            alone[f"{epsilon:g}"] = float(expit(_gap(model, both) * epsilon / (2 * each)))
         yield line
-        if score == "hsic":  # the direction alone
-            each = settings.sensitivity(n_rows)
-            alone = {f"{e:g}": float(expit(gap * e / (2 * each))) for e in EPSILONS}
+        if score == "hsic":
             yield line | {"score": "hsic, direction alone"} | alone
 
 
+def _tested(
+    model: PrivateAdditiveNoiseModel, epsilon: float, causes: Causes, seed: int
+) -> list[Causes]:
+    """Return causes and residuals of the rows that test, of the right direction and the other."""
+    n_rows, settings = len(causes[0]), model._protection(epsilon)
+    rng = np.random.default_rng(seed)
+    is_test = deal(n_rows, n_rows, rng) < settings.n_test(n_rows)
+    learned, held = ([part[rows] for part in causes] for rows in (~is_test, is_test))
+    with single_threaded():
+        found = model._regressions(settings, *learned, noise_source("simulated", rng))
+        rests = [
+            effect - predict(cause).clip(-1.0, 1.0)
+            for predict, cause, effect in zip(found, held, held[::-1], strict=True)
+        ]
+    return list(zip(held, rests, strict=True))
+
+
+def _gap(model: PrivateAdditiveNoiseModel, tested: list[Causes]) -> float:
+    """Return by how much the score of the right direction is lower; 0 if one is infinite."""
+    kernels = model._protection(1.0).kernels
+    right, wrong = (score_of(model.score, *one, kernels) for one in tested)
+    return float(wrong - right) if np.isfinite([right, wrong]).all() else 0.0
+
+
 def _chance(
-    model: PrivateAdditiveNoiseModel, epsilon: float, tested: Any, n_rows: int, gap: float
+    model: PrivateAdditiveNoiseModel, epsilon: float, tested: list[Causes], n_rows: int
 ) -> tuple[float, float]:
     """Return the probability that scores are published, and that their order then is right."""
-    settings, passed = model._protection(epsilon), 1.0
+    settings, passed, gap = model._protection(epsilon), 1.0, _gap(model, tested)
     if not settings.can_pass(n_rows):
         return 0.0, 0.5
     if settings.is_tested:
@@ -121,7 +153,8 @@ def _chance(
         short = stability_threshold(share, DELTA) - distance
         tail = np.exp(-share * max(short, 1 - short)) / (1 + np.exp(-share))
         passed = float(tail if short >= 1 else 1 - tail)
-    kept = agreement(abs(gap), settings.scale(n_rows)) if np.isfinite(gap) else 0.5
+    scale = settings.scale(n_rows)
+    kept = agreement(abs(gap), scale) if scale else 1.0
     return passed, kept if gap > 0 else 1 - kept
 
 
