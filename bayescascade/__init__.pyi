@@ -53,6 +53,12 @@ from .methods.prunings.posterior import (
     PruningPosterior as PruningPosterior,
 )
 from .methods.prunings.program import PruningProgram as PruningProgram
+from .methods.rado.estimators import RadoBoostClassifier as RadoBoostClassifier
+from .methods.rado.posterior import (
+    LogisticPosterior as LogisticPosterior,
+    RadoPosterior as RadoPosterior,
+)
+from .methods.rado.rados import Rados as Rados
 from .methods.rules.classifier import RuleListClassifier as RuleListClassifier
 from .methods.rules.density_list import DensityList as DensityList
 from .methods.rules.estimators import DensityRuleList as DensityRuleList

@@ -1,0 +1,1 @@
+"""Rademacher observations: linear classifiers learned from sums of examples in place of them."""

@@ -1,0 +1,148 @@
+"""RadoBoost, and AdaBoost over examples with the same weak learner.
+
+With z_jk = pi_jk / pi_*k, pi_*k = max_j |pi_jk|, and weights w of the rados that begin equal, a round
+picks a feature k and takes (Nock and others, 2015, Algorithm 1, equations 9 to 11)
+
+    r = sum_j w_j z_jk,   theta_k += 1 / (2 kappa pi_*k) log (1 + r) / (1 - r),
+    w_j <- w_j (1 - r z_jk) / (1 - r^2).
+
+As exp(-a z) <= (1 - r z) / sqrt(1 - r^2) for a = log((1 + r) / (1 - r)) / 2 and |z| <= 1, the
+exponential rado-risk, the mean of exp(-theta pi_j), is at most exp(-sum_t r_t^2 / (2 kappa)) after
+every round (equations 12 and 17), indeed at most prod_t (1 - r_t^2)^(1 / (2 kappa)), which is
+`Boosted.log_bounds`.
+
+**Departures from the paper.** theta is infinite at |r| = 1: r is clipped to +-(1 - 2**-20), which keeps the bound,
+for (1 - r r') / (1 - r^2) <= 1 where the clipped r is nearer to 0 than r'; weights are divided by
+their sum, which is 1 - r^2 but for that, and kept as logarithms. Features with pi_*k = 0 are skipped.
+The text around (17) has twice as large a step, with which the bound would not hold (for kappa = 1,
+z = +-1, a round does not lower the risk at all): here it is that of (10), over kappa. As kappa does
+not enter the weights, it scales theta and changes no prediction. What is returned is the theta of
+the least risk so far, not the last.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.threads import single_threaded
+from bayescascade.methods.rado.signatures import Floats
+
+__all__ = ["WEAK_LEARNERS", "Boosted", "boost"]
+
+WEAK_LEARNERS = ("best", "prudential")
+"""The feature of the largest |r|, or that of the median one, which noise misleads less."""
+
+LARGEST_EDGE = 1.0 - 2.0**-20
+_LEAST_EDGE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boosted:
+    """What boosting found, and the way there.
+
+    Parameters
+    ----------
+    theta : (n_columns,) float64
+        Of the least risk so far.
+    best_round : int >= 0
+        After which that was; 0 is theta = 0.
+    features : (n_rounds,) int64
+        That were picked.
+    edges : (n_rounds,) float64
+        r, as clipped.
+    log_risks : (n_rounds,) float64
+        Logarithm of the mean of exp(-theta pi) after each round.
+    log_bounds : (n_rounds,) float64
+        What it is at most.
+    has_converged : bool
+        Whether no feature was better than chance in the end.
+    """
+
+    theta: Floats
+    best_round: int
+    features: NDArray[np.int64]
+    edges: Floats
+    log_risks: Floats
+    log_bounds: Floats
+    has_converged: bool
+
+    @property
+    def n_rounds(self) -> int:
+        """How many there were."""
+        return len(self.features)
+
+    @property
+    def log_risk(self) -> float:
+        """The least logarithm of the risk."""
+        return float(self.log_risks[self.best_round - 1]) if self.best_round else 0.0
+
+
+def boost(
+    vectors: Floats,
+    n_rounds: int,
+    *,
+    weak_learner: str = "best",
+    kappa: float = 1.0,
+    update: str = "rado",
+) -> Boosted:
+    """Boost over rados, or over edges of examples.
+
+    Parameters
+    ----------
+    vectors : (n, n_columns) float64
+        Finite.
+    n_rounds : int >= 1
+    weak_learner : {"best", "prudential"}
+    kappa : float >= 1
+        Divides theta.
+    update : {"rado", "ada"}
+        Of the weights: as above, or AdaBoost's w_j <- w_j exp(-a z_jk) (Schapire and Singer, 1999),
+        where `vectors` are edges of examples.
+    """
+    largest = np.abs(vectors).max(axis=0)
+    used = np.flatnonzero(largest > np.finfo(np.float64).tiny)
+    # by columns, for each round reads one, and a product reads all
+    scaled = np.asfortranarray(vectors[:, used] / largest[used])
+    n, n_used = scaled.shape
+    log_weights, margins = np.zeros(n), np.zeros(n)
+    weights = np.full(n, 1.0 / n)
+    theta, best = np.zeros(n_used), np.zeros(n_used)
+    features, edges = np.empty(n_rounds, np.int64), np.empty(n_rounds)
+    log_risks = np.empty(n_rounds)
+    least, best_round, done, has_converged = 0.0, 0, 0, not n_used
+    middle = (n_used - 1) // 2
+    with single_threaded():
+        while done < n_rounds and not has_converged:
+            all_edges = weights @ scaled
+            sizes = np.abs(all_edges)
+            k = int(sizes.argmax())
+            if weak_learner == "prudential":
+                k = int(np.argpartition(sizes, middle)[middle])
+            edge = float(all_edges[k])
+            if abs(edge) < _LEAST_EDGE:
+                has_converged = True
+                break
+            edge = min(max(edge, -LARGEST_EDGE), LARGEST_EDGE)
+            step, column = math.atanh(edge), scaled[:, k]
+            theta[k] += step
+            margins += step * column
+            log_weights += np.log1p(-edge * column) if update == "rado" else -step * column
+            log_weights -= log_weights.max()
+            np.exp(log_weights, out=weights)
+            weights /= weights.sum()
+            away = margins / -kappa
+            highest = float(away.max())
+            log_risk = highest + math.log(float(np.exp(away - highest).mean()))
+            features[done], edges[done], log_risks[done] = used[k], edge, log_risk
+            done += 1
+            if log_risk < least:
+                least, best_round, best = log_risk, done, theta.copy()
+    found = np.zeros(vectors.shape[1])
+    with np.errstate(over="ignore"):
+        found[used] = np.nan_to_num(best / largest[used] / kappa)
+    bounds = np.cumsum(0.5 * np.log1p(-(edges[:done] ** 2))) / kappa
+    return Boosted(
+        found, best_round, features[:done], edges[:done], log_risks[:done], bounds, has_converged
+    )

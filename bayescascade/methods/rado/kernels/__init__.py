@@ -1,0 +1,1 @@
+"""Compiled sums over random subsets of rows."""

@@ -1,0 +1,79 @@
+"""Sums of edges over many subsets of rows at once, eight rows at a time.
+
+Eight rows have 256 subsets, whose sums are made first: a rado then adds one of them, by its byte,
+where it would else add eight rows or none.
+"""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from bayescascade.base.jit import kernel
+
+__all__ = ["add_subsets", "count_members", "count_uses", "resize"]
+
+Array = NDArray[Any]
+
+
+@kernel
+def add_subsets(bits: Array, edges: Array, sums: Array, out: Array) -> None:
+    """Add to each of out (n, d) float64 the sum of the rows of edges (m, d) float64 in its subset.
+
+    Row 8 b + i is in subset j if bit i of bits[b, j] is set, bits (ceil(m / 8), n) uint8, of which
+    those beyond m are 0. For sums (256, d) float64 there must be room.
+    """
+    n_rows, n_columns = edges.shape
+    for byte in range(bits.shape[0]):
+        for k in range(n_columns):
+            sums[0, k] = 0.0
+        for i in range(min(8, n_rows - 8 * byte)):
+            for s in range(1 << i):
+                for k in range(n_columns):
+                    sums[(1 << i) + s, k] = sums[s, k] + edges[8 * byte + i, k]
+        for j in range(out.shape[0]):
+            chosen = bits[byte, j]
+            if chosen:
+                for k in range(n_columns):
+                    out[j, k] += sums[chosen, k]
+
+
+@kernel
+def count_members(bits: Array, counts: Array) -> None:
+    """Add to counts (n,) int64 how many rows each subset has; bits (n, ceil(m / 8)) uint8."""
+    for j in range(bits.shape[0]):
+        for byte in range(bits.shape[1]):
+            chosen = int(bits[j, byte])
+            for i in range(8):
+                counts[j] += (chosen >> i) & 1
+
+
+@kernel
+def count_uses(bits: Array, counts: Array) -> None:
+    """Add to counts (m,) int64 how many subsets each row is in; bits as in `add_subsets`."""
+    for byte in range(bits.shape[0]):
+        for i in range(min(8, counts.shape[0] - 8 * byte)):
+            for j in range(bits.shape[1]):
+                counts[8 * byte + i] += (int(bits[byte, j]) >> i) & 1
+
+
+@kernel
+def resize(bits: Array, n_rows: int, counts: Array, sizes: Array, words: Array) -> bool:
+    """Add random rows to subsets, or take some away, until they have the sizes asked for.
+
+    Every word (uint64) picks a row, which is passed over if it is already so. bits is (n, ceil(m /
+    8)) uint8, that a subset's may stay in the cache; counts and sizes are (n,) int64. Returns
+    whether there were words enough; if not, go on with others.
+    """
+    used = 0
+    for j in range(bits.shape[0]):
+        while counts[j] != sizes[j]:
+            if used == words.shape[0]:
+                return False
+            row = int(words[used] % n_rows)
+            used += 1
+            mask = 1 << (row & 7)
+            is_in = (int(bits[j, row >> 3]) & mask) != 0
+            if is_in != (counts[j] < sizes[j]):
+                bits[j, row >> 3] = int(bits[j, row >> 3]) ^ mask
+                counts[j] += -1 if is_in else 1
+    return True

@@ -1,0 +1,212 @@
+"""Linear classifiers as posteriors: by rados, or by the rows themselves.
+
+The log likelihood of coefficients theta is minus m times the logistic loss, or rado-risk (Nock and
+others, 2015, equations 1 and 4):
+
+    rows:   - sum_i log(1 + exp(-y_i theta x_i)),
+    rados:  - m log 2 - log mean_j exp(-theta pi_j).
+
+**Over all 2^m rados the two are the same** (lemma 2); the prior is normal around 0. Over a sample of
+rados they are near each other where theta is small, sd(theta pi) well below sqrt(2 log n): beyond,
+the mean is that of the few rados that are worst. Where a theta has theta pi > 0 for all rados, as is
+usual, the likelihood grows along it without end, and the prior alone says how far: the direction of
+the maximum is then what counts, and intervals are those of the sample of rados, not of the rows.
+"""
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+import samplers
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_integer
+from bayescascade.methods.rado.signatures import Floats
+from bayescascade.model.draws import TraceLegend
+
+__all__ = ["LogisticPosterior", "RadoPosterior"]
+
+_SHIFT = 0.1  # of a move, in prior standard deviations
+
+
+class _LinearPosterior(ABC):
+    """Coefficients with a normal prior; subclasses have the likelihood.
+
+    Attributes
+    ----------
+    scales : (n_columns,) float64
+        Prior standard deviations.
+    names : sequence of str
+        What the coefficients are called in traces.
+    """
+
+    def __init__(self, vectors: Floats, prior_scale: ArrayLike, names: Sequence[str]) -> None:
+        n_columns = vectors.shape[1]
+        scales = np.array(prior_scale, np.float64)
+        is_fine = scales.shape in ((), (n_columns,)) and np.isfinite(scales).all()
+        if not is_fine or (scales <= 0.0).any():
+            raise ParameterError(
+                f"prior_scale must be a number > 0, or one for each of {n_columns} columns, "
+                f"got {prior_scale!r}"
+            )
+        self._vectors = vectors
+        self.scales: Floats = np.broadcast_to(scales, (n_columns,)).copy()
+        self.names = list(names) or [f"x{k}" for k in range(n_columns)]
+
+    @abstractmethod
+    def _likelihood(self, state: Floats) -> tuple[float, Floats]:
+        """Return the log likelihood, nats, and its gradient, (n_columns,)."""
+
+    def log_prior(self, state: Floats) -> float:
+        """Return the log prior, nats, but for a constant."""
+        return -0.5 * float(np.sum((state / self.scales) ** 2))
+
+    def log_likelihood(self, state: Floats) -> float:
+        """Return the log likelihood, nats."""
+        return self._likelihood(np.asarray(state, np.float64))[0]
+
+    def log_density(self, state: Floats) -> float:
+        """Return the sum of log prior and log likelihood, nats."""
+        return self.log_prior(state) + self.log_likelihood(state)
+
+    def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
+        """Return the log density, nats, and its gradient, (n_columns,) float64."""
+        log_likelihood, gradient = self._likelihood(state)
+        return self.log_prior(state) + log_likelihood, gradient - state / self.scales**2
+
+    def initial_state(self, rng: np.random.Generator) -> Floats:
+        """Return coefficients drawn from the prior, a tenth as large."""
+        return 0.1 * self.scales * rng.normal(size=len(self.scales))
+
+    def moves(self) -> Mapping[str, "_Shift"]:
+        """Return one move: all coefficients shifted at random."""
+        return {"shift": _Shift(self.scales)}
+
+    def describe(self, state: Floats) -> Mapping[str, float]:
+        """Return the log prior and the coefficients."""
+        return {"log_prior": self.log_prior(state)} | dict(
+            zip(self.names, np.asarray(state).tolist(), strict=True)
+        )
+
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        return TraceLegend(words={name: f"coefficient of {name}" for name in self.names})
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters by name."""
+        scales = sorted(set(self.scales.tolist()))
+        return {"prior_scale": scales[0] if len(scales) == 1 else "by column"}
+
+    def fingerprint(self) -> str:
+        """Return a string that identifies data and parameters."""
+        told = (type(self).__name__, self._vectors.shape, self._told())
+        content = self._vectors.tobytes() + self.scales.tobytes() + repr(told).encode()
+        return hashlib.sha256(content).hexdigest()
+
+    def _told(self) -> object:
+        return None
+
+
+class RadoPosterior(_LinearPosterior):
+    """Posterior over the coefficients of a linear classifier, given rados.
+
+    Parameters
+    ----------
+    rados : (n_rados, n_columns) array of float
+    n_rows : int >= 1
+        Rows that they were made of.
+    prior_scale : float > 0 or (n_columns,) array
+        Standard deviations of the prior.
+    names : sequence of str, optional
+        Of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import RadoPosterior, explore
+    >>> rng = np.random.default_rng(0)
+    >>> edges = rng.normal(0.5, 1.0, size=(40, 2))
+    >>> rados = rng.integers(0, 2, size=(500, 40)) @ edges
+    >>> found = explore(RadoPosterior(rados, 40), "ascent", n_chains=1, random_state=0)
+    >>> bool((found.state > 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        rados: ArrayLike,
+        n_rows: int,
+        *,
+        prior_scale: ArrayLike = 1.0,
+        names: Sequence[str] = (),
+    ) -> None:
+        self.n_rows = check_integer("n_rows", n_rows, 1)
+        super().__init__(_checked("rados", rados), prior_scale, names)
+
+    def _likelihood(self, state: Floats) -> tuple[float, Floats]:
+        away = -(self._vectors @ state)
+        highest = float(away.max())
+        weights = np.exp(away - highest)
+        total = float(weights.sum())
+        log_mean = highest + math.log(total / len(weights))
+        return -self.n_rows * math.log(2.0) - log_mean, (weights / total) @ self._vectors
+
+    def _told(self) -> object:
+        return self.n_rows
+
+
+class LogisticPosterior(_LinearPosterior):
+    """Posterior over the coefficients of a linear classifier, given rows: logistic regression.
+
+    Parameters
+    ----------
+    X : (n_rows, n_columns) array of float
+    y : (n_rows,) array
+        Labels -1 and 1, or two others, of which the second in order is 1.
+    prior_scale : float > 0 or (n_columns,) array
+    names : sequence of str, optional
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        prior_scale: ArrayLike = 1.0,
+        names: Sequence[str] = (),
+    ) -> None:
+        rows, labels = _checked("X", X), np.asarray(y)
+        classes = np.unique(labels)
+        if labels.shape != (len(rows),) or not 1 <= len(classes) <= 2:
+            raise DataError(
+                f"y must have a label of two per row of X, {len(rows)}, got shape {labels.shape} "
+                f"and {len(classes)} classes"
+            )
+        is_negative = (labels == classes[0]) & (len(classes) == 2 or classes[0] == -1)
+        super().__init__(rows * np.where(is_negative, -1.0, 1.0)[:, None], prior_scale, names)
+
+    def _likelihood(self, state: Floats) -> tuple[float, Floats]:
+        margins = self._vectors @ state
+        return -float(np.logaddexp(0.0, -margins).sum()), expit(-margins) @ self._vectors
+
+
+class _Shift:
+    """All coefficients shifted by normal steps; symmetric."""
+
+    def __init__(self, scales: Floats) -> None:
+        self._steps = _SHIFT * scales
+
+    def propose(self, rng: np.random.Generator, state: Floats) -> samplers.Proposal[Floats]:
+        return samplers.Proposal(state + self._steps * rng.normal(size=len(state)), 0.0)
+
+
+def _checked(name: str, vectors: ArrayLike) -> Floats:
+    matrix = np.ascontiguousarray(vectors, np.float64)
+    if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
+        raise DataError(f"{name} must be a matrix of finite numbers, got shape {matrix.shape}")
+    return matrix

@@ -1,0 +1,282 @@
+r"""What rados promise about privacy, and the exact law of a protected coordinate.
+
+Let feature j be boolean, taken as -1 and 1, so that edges have y_i x_ij = +-1, P of them +1 and
+N = m - P of them -1. With a uniform signature, the coordinate of a rado is A - B, A ~ Bin(P, 1/2)
+and B ~ Bin(N, 1/2): **pi_j = K - N with K = A + N - B ~ Bin(m, 1/2)**, whatever the data. DP-Feat
+(Nock and others, 2015, Algorithm 2) only takes signatures with K from c to m - c, c = ceil(beta
+(m + 1)), equation 16. A neighbor whose feature differs in one row has N + 1 or N - 1: its law is
+shifted by one. With p the law of K, of one rado therefore exactly
+
+    delta(epsilon) = sum_k max(0, p(k) - exp(epsilon) p(k + 1)),   p(m - c + 1) = 0,
+
+the same the other way round, as p is symmetric. **Of n rados**, all n coordinates shift by the same
+one. Let L = log p(K) / p(K + 1) = log (K + 1) / (m - K) be the privacy loss, infinite at k = m - c
+(with probability q). For all t > 0, (1 - exp(-x))_+ <= exp(t x) t^t / (1 + t)^(1 + t), so that
+
+    delta_n(epsilon) <= 1 - (1 - q)^n
+                        + min_t E[exp(t L); L < inf]^n exp(-t epsilon) t^t / (1 + t)^(1 + t);
+
+and delta_n(epsilon) <= n delta(epsilon / n). The smaller is promised.
+
+**Departures from the paper.** Its theorem 6 is asymptotic; this is for the m at hand. And cutting
+tails off *costs* privacy: the last value kept has no counterpart in a neighbor, and where it is cut
+off, that is more probable. `coordinate_delta` is least for c = 0, the plain rados, for every m,
+epsilon and n = 1, and grows with c: let k* be the least k with p(k) > exp(epsilon) p(k + 1) for the
+uncut law p, and S(i, j) its mass from i to j. If m - c <= k* only the last value counts, delta =
+p(m - c) / S(c, m - c), and a wider cut has a smaller numerator over a larger denominator. Else delta
+= (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), likewise (Abel's summation). So the
+cut is 0 by default.
+
+What is protected is the coordinate alone. Whoever also has the others may recover the signature,
+and from it the cell: whole rows are what `Rados.sample_gaussian` protects.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from bayescascade.base.errors import ModelFileError, PrivacyError
+from bayescascade.base.validation import check_choice, check_flag, check_real
+from bayescascade.methods.rado.signatures import Draw, Floats
+from bayescascade.report.page import Page, Pieces, warning
+from bayescascade.report.printed import Printed
+
+__all__ = [
+    "Promise",
+    "check_budget",
+    "coordinate_delta",
+    "cut_of",
+    "draw_agreements",
+    "released_together",
+]
+
+_MOST_DEVIATIONS = 36.0  # beyond which the law of K has less mass than 1e-280
+_UP = 1.0 + 2.0**-20  # what is computed in floating point is rounded up by that
+_MOST_EPSILON = 700.0
+
+
+@dataclass(frozen=True, slots=True)
+class Promise(Printed):
+    """What somebody with the rados can learn of one row at most.
+
+    Parameters
+    ----------
+    protects : {"feature", "rows"}
+        The coordinate of one feature, where data sets are neighbors if this feature differs in one
+        row; or all rados, where one row, its label included, is another.
+    epsilon, delta : float
+    feature : str
+        The protected one; empty if rows are protected.
+    noise : str
+        What hides the rows, such as "Gaussian noise of scale 2.31 on each edge".
+    is_private : bool
+        Whether randomness was the operating system's; else it was simulated, and nobody is
+        protected.
+    """
+
+    protects: str
+    epsilon: float
+    delta: float
+    feature: str
+    noise: str
+    is_private: bool
+
+    @property
+    def guarantee(self) -> str:
+        """Who is protected, and how much, as a sentence."""
+        if not self.is_private:
+            return "Simulated, not private: whoever knows the seed can undo it."
+        budget = f"(epsilon {self.epsilon:g}, delta {self.delta:.3g})"
+        times = f"{math.exp(min(self.epsilon, _MOST_EPSILON)):.3g} times as probable"
+        if self.protects == "rows":
+            return (
+                f"Whatever else somebody knows, replacing one row, its label included, makes no "
+                f"result more than {times}, but for a probability of {self.delta:.3g} {budget}."
+            )
+        return (
+            f'Changing "{self.feature}" in one row makes no values of its coordinate in the rados '
+            f"more than {times}, but for a probability of {self.delta:.3g} {budget}. The other "
+            "coordinates are not protected, and together with them the cell may be recovered."
+        )
+
+    def page(self) -> Page:
+        """Return the guarantee."""
+        told = Pieces([self.guarantee]) if self.is_private else warning(self.guarantee)
+        return (*([Pieces([self.noise], "dim")] if self.noise else []), told)
+
+    def record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Promise":
+        """Return what `record` told; raises ModelFileError or as the checks if it is odd."""
+        fields = {name: record[name] for name in cls.__dataclass_fields__}
+        check_choice("protects", fields["protects"], ("feature", "rows"))
+        check_real("epsilon", fields["epsilon"], above=0.0)
+        check_real("delta", fields["delta"], minimum=0.0, below=1.0)
+        check_flag("is_private", fields["is_private"])
+        if not all(isinstance(fields[name], str) for name in ("feature", "noise")):
+            raise ModelFileError("a promise's feature and noise must be text")
+        if bool(fields["feature"]) != (fields["protects"] == "feature"):
+            raise ModelFileError("a promise must name the feature that it protects, and only that")
+        return cls(**fields)
+
+
+def released_together(promises: list[Promise | None], *, same_rows: bool) -> Promise | None:
+    """Return what releases promise together; None if that is nothing.
+
+    Of different rows each person is in one of them, so the weakest holds (and rows of a part that
+    promises nothing are not protected, so nothing is promised then). Of the same rows, epsilons and
+    deltas add.
+    """
+    known = [promise for promise in promises if promise is not None]
+    if len(known) < len(promises) or len({(one.protects, one.feature) for one in known}) > 1:
+        return None
+    joined = math.fsum if same_rows else max
+    delta = joined(one.delta for one in known)
+    if delta >= 1.0:
+        return None
+    noises = list(dict.fromkeys(one.noise for one in known))
+    return Promise(
+        known[0].protects,
+        joined(one.epsilon for one in known),
+        delta,
+        known[0].feature,
+        "; ".join(noises),
+        all(one.is_private for one in known),
+    )
+
+
+def cut_of(n_rows: int, truncation: float) -> int:
+    """Return the fewest agreements K that signatures may have; at most half the rows.
+
+    Parameters
+    ----------
+    n_rows : int >= 1
+    truncation : float in [0, 1/2)
+        The paper's beta.
+    """
+    return min(math.ceil(truncation * (n_rows + 1)), n_rows // 2)
+
+
+def agreement_law(n_rows: int, cut: int) -> tuple[int, Floats]:
+    """Return the least K, and the probabilities of K from there up: Bin(m, 1/2) cut at both ends.
+
+    By ratios from the middle, C(m, k + 1) / C(m, k) = (m - k) / (k + 1), with a relative error of a
+    few units in the last place a step; up to 36 standard deviations, beyond which nothing is left.
+    """
+    reach = math.ceil(_MOST_DEVIATIONS * math.sqrt(n_rows) / 2.0) + 1
+    first = max(cut, n_rows // 2 - reach)
+    middle = n_rows // 2
+    steps = np.arange(middle, first, -1)  # down from the middle: C(m, k - 1) / C(m, k)
+    below = np.cumprod(np.concatenate([[1.0], steps / (n_rows - steps + 1.0)]))[::-1]
+    half = below if n_rows % 2 else below[:-1]
+    weights = np.concatenate([below, half[::-1]])
+    return first, weights / weights.sum()
+
+
+def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) -> float:
+    """Return a delta such that the protected coordinate of n rados is (epsilon, delta)-private.
+
+    For one rado it is the least; for more it is a bound; see the module.
+
+    Parameters
+    ----------
+    n_rows : int >= 1
+        Rows that rados are made of.
+    cut : int from 0 to n_rows / 2
+        See `cut_of`.
+    epsilon : float >= 0
+    n_rados : int >= 1
+    """
+    _, law = agreement_law(n_rows, cut)
+    one = _delta_of_one(law, epsilon / n_rados)
+    if n_rados == 1:
+        return min(1.0, one)
+    losses = np.log(law[:-1]) - np.log(law[1:])
+    infinite = -math.expm1(n_rados * math.log1p(-law[-1])) if law[-1] < 1.0 else 1.0
+
+    def log_bound(log_t: float) -> float:
+        t = math.exp(log_t)
+        tilted = t * losses
+        top = float(tilted.max())
+        log_moment = top + math.log(float(law[:-1] @ np.exp(tilted - top)))
+        factor = t * math.log(t) - (1.0 + t) * math.log1p(t)
+        return n_rados * log_moment - t * epsilon + factor
+
+    rest = 0.0
+    if losses.size:
+        found = minimize_scalar(log_bound, bounds=(-9.0, 16.0), method="bounded")
+        rest = math.exp(min(0.0, float(found.fun)))
+    return min(1.0, n_rados * one, infinite + rest)
+
+
+def _delta_of_one(law: Floats, epsilon: float) -> float:
+    return float(np.maximum(law - math.exp(epsilon) * np.append(law[1:], 0.0), 0.0).sum())
+
+
+def check_budget(
+    n_rows: int, cut: int, epsilon: float, delta: float, n_rados: int, rounding: float = 0.0
+) -> float:
+    """Return the delta that is promised at `epsilon`, at most the one asked for.
+
+    Parameters
+    ----------
+    n_rows, cut, epsilon, n_rados : as of `coordinate_delta`
+    delta : float in (0, 1)
+    rounding : float >= 0
+        Total variation by which each signature's law may be off: of one of the laws and the other,
+        it adds (1 + exp(epsilon)) times as much.
+
+    Raises
+    ------
+    PrivacyError
+        If that cannot be promised; says for which epsilon it could be.
+    """
+
+    def promised(at: float) -> float:
+        off = n_rados * (1.0 + math.exp(at)) * rounding
+        return coordinate_delta(n_rows, cut, at, n_rados) * _UP + off
+
+    reached = promised(epsilon)
+    if reached <= delta:
+        return reached
+    low, high = epsilon, epsilon
+    while promised(high) > delta and high < _MOST_EPSILON / 4:
+        low, high = high, 2.0 * high
+    if promised(high) > delta:
+        hint = "no epsilon would do: take fewer rados, more rows or less truncation"
+    else:
+        for _ in range(12):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if promised(middle) <= delta else (middle, high)
+        hint = f"epsilon must be at least {high:.3g}, or rados fewer, or rows more"
+    raise PrivacyError(
+        f"{n_rados:,} rados of {n_rows:,} rows must be within epsilon {epsilon:g} and delta "
+        f"{delta:g}, got delta {reached:.3g}; {hint}"
+    )
+
+
+def draw_agreements(
+    draw: Draw, n_rows: int, cut: int, n_rados: int
+) -> tuple[NDArray[np.int64], float]:
+    """Draw K for each rado, and return how far their law is from that of `agreement_law`, at most.
+
+    One random number a rado, whatever the truncation: the paper rejects signatures until one is
+    inside, which near beta = 1/2 takes minutes. The error is a total variation. With u = 2**-53,
+    of l probabilities each is wrong by at most 3 l u of itself, each sum of them, computed as (F +
+    p)(1 + e) with abs(e) <= u, adds an error of u, and so does the random number, a multiple of u.
+    """
+    first, law = agreement_law(n_rows, cut)
+    cumulative = np.cumsum(law)
+    words = np.frombuffer(draw(8 * n_rados), np.uint64)
+    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    places = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
+    rounding = 8.0 * (len(law) + 8.0) * 2.0**-53
+    return first + np.minimum(places, len(law) - 1).astype(np.int64), rounding

@@ -1,0 +1,198 @@
+"""How rows and labels become edges y x, in a way that parties who never meet can agree on.
+
+A label is -1 if it is the first of two sorted classes, +1 if the second. Columns are those of a
+`MatrixEncoder`, each less a center and divided by a unit; last may stand an intercept, a column of
+ones. All this is part of what is handed over with rados, so that others add theirs, and the
+classifier reads new rows as it was meant.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.data.labels import (
+    TrainingRows,
+    check_labels,
+    classes_record,
+    label_codes,
+    read_classes,
+)
+from bayescascade.data.levels import level_text
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.sources import as_frame
+from bayescascade.methods.rado.signatures import Edges, Floats
+
+__all__ = ["Reading", "Rows", "read_rows"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What columns, labels and units mean.
+
+    Parameters
+    ----------
+    encoder : MatrixEncoder
+    classes : (2,) array
+        Sorted; the second is +1.
+    center, units : (n_matrix_columns,) float64
+        Cells x are taken as (x - center) / units, units > 0.
+    has_intercept : bool
+        Whether a column of ones follows.
+    """
+
+    encoder: MatrixEncoder
+    classes: NDArray[Any]
+    center: Floats
+    units: Floats
+    has_intercept: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """What the columns of edges and rados are called."""
+        return [*self.encoder.column_texts, *(["(intercept)"] if self.has_intercept else [])]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of edges and rados."""
+        return len(self.center) + self.has_intercept
+
+    def scaled(self, rows: Floats) -> Floats:
+        """Return rows of the encoder's matrix as edges have them, before the sign."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            cells = (rows - self.center) / self.units
+        if self.has_intercept:
+            cells = np.concatenate([cells, np.ones((len(cells), 1))], axis=1)
+        return cells
+
+    def agrees_with(self, other: "Reading") -> bool:
+        """Return whether edges of both mean the same, so that they may be added."""
+        return self.record() == other.record()
+
+    def record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {
+            "encoding": self.encoder.to_dict(),
+            "classes": classes_record(self.classes),
+            "center": self.center.tolist(),
+            "units": self.units.tolist(),
+            "has_intercept": self.has_intercept,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Reading":
+        """Return what `record` told; raises ModelFileError if it does not fit together."""
+        encoder, classes = (
+            MatrixEncoder.from_dict(record["encoding"]),
+            read_classes(record["classes"]),
+        )
+        center, units = (np.array(record[name], np.float64) for name in ("center", "units"))
+        width = (len(encoder.column_texts),)
+        is_scaled = center.shape == width == units.shape and np.isfinite([center, units]).all()
+        if not is_scaled or (units <= 0.0).any():
+            raise ModelFileError("units of rados must be numbers > 0 for each column")
+        if len(classes) != 2 or sorted(classes.tolist()) != classes.tolist():
+            raise ModelFileError("rados must be of two classes, sorted")
+        if type(record["has_intercept"]) is not bool:
+            raise ModelFileError("has_intercept of rados must be true or false")
+        return cls(encoder, classes, center, units, record["has_intercept"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows that rados are made of, and how they are read.
+
+    Parameters
+    ----------
+    reading : Reading
+    matrix : (n_rows, n_matrix_columns) float64
+        Neither centered nor scaled.
+    signs : (n_rows,) float64
+        The labels, -1 and 1.
+    """
+
+    reading: Reading
+    matrix: Floats
+    signs: Floats
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+    def edges(self) -> Edges:
+        """Return what makes edges block by block."""
+
+        def block(first: int, end: int) -> Floats:
+            return self.reading.scaled(self.matrix[first:end]) * self.signs[first:end, np.newaxis]
+
+        return block
+
+    def with_units(self, center: Floats, units: Floats) -> "Rows":
+        """Return the rows read in other units."""
+        return replace(self, reading=replace(self.reading, center=center, units=units))
+
+
+def read_rows(
+    X: Any, y: Any, *, standardize: bool, intercept: bool, like: Reading | None, owner: str
+) -> Rows:
+    """Read rows and labels.
+
+    Parameters
+    ----------
+    X : DataFrame, (n_rows, n_features) array or list of rows
+    y : (n_rows,) array
+    standardize : bool
+        Whether columns are centered at their mean, and divided by their standard deviation.
+    intercept : bool
+    like : Reading or None
+        Columns, classes, units and intercept, in place of what these rows say.
+    owner : str
+        For messages.
+
+    Raises
+    ------
+    DataError
+        If rows or labels cannot be used, there are not two classes or, with `like`, a label is
+        none of them.
+    """
+    X = as_frame(X)
+    if like is not None:
+        checked = check_labels(y, "y", owner)
+        matrix = np.asarray(like.encoder.transform(X, owner), np.float64)
+        codes = label_codes(checked, like.classes, "y")
+        if len(codes) != len(matrix):
+            raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
+        return Rows(like, matrix, 2.0 * codes - 1.0)
+    encoder = MatrixEncoder.learn(X)
+    training = TrainingRows.read(encoder, X, y, owner=owner)
+    if training.n_classes > 2:
+        shown = ", ".join(f'"{level_text(label)}"' for label in training.classes[:4].tolist())
+        raise DataError(
+            f"y must have two classes. Only binary classification is supported, got "
+            f"{training.n_classes} classes, {shown}{', ...' if training.n_classes > 4 else ''}"
+        )
+    matrix = np.asarray(training.rows, np.float64)
+    n_columns = matrix.shape[1]
+    center, units = np.zeros(n_columns), np.ones(n_columns)
+    if standardize:
+        center, units = _moments(matrix)
+    reading = Reading(encoder, training.classes, center, units, intercept)
+    return Rows(reading, matrix, 2.0 * training.labels - 1.0)
+
+
+def _moments(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, without overflow; 1 for columns without spread."""
+    center = np.sum(matrix / len(matrix), axis=0)
+    is_constant = (matrix == matrix[0]).all(axis=0)
+    center[is_constant] = matrix[0, is_constant]  # which rounding may have missed
+    units = np.ones(matrix.shape[1])
+    for place in np.flatnonzero(~is_constant):
+        with np.errstate(over="ignore"):
+            away = np.abs(matrix[:, place] - center[place])
+            largest = float(away.max())
+            units[place] = largest * np.sqrt(np.mean((away / largest) ** 2))
+    too_large = ~(np.isfinite(units) & (units > 0.0))
+    center[too_large], units[too_large] = 0.0, 1.0
+    return center, units
