@@ -1,7 +1,7 @@
 """RadoBoost, and AdaBoost over examples with the same weak learner.
 
-With z_jk = pi_jk / pi_*k, pi_*k = max_j |pi_jk|, and weights w of the rados that begin equal, a round
-picks a feature k and takes (Nock and others, 2015, Algorithm 1, equations 9 to 11)
+With z_jk = pi_jk / pi_*k, pi_*k = max_j |pi_jk|, and weights w of the rados that begin equal, a
+round picks a feature k and takes (Nock and others, 2015, Algorithm 1, equations 9 to 11)
 
     r = sum_j w_j z_jk,   theta_k += 1 / (2 kappa pi_*k) log (1 + r) / (1 - r),
     w_j <- w_j (1 - r z_jk) / (1 - r^2).
@@ -11,13 +11,13 @@ exponential rado-risk, the mean of exp(-theta pi_j), is at most exp(-sum_t r_t^2
 every round (equations 12 and 17), indeed at most prod_t (1 - r_t^2)^(1 / (2 kappa)), which is
 `Boosted.log_bounds`.
 
-**Departures from the paper.** theta is infinite at |r| = 1: r is clipped to +-(1 - 2**-20), which keeps the bound,
-for (1 - r r') / (1 - r^2) <= 1 where the clipped r is nearer to 0 than r'; weights are divided by
-their sum, which is 1 - r^2 but for that, and kept as logarithms. Features with pi_*k = 0 are skipped.
-The text around (17) has twice as large a step, with which the bound would not hold (for kappa = 1,
-z = +-1, a round does not lower the risk at all): here it is that of (10), over kappa. As kappa does
-not enter the weights, it scales theta and changes no prediction. What is returned is the theta of
-the least risk so far, not the last.
+**Departures from the paper.** theta is infinite at |r| = 1: r is clipped to +-(1 - 2**-20), which
+keeps the bound, for (1 - r r') / (1 - r^2) <= 1 where the clipped r is nearer to 0 than r'; weights
+are divided by their sum, which is 1 - r^2 but for that, and kept as logarithms. Features with pi_*k
+= 0 are skipped. The text around (17) has twice as large a step, with which the bound would not hold
+(for kappa = 1, z = +-1, a round does not lower the risk at all): here it is that of (10), over
+kappa. As kappa does not enter the weights, it scales theta and changes no prediction. What is
+returned is the theta of the least risk so far, not the last.
 """
 
 import math

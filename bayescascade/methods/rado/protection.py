@@ -23,9 +23,9 @@ tails off *costs* privacy: the last value kept has no counterpart in a neighbor,
 off, that is more probable. `coordinate_delta` is least for c = 0, the plain rados, for every m,
 epsilon and n = 1, and grows with c: let k* be the least k with p(k) > exp(epsilon) p(k + 1) for the
 uncut law p, and S(i, j) its mass from i to j. If m - c <= k* only the last value counts, delta =
-p(m - c) / S(c, m - c), and a wider cut has a smaller numerator over a larger denominator. Else delta
-= (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), likewise (Abel's summation). So the
-cut is 0 by default.
+p(m - c) / S(c, m - c), and a wider cut has a smaller numerator over a larger denominator. Else
+delta = (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), likewise (Abel's summation). So
+the cut is 0 by default.
 
 What is protected is the coordinate alone. Whoever also has the others may recover the signature,
 and from it the cell: whole rows are what `Rados.sample_gaussian` protects.

@@ -381,6 +381,17 @@ class Rados(Printed):
             promise,
         )
 
+    def spreads(self) -> Floats:
+        """Return about the standard deviations of the cells summed, (n_columns,), told by the sums.
+
+        Where sums do not vary, 1.
+        """
+        m, s = self.n_rows, self.support
+        variance = m / 4.0 if s is None else max(s * (1.0 - s / m), 1.0 / m)
+        spreads: Floats = self.values.std(axis=0) / np.sqrt(variance)
+        usable = np.isfinite(spreads) & (spreads > np.finfo(np.float64).tiny)
+        return np.where(usable, spreads, 1.0)
+
     # -- files and printing ------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:

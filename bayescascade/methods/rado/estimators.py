@@ -1,0 +1,320 @@
+"""Linear classifiers learned from Rademacher observations, by boosting or as a posterior's maximum."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.data.levels import level_text
+from bayescascade.methods.rado.boosting import WEAK_LEARNERS, boost
+from bayescascade.methods.rado.posterior import RadoPosterior
+from bayescascade.methods.rado.protection import Promise
+from bayescascade.methods.rado.rados import Rados
+from bayescascade.methods.rado.reading import Reading
+from bayescascade.methods.rado.signatures import Floats
+from bayescascade.model.explore import explore
+from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.roles import Predicted
+from bayescascade.model.search import Seed
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+
+__all__ = ["RadoBoostClassifier"]
+
+LEARNERS = ("boost", "map", "moments")
+
+_MOST_SHOWN = 20  # coefficients
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RadoBoostClassifier(MatrixClassifier):
+    """A linear classifier of two classes that is learned from sums of rows, never from rows.
+
+    Parameters
+    ----------
+    n_rounds : int >= 1
+        Of boosting; each changes one coefficient.
+    weak_learner : {"best", "prudential"}
+        Each round picks the feature that is best, or the median one, which is misled less by noise
+        on rados.
+    kappa : float >= 1
+        Divides the coefficients that boosting finds; see `boosting`.
+    learner : {"boost", "map", "moments"}
+        RadoBoost; the maximum of `posterior_`; or that of its approximation by mean and covariance
+        of the rados, which is nearly least squares. Of plain rados of many rows the last is much
+        the best, as a mean of exponentials is that of the few worst rados; see `posterior`.
+    prior_scale : float > 0
+        Prior standard deviation of coefficients in `posterior_`, of features of deviation 1.
+    n_rados, support, standardize, intercept
+        Of the rados that `fit` makes; see `Rados.sample`.
+    random_state : int, SeedSequence, Generator or None
+
+    Attributes
+    ----------
+    classes_ : (2,) array
+    coef_ : (n_matrix_columns,) float64
+        In the units of the rows; text and categories are columns of 0 and 1, see `column_texts_`.
+    intercept_ : float
+    theta_ : (n_columns,) float64
+        The coefficients as learned, in the units of the rados, the intercept's last if it is one.
+    rados_ : Rados
+        What was learned from; not in saved models.
+    posterior_ : RadoPosterior
+        Over `theta_`, for `explore`; not in saved models.
+    boosted_ : Boosted or None
+        The rounds, where there were any; not in saved models.
+    promise_ : Promise or None
+        What the rados promise about single rows.
+
+    Notes
+    -----
+    Probabilities are 1 / (1 + exp(-decision)), those of the logistic model. Boosting keeps
+    coefficients of many rows small: then they are near 1/2, and only their order says something.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import RadoBoostClassifier
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> model = RadoBoostClassifier(random_state=0).fit(X, X[:, 0] > X[:, 1])
+    >>> bool(model.coef_[0] > 0 > model.coef_[1])
+    True
+    """
+
+    model_name: ClassVar[str] = "RadoBoostClassifier"
+    title: ClassVar[str] = "rado classifier"
+
+    n_rounds: int = 1000
+    weak_learner: str = "best"
+    kappa: float = 1.0
+    learner: str = "boost"
+    prior_scale: float = 1.0
+    n_rados: int = 1000
+    support: int | None = None
+    standardize: bool = True
+    intercept: bool = True
+    random_state: Seed = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Make rados of rows, and learn from them.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array or list of rows
+            Numbers, truth values, text and categories, no cell missing.
+        y : (n_rows,) array
+            Labels of two classes.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If rows or labels cannot be used.
+        """
+        self._check()
+        rados = Rados.sample(
+            X,
+            y,
+            self.n_rados,
+            support=self.support,
+            standardize=self.standardize,
+            intercept=self.intercept,
+            random_state=self.random_state,
+        )
+        return self.fit_rados(rados)
+
+    def fit_rados(self, rados: Rados) -> Self:
+        """Learn from rados that were made elsewhere; what is said of making them is not used.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, or these are no rados.
+        """
+        self._check()
+        if not isinstance(rados, Rados):
+            raise ParameterError(f"rados must be Rados, got {type(rados).__name__}")
+        self._set_reading(rados.reading)
+        self.rados_, self.promise_ = rados, rados.promise
+        self.posterior_ = RadoPosterior(
+            rados.values,
+            rados.n_rows,
+            prior_scale=self.prior_scale / rados.spreads(),
+            approximation="moments" if self.learner == "moments" else "none",
+            names=rados.reading.columns,
+        )
+        self.boosted_ = None
+        if self.learner == "boost":
+            self.boosted_ = boost(
+                rados.values, self.n_rounds, weak_learner=self.weak_learner, kappa=self.kappa
+            )
+            self.theta_ = self.boosted_.theta
+        elif self.learner == "moments":
+            self.theta_ = self.posterior_.peak()
+        else:
+            start = np.zeros(rados.values.shape[1])
+            found = explore(self.posterior_, "ascent", n_chains=1, starts=[start])
+            self.theta_ = found.state
+        self._about = {
+            "n_rows": rados.n_rows,
+            "n_rados": len(rados),
+            "support": rados.support,
+            "n_rounds_made": 0 if self.boosted_ is None else self.boosted_.n_rounds,
+            "log_risk": -rados.n_rows * np.log(2.0) - self.posterior_.log_likelihood(self.theta_),
+        }
+        return self
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return what is positive for rows of the second class, (n_rows,) float64.
+
+        Raises
+        ------
+        DataError
+            As `predict`.
+        """
+        rows = self._matrix(X)
+        largest = np.finfo(np.float64).max
+        with np.errstate(over="ignore", invalid="ignore"):
+            cells = np.nan_to_num(self._reading.scaled(rows), posinf=largest, neginf=-largest)
+            decisions: Floats = np.nan_to_num(cells @ self.theta_)
+        return decisions
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row, (n_rows,); see `MatrixClassifier.predict`."""
+        is_second = self.decision_function(X) > 0.0
+        labels: NDArray[Any] = self.classes_[is_second.astype(np.int64)]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class for each row, (n_rows, 2) float64; see Notes."""
+        decisions = self.decision_function(X)
+        return np.column_stack([expit(-decisions), expit(decisions)])
+
+    def predict_block(
+        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+    ) -> Predicted:
+        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
+        del first_row, intervals
+        probabilities = self.predict_proba(cells)
+        told = {"decision": self.decision_function(cells).tolist()} if explain else {}
+        return Predicted(told, probabilities)
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> Floats:
+        """The coefficients, in the units of the rows."""
+        check_is_fitted(self)
+        reading = self._reading
+        coefficients: Floats = self.theta_[: len(reading.units)] / reading.units
+        return coefficients
+
+    @property
+    def intercept_(self) -> float:
+        """What the decision is where all cells are 0."""
+        check_is_fitted(self)
+        own = float(self.theta_[-1]) if self._reading.has_intercept else 0.0
+        return own - float(self.coef_ @ self._reading.center)
+
+    @property
+    def column_texts_(self) -> list[str]:
+        """What coefficients are of: "age", or "class=1st" of a level."""
+        return self._encoder.column_texts
+
+    def page(self) -> Page:
+        """Return what was learned from, how, what that promises, and the coefficients."""
+        about, reading = self._about, self._reading
+        no, yes = (level_text(label) for label in self.classes_.tolist())
+        heading = [
+            self.title,
+            f"{counted(about['n_rados'], 'rado')} of {counted(about['n_rows'], 'row')}",
+            counted(self.n_features_in_, "feature"),
+        ]
+        how = {
+            "boost": f"{counted(about['n_rounds_made'], 'round')}, weak learner "
+            f"{self.weak_learner}",
+            "map": "maximum of the posterior",
+            "moments": "by mean and covariance of the rados",
+        }[self.learner]
+        risk = f"log rado-risk {about['log_risk']:,.2f}"
+        order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
+        promise: Page = () if self.promise_ is None else (BLANK, *self.promise_.page())
+        hidden = len(self.theta_) - len(order)
+        rest: Page = () if not hidden else (Pieces([f"and {hidden:,} smaller ones"], "dim"),)
+        return (
+            Heading(heading),
+            Pieces([how, risk]),
+            *promise,
+            BLANK,
+            Table(
+                [reading.columns[k] for k in order],
+                [Numbers("coefficient", [f"{self.theta_[k]:.4g}" for k in order])],
+                "feature",
+            ),
+            *rest,
+            Pieces([f'positive: for "{yes}", negative: for "{no}"; per unit of the rados'], "dim"),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "theta_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "reading": self._reading.record(),
+            "theta": self.theta_.tolist(),
+            "about": {**self._about, "log_risk": float(self._about["log_risk"])},
+            "promise": None if self.promise_ is None else self.promise_.record(),
+        }
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self._check()
+        self._set_reading(Reading.from_record(record["reading"]))
+        self.theta_ = np.array(record["theta"], np.float64)
+        if self.theta_.shape != (self._reading.n_columns,) or not np.isfinite(self.theta_).all():
+            raise ModelFileError("a saved model's coefficients must be numbers for each column")
+        about = record["about"]
+        self._about = {
+            "n_rows": check_integer("n_rows", about["n_rows"], 1),
+            "n_rados": check_integer("n_rados", about["n_rados"], 1),
+            "support": about["support"]
+            if about["support"] is None
+            else check_integer("support", about["support"], 1, about["n_rows"]),
+            "n_rounds_made": check_integer("n_rounds_made", about["n_rounds_made"], 0),
+            "log_risk": check_real("log_risk", about["log_risk"]),
+        }
+        promise = record["promise"]
+        self.promise_ = None if promise is None else Promise.from_record(promise)
+
+    def _set_reading(self, reading: Reading) -> None:
+        self._reading = reading
+        self.classes_ = reading.classes
+        self._set_encoder(reading.encoder)
+
+    def _check(self) -> None:
+        check_integer("n_rounds", self.n_rounds, 1)
+        check_choice("weak_learner", self.weak_learner, WEAK_LEARNERS)
+        check_choice("learner", self.learner, LEARNERS)
+        check_real("kappa", self.kappa, minimum=1.0)
+        check_real("prior_scale", self.prior_scale, above=0.0)
+        check_integer("n_rados", self.n_rados, 1)
+        if self.support is not None:
+            check_integer("support", self.support, 1)
+        check_flag("standardize", self.standardize)
+        check_flag("intercept", self.intercept)
