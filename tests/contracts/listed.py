@@ -24,6 +24,9 @@ from bayescascade import (
     GreedyPrune,
     LeafCascade,
     LeafPosterior,
+    LogisticPosterior,
+    RadoBoostClassifier,
+    RadoPosterior,
     RuleListClassifier,
     SmoothedHistogram,
     StochasticNeighborCompression,
@@ -33,6 +36,7 @@ from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.cost_trees import problems as trees
 from tests.methods.neighbors import problems as neighbors
 from tests.methods.prunings import problems as prunings
+from tests.methods.rado.problems import all_rados, blobs
 from tests.methods.rules.fits import boats
 from tests.methods.rules.problems import PAIR, SUPPORTED
 from tests.people import DECLARED, draw_people
@@ -54,11 +58,19 @@ class Case(NamedTuple):
         Quick ones; whatever is random has a seed.
     is_labeled : bool
         Whether it learns from labels, too.
+    is_binary : bool
+        Whether of two classes alone.
     """
 
     make: Callable[..., Any]
     parameters: Mapping[str, Any]
     is_labeled: bool = False
+    is_binary: bool = False
+
+    def labels(self) -> pd.Series:
+        """Return the labels of `rows`."""
+        labels = boats(rows())
+        return labels > 1 if self.is_binary else labels
 
     def fit(self, **changed: Any) -> Any:
         """Return the estimator fitted to `rows`, some parameters changed."""
@@ -66,7 +78,7 @@ class Case(NamedTuple):
 
     def fit_to(self, frame: pd.DataFrame, weights: Any = None, **changed: Any) -> Any:
         """Return the estimator fitted to rows, the weights left out if there are none."""
-        arguments = [frame, labels_of(rows())[: len(frame)]] if self.is_labeled else [frame]
+        arguments = [frame, self.labels()[: len(frame)]] if self.is_labeled else [frame]
         given = {} if weights is None else {"sample_weight": weights}
         return self.make(**{**self.parameters, **changed}).fit(*arguments, **given)
 
@@ -75,10 +87,6 @@ class Case(NamedTuple):
 def rows() -> pd.DataFrame:
     """Return rows of two nominal, an ordinal and a continuous column that depend on each other."""
     return draw_people(150, 0)
-
-
-def labels_of(frame: pd.DataFrame) -> pd.Series:
-    return boats(frame)
 
 
 def _forest() -> RandomForestClassifier:
@@ -120,6 +128,7 @@ ESTIMATORS = {
         {**CHAINS, "search": "ascent+langevin", "n_prototypes": 6, "max_iter": 60},
         True,
     ),
+    "rado": Case(RadoBoostClassifier, {"n_rounds": 50, "random_state": 0}, True, True),
     "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),
 }
 
@@ -206,6 +215,8 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "budget-tree": trees.TWO.posterior,
     "prototypes": lambda: neighbors.posterior(metric="linear"),
     "direction": lambda: DirectionPosterior({"x->y": 0.02, "y->x": 0.05}, temperature=0.03),
+    "rado": lambda: RadoPosterior(all_rados(*blobs(6)), 6),
+    "logistic": lambda: LogisticPosterior(*blobs(40)),
     "gibbs": gibbs,
     "plane": Plane,
     "slope": Slope,

@@ -17,11 +17,11 @@ from bayescascade.cli.application import application
 from bayescascade.model import record as saved
 from bayescascade.model.roles import Classifier, Density, Drawn, Predicted, Predictor
 from samplers import CheckpointError
-from tests.contracts.listed import ESTIMATORS, fitted, labels_of, rows
+from tests.contracts.listed import ESTIMATORS, fitted, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
 CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
-UNWEIGHTED = ("forest", "prune", "greedy", "complexity", "truncated", "neighbors")
+UNWEIGHTED = ("forest", "prune", "greedy", "complexity", "truncated", "neighbors", "rado")
 WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
 PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
 
@@ -50,7 +50,7 @@ def test_fitting_follows_scikit_learn(name):
     assert list(model.feature_names_in_) == list(rows().columns)
     assert model.n_features_in_ == 4
     cloned = clone(model)
-    assert told(cloned.fit(rows(), labels_of(rows()) if case.is_labeled else None)) == told(model)
+    assert told(cloned.fit(rows(), case.labels() if case.is_labeled else None)) == told(model)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(answers(again, rows()), answers(model, rows()))
 
@@ -61,7 +61,7 @@ def test_what_is_given_stays_as_it_was(name):
     case, frame = ESTIMATORS[name], rows().copy()
     model = case.make(**case.parameters)
     before = {k: repr(v) for k, v in model.get_params().items()}
-    model.fit(frame, labels_of(frame) if case.is_labeled else None)
+    model.fit(frame, case.labels() if case.is_labeled else None)
     answers(model, frame)
     pd.testing.assert_frame_equal(frame, rows())
     assert {k: repr(v) for k, v in model.get_params().items()} == before
@@ -87,7 +87,7 @@ def test_weights_are_repeated_rows(name):
     case = ESTIMATORS[name]
     weights = np.arange(len(rows())) % 3
     repeated = rows().loc[np.repeat(rows().index, weights)]
-    labels = labels_of(rows())
+    labels = case.labels()
     given = [rows(), labels] if case.is_labeled else [rows()]
     weighted = case.make(**case.parameters).fit(*given, sample_weight=weights)
     given = [repeated, labels.loc[repeated.index]] if case.is_labeled else [repeated]
@@ -150,8 +150,9 @@ def command(*arguments):
 def test_commands_do_what_the_model_can(name, tmp_path):
     """Whatever is saved is shown; what else a command does depends on roles, not on names."""
     model, path, data = fitted(name), tmp_path / "model.json", tmp_path / "rows.csv"
+    labels = ESTIMATORS[name].labels()
     model.save(path)
-    rows().assign(label=labels_of(rows())).to_csv(data, index=False)
+    rows().assign(label=labels).to_csv(data, index=False)
     assert command("show", path) == str(model) + "\n"
     assert json.loads(command("show", path, "--json"))
     is_density, learned = isinstance(model, Density), getattr(model, "learned_", None)
@@ -169,7 +170,7 @@ def test_commands_do_what_the_model_can(name, tmp_path):
         return
     lines = pd.read_csv(io.StringIO(predicted))
     assert lines["predicted"].tolist() == model.predict(rows()).tolist()
-    right = float((lines["predicted"] == labels_of(rows()).to_numpy()).mean())
+    right = float((lines["predicted"] == labels.to_numpy()).mean())
     assert scored["accuracy"] == pytest.approx(right)
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.data.levels import level_text
 from bayescascade.methods.rado.boosting import WEAK_LEARNERS, boost
