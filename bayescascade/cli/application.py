@@ -18,6 +18,7 @@ from bayescascade.cli.compress import compress
 from bayescascade.cli.evidence import evidence
 from bayescascade.cli.fit import fit
 from bayescascade.cli.output import INTERRUPTED
+from bayescascade.cli.rados import rados
 from bayescascade.cli.saved import diagnose, predict, sample, score, show
 
 __all__ = ["Application", "application", "main"]
@@ -86,9 +87,10 @@ def application(context: click.Context) -> None:
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
     what the features cost, compress prototypes whose neighbors do so. causal says which of two
-    columns is the cause, privately if asked for. show, score, predict and sample use what was
-    saved; diagnose says how well its posterior was explored. compare learns several densities of a
-    table, and scores them by rows that they have not seen.
+    columns is the cause, privately if asked for; rados classifies by sums of rows, which others may
+    hold. show, score, predict and sample use what was saved; diagnose says how well its posterior
+    was explored. compare learns several densities of a table, and scores them by rows that they
+    have not seen.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -100,6 +102,7 @@ for command in (
     budget,
     compress,
     causal,
+    rados,
     evidence,
     show,
     score,

@@ -1,4 +1,4 @@
-"""Linear classifiers learned from Rademacher observations, by boosting or as a posterior's maximum."""
+"""Linear classifiers learned from Rademacher observations: boosted, or a posterior's maximum."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

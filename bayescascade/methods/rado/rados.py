@@ -1,30 +1,29 @@
 """Rademacher observations of labeled rows: sums of edges, and what they promise about the rows.
 
-They are computed where the rows are, and learned from where they are handed to: `RadoBoostClassifier`
-needs nothing else. Nobody is protected by that alone; two of the ways to make them promise it, each
-something else: see `Promise`.
+They are computed where the rows are, and learned from where they are handed to: a
+`RadoBoostClassifier` needs nothing else. Nobody is protected by that alone. Two ways to make them
+promise something are here, and they promise different things: see `Promise`, and `protection` for
+the first, of a feature.
 
-**Gaussian noise** (section 5.2). Cells are clipped to declared bounds and scaled to [-1, 1], so that
-with D columns, the intercept among them, replacing a row moves its edge by at most 2 sqrt(D). Noise
-for that on each of the m D cells of edges is the paper's way, after which any number of rados may be
-made. Or it is put on the n rados: with the subsets of rows fixed first, by coins that owe nothing to
-the rows, and row i in u_i of them, replacing it moves all rados together by at most 2 sqrt(D max_i
-u_i). That is n D values in place of m D, and less noise where rados are fewer than their rows. Edges
-are rounded to multiples of 2**-20, so that sums of up to 2**32 of them are exact.
+**Gaussian noise** (section 5.2 of the paper). Cells are clipped to declared bounds and scaled to
+[-1, 1], so that with D columns, the intercept among them, replacing a row moves its edge by at most
+2 sqrt(D). Noise for that on each of the m D cells of edges is the paper's way, after which any
+number of rados may be made. Or it is put on the n rados: with the subsets of rows fixed first, by
+coins that owe nothing to the rows, and row i in u_i of them, replacing it moves all rados together
+by at most 2 sqrt(D max_i u_i). That is n D values in place of m D, and less noise where rados are
+fewer than their rows. Edges are rounded to multiples of 2**-20, so that sums of up to 2**32 of them
+are exact.
 """
 
 import io
 import json
-import time
-import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.files import replaced_file
@@ -35,7 +34,6 @@ from bayescascade.base.validation import (
     check_probability,
     check_real,
 )
-from bayescascade.data.sources import as_frame
 from bayescascade.methods.rado.protection import (
     Promise,
     check_budget,
@@ -44,30 +42,32 @@ from bayescascade.methods.rado.protection import (
     released_together,
 )
 from bayescascade.methods.rado.reading import Reading, Rows, read_rows
+from bayescascade.methods.rado.sampling import (
+    Bounds,
+    announce,
+    clipped,
+    random_sums,
+    with_bounds,
+    with_signs,
+)
 from bayescascade.methods.rado.signatures import (
-    Edges,
     Floats,
     draw_by,
     draw_subsets,
     groups,
     subset_sums,
-    uses,
 )
 from bayescascade.model.record import contradictions_refused
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import Cost, PrivacyLedger
 from bayescascade.privacy.mechanisms import gaussian
-from bayescascade.privacy.noise import NoiseSource, noise_source
+from bayescascade.privacy.noise import noise_source
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
 from bayescascade.report.printed import Printed
 
 __all__ = ["Rados"]
 
-Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
-
 _FORMAT, _VERSION = "bayescascade rados", 1
-_FINE = 2.0**20  # steps of an edge in [-1, 1]
-_MOST_SILENT = 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +162,7 @@ class Rados(Printed):
         if support is not None:
             check_integer("support", support, 1, len(rows))
         rng = np.random.default_rng(seed_sequence(random_state))
-        values = _sums(rows.edges(), rows.reading.n_columns, len(rows), n_rados, support, rng)
+        values = random_sums(rows.edges(), rows.reading.n_columns, len(rows), n_rados, support, rng)
         return cls._checked(values, len(rows), support, rows.reading)
 
     @classmethod
@@ -221,7 +221,7 @@ class Rados(Printed):
         check_probability("delta", delta, strict=True)
         check_real("truncation", truncation, minimum=0.0, below=0.5)
         is_private = check_choice("noise", noise, ("system", "simulated")) == "system"
-        rows, place = _with_signs(_rows(X, y, standardize, intercept, like), feature)
+        rows, place = with_signs(_rows(X, y, standardize, intercept, like), feature)
         n_rows, cut = len(rows), cut_of(len(rows), truncation)
         rng = None if is_private else np.random.default_rng(seed_sequence(random_state))
         draw, sizes, rounding = draw_by(rng), None, 0.0
@@ -301,7 +301,7 @@ class Rados(Printed):
         on_edges = check_choice("noise_on", noise_on, ("edges", "rados")) == "edges"
         rows = _rows(X, y, False, intercept, like)
         if like is None:
-            rows = _bounded(rows, X, edge_bounds)
+            rows = with_bounds(rows, X, edge_bounds)
         elif like.promise is None or like.promise.protects != "rows":
             raise ParameterError("like must be rados with Gaussian noise, got others")
         n_rows, n_columns = len(rows), rows.reading.n_columns
@@ -313,18 +313,18 @@ class Rados(Printed):
             noise_source(noise, np.random.default_rng(drawing)),
         )
         n_values = (n_rows if on_edges else n_rados) * n_columns
-        _announce(n_values, source)
+        announce(n_values, source)
         if ledger is not None:
             ledger.spend(Cost(epsilon, delta), "Rademacher observations")
-        clipped, moved = _clipped(rows), 2.0 * np.sqrt(n_columns)
+        within, moved = clipped(rows), 2.0 * np.sqrt(n_columns)
         if on_edges:
-            each = clipped(0, n_rows)
+            each = within(0, n_rows)
             released = gaussian(each.ravel(), moved, epsilon, delta, source)
             noisy = released.values.reshape(each.shape)
-            values = _sums(lambda a, b: noisy[a:b], n_columns, n_rows, n_rados, support, rng)
+            values = random_sums(lambda a, b: noisy[a:b], n_columns, n_rows, n_rados, support, rng)
         else:
             counts = np.zeros(n_rows, np.int64)
-            sums = _sums(clipped, n_columns, n_rows, n_rados, support, rng, counts)
+            sums = random_sums(within, n_columns, n_rows, n_rados, support, rng, counts)
             moved *= np.sqrt(max(1, int(counts.max())))
             released = gaussian(sums.ravel(), moved, epsilon, delta, source)
             values = released.values.reshape(sums.shape)
@@ -509,104 +509,6 @@ def _rows(X: Any, y: Any, standardize: bool, intercept: bool, like: Rados | None
     return read_rows(
         X, y, standardize=standardize, intercept=intercept, like=reading, owner="Rados"
     )
-
-
-def _sums(
-    edges: Edges,
-    n_columns: int,
-    n_rows: int,
-    n_rados: int,
-    support: int | None,
-    rng: np.random.Generator,
-    counts: Any = None,
-) -> Floats:
-    """Return sums of edges over random subsets; adds to `counts` how many subsets each row is in."""
-    parts, draw = [], draw_by(rng)
-    for group in groups(n_rows, n_rados):
-        n = group.stop - group.start
-        sizes = None if support is None else np.full(n, support, np.int64)
-        bits = draw_subsets(draw, n_rows, n, sizes)
-        parts.append(subset_sums(bits, edges, n_rows, n_columns))
-        if counts is not None:
-            counts += uses(bits, n_rows)
-    return np.concatenate(parts)
-
-
-def _with_signs(rows: Rows, feature: str | int) -> tuple[Rows, int]:
-    """Return rows whose protected feature is -1 or 1, and the place of its column."""
-    encoder, reading = rows.reading.encoder, rows.reading
-    names = encoder.columns
-    if feature not in names or isinstance(feature, bool):
-        raise ParameterError(
-            f"feature must be one of {', '.join(map(repr, names[:20]))}, got {feature!r}"
-        )
-    places = np.flatnonzero(encoder.source == names.index(feature))
-    values = set(np.unique(rows.matrix[:, places[0]])[:3].tolist())
-    for center, unit in ((0.5, 0.5), (0.0, 1.0)):
-        if len(places) == 1 and values <= {center - unit, center + unit}:
-            break
-    else:
-        raise DataError(
-            f"feature must be boolean, of two values such as 0 and 1, got {feature!r}, which is not"
-        )
-    place = int(places[0])
-    centers, units = reading.center.copy(), reading.units.copy()
-    centers[place], units[place] = center, unit
-    return rows.with_units(centers, units), place
-
-
-def _bounded(rows: Rows, X: Any, bounds: Bounds | None) -> Rows:
-    """Return rows in units of which declared bounds are -1 and 1."""
-    encoder = rows.reading.encoder
-    lows, highs = (np.empty(len(rows.reading.center)) for _ in range(2))
-    for place, (column, levels) in enumerate(zip(encoder.names, encoder.levels, strict=True)):
-        if levels is None:
-            given = bounds.get(column) if isinstance(bounds, Mapping) else bounds
-            low, high = _checked_bounds(column, given)
-        else:
-            kind = getattr(as_frame(X), "dtypes", {}).get(column)
-            if not isinstance(kind, pd.CategoricalDtype):
-                raise DataError(
-                    f'column "{column}" must be a Categorical, whose levels are declared and not '
-                    "learned from the rows that are to be protected"
-                )
-            low, high = 0.0, max(1.0, levels.n_levels - 1.0) if levels.kind == "ordinal" else 1.0
-        lows[encoder.source == place], highs[encoder.source == place] = low, high
-    return rows.with_units((lows + highs) / 2.0, (highs - lows) / 2.0)
-
-
-def _checked_bounds(column: str, given: Any) -> tuple[float, float]:
-    try:
-        low, high = (check_real("edge_bounds", bound) for bound in given)
-        if 0.0 < high - low < np.inf:
-            return low, high
-    except (TypeError, ValueError):
-        pass
-    raise ParameterError(
-        f'edge_bounds must be (low, high), low < high, for column "{column}", got {given!r}'
-    )
-
-
-def _clipped(rows: Rows) -> Edges:
-    """Return what makes edges within [-1, 1], in multiples of 2**-20."""
-    edges = rows.edges()
-
-    def block(first: int, end: int) -> Floats:
-        rounded: Floats = np.rint(np.clip(edges(first, end), -1.0, 1.0) * _FINE) / _FINE
-        return rounded
-
-    return block
-
-
-def _announce(n_values: int, source: NoiseSource) -> None:
-    """Warn of noise that takes long, by how long a little of it takes."""
-    if n_values > 50_000 and source.is_private:
-        began = time.perf_counter()
-        source.gaussian(_FINE, 256)
-        seconds = (time.perf_counter() - began) * n_values / 256
-        if seconds > _MOST_SILENT:
-            told = f"exact noise for {n_values:,} values takes about {seconds:,.0f} s"
-            warnings.warn(told, UserWarning, stacklevel=3)
 
 
 def _check_alike(one: Rados, other: Rados) -> None:

@@ -1,0 +1,97 @@
+"""``rados``: one program where the rows are, another where they are learned from."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import bayescascade
+from bayescascade import Rados
+from tests.cli.conftest import assert_error, run
+from tests.methods.rado.problems import blobs
+
+
+@pytest.fixture
+def halves(tmp_path):
+    X, y = blobs(400)
+    frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(
+        hiv=np.arange(400) % 5 < 2, label=np.where(y > 0, "ill", "well")
+    )
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, half in zip(paths, (frame[:200], frame[200:]), strict=True):
+        half.to_csv(path, index=False)
+    return paths
+
+
+TARGET = ("--target", "label")
+
+
+def test_two_parties_make_sums_and_a_third_learns(halves, tmp_path):
+    a, b, model = tmp_path / "a.npz", tmp_path / "b.npz", tmp_path / "m.json"
+    made = run("rados", "make", halves[0], *TARGET, "--n", 300, "--out", a, "--seed", 0)
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert made.stdout.splitlines()[0] == "Rademacher observations   300 rados of 200 rows"
+    assert "no privacy is promised" in made.stdout
+    before = Rados.load(a).values
+    run("rados", "make", halves[0], *TARGET, "--n", 300, "--out", a, "--seed", 0)
+    np.testing.assert_array_equal(Rados.load(a).values, before)
+    run("rados", "make", halves[1], *TARGET, "--n", 300, "--out", b, "--like", a, "--seed", 1)
+    fitted = run("rados", "fit", a, b, "--out", model, "--learner", "moments")
+    assert (fitted.exit_code, fitted.stderr) == (0, "")
+    assert "300 rados of 400 rows" in fitted.stdout
+    assert fitted.stdout == str(bayescascade.load(model)) + "\n"
+    scored = json.loads(run("score", model, halves[1], *TARGET, "--json").stdout)
+    rows = pd.read_csv(halves[1])
+    own = LogisticRegression().fit(rows[["u", "v", "w", "hiv"]], rows["label"])
+    best = own.score(rows[["u", "v", "w", "hiv"]], rows["label"])
+    assert scored["accuracy"] > best - 0.03
+    told = json.loads(run("rados", "fit", a, b, "--rounds", 7, "--json").stdout)
+    assert told["about"]["n_rounds_made"] == 7
+
+
+def test_promises_are_told(halves, tmp_path):
+    out = tmp_path / "r.npz"
+    feature = ("--private-feature", "hiv", "--epsilon", 3)
+    made = run("rados", "make", halves[0], *TARGET, "--out", out, *feature, "--n", 3)
+    assert 'Changing "hiv" in one row' in " ".join(made.stdout.split())
+    assert Rados.load(out).promise.is_private
+    pytest.importorskip("opendp")
+    whole = ("--bounds", "-4,4", "--bounds", "hiv=0,1", "--epsilon", 2, "--noise-on", "rados")
+    made = run("rados", "make", halves[0], *TARGET, "--out", out, *whole, "--n", 5, "--json")
+    promise = json.loads(made.stdout)["promise"]
+    assert (promise["protects"], promise["epsilon"], promise["delta"]) == ("rows", 2.0, 1e-6)
+    assert Rados.load(out).reading.units.tolist() == [4.0, 4.0, 4.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--private-feature", "hiv"), "--private-feature must come with --epsilon"),
+        (("--epsilon", "1"), "--epsilon must come with --private-feature or --bounds"),
+        (("--private-feature", "hiv", "--epsilon", "1", "--seed", "3"), "--seed must not come"),
+        (("--private-feature", "u", "--epsilon", "3"), "feature must be boolean"),
+        (("--private-feature", "hiv", "--epsilon", "0.01"), "epsilon must be at least"),
+        (("--epsilon", "1", "--bounds", "3"), "--bounds must be [NAME=]LOW,HIGH, got '3'"),
+        (("--epsilon", "1", "--bounds", "z=0,1"), "--bounds must name a column"),
+        (("--epsilon", "1", "--bounds", "u=0,1"), "edge_bounds must be (low, high)"),
+        (("--epsilon", "1", "--bounds", "0,1", "--raw"), "--raw must not come with --bounds"),
+        (("--support", "201"), "support must be an integer from 1 to 200"),
+        (("--truncation", "0.1"), "--truncation must come with --private-feature"),
+    ],
+)
+def test_errors_are_one_line(halves, tmp_path, options, words):
+    made = run("rados", "make", halves[0], *TARGET, "--out", tmp_path / "r.npz", *options)
+    assert_error(made, words)
+    assert not (tmp_path / "r.npz").exists()
+
+
+def test_files_that_do_not_go_together_are_told(halves, tmp_path):
+    a, b = tmp_path / "a.npz", tmp_path / "b.npz"
+    for path, rows in zip((a, b), halves, strict=True):
+        run("rados", "make", rows, *TARGET, "--out", path)
+    assert_error(run("rados", "fit", a, b), "same classes and units, as by like=")
+    assert_error(run("rados", "fit", halves[0]), "cannot be read as rados")
+    assert_error(run("rados", "fit"), "Missing argument")
+    assert_error(run("rados", "make", halves[0], *TARGET, "--out", halves[0]), "DATA")
