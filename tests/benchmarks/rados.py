@@ -142,7 +142,7 @@ def logistic(fold: Fold) -> Labels:
 
 
 def by_rados(given: dict[str, Any], fold: Fold) -> Labels:
-    options = dict(given)
+    options = {"support": None, **given}
     n_rados = fold.n * options.pop("times", 1)
     if "part" in options:
         options["support"] = max(1, len(fold.y) // options.pop("part"))

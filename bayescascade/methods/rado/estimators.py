@@ -48,12 +48,14 @@ class RadoBoostClassifier(MatrixClassifier):
         Divides the coefficients that boosting finds; see `boosting`.
     learner : {"boost", "map", "moments"}
         RadoBoost; the maximum of `posterior_`; or that of its approximation by mean and covariance
-        of the rados, which is nearly least squares. Of plain rados of many rows the last is much
-        the best, as a mean of exponentials is that of the few worst rados; see `posterior`.
+        of the rados, which is nearly least squares. Of rados of many rows the last errs least, as
+        a mean of exponentials is that of the few worst rados: on nine public sets by 1 to 12
+        percent less than boosting. See `posterior`.
     prior_scale : float > 0
         Prior standard deviation of coefficients in `posterior_`, of features of deviation 1.
     n_rados, support, standardize, intercept
-        Of the rados that `fit` makes; see `Rados.sample`.
+        Of the rados that `fit` makes; see `Rados.sample`, which by default makes others, as rados
+        that are handed over should tell little of single rows.
     random_state : int, SeedSequence, Generator or None
 
     Attributes
@@ -97,7 +99,7 @@ class RadoBoostClassifier(MatrixClassifier):
     learner: str = "boost"
     prior_scale: float = 1.0
     n_rados: int = 1000
-    support: int | None = None
+    support: int | str | None = "auto"
     standardize: bool = True
     intercept: bool = True
     random_state: Seed = None
@@ -314,7 +316,7 @@ class RadoBoostClassifier(MatrixClassifier):
         check_real("kappa", self.kappa, minimum=1.0)
         check_real("prior_scale", self.prior_scale, above=0.0)
         check_integer("n_rados", self.n_rados, 1)
-        if self.support is not None:
+        if self.support not in (None, "auto"):
             check_integer("support", self.support, 1)
         check_flag("standardize", self.standardize)
         check_flag("intercept", self.intercept)

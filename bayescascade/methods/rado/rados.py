@@ -67,6 +67,7 @@ from bayescascade.report.printed import Printed
 
 __all__ = ["Rados"]
 
+_FEW = 10  # rows of a sum by support "auto"
 _FORMAT, _VERSION = "bayescascade rados", 1
 
 
@@ -98,7 +99,7 @@ class Rados(Printed):
     >>> together = Rados.merge([north, south])
     >>> together.n_rows, together.values.shape
     (600, (200, 4))
-    >>> model = RadoBoostClassifier().fit_rados(together)
+    >>> model = RadoBoostClassifier(learner="moments").fit_rados(together)
     >>> bool(np.mean(model.predict(X) == y) > 0.95)
     True
     """
@@ -120,7 +121,7 @@ class Rados(Printed):
         y: Any,
         n_rados: int = 1000,
         *,
-        support: int | None = None,
+        support: int | str | None = None,
         standardize: bool = True,
         intercept: bool = True,
         like: "Rados | None" = None,
@@ -138,8 +139,10 @@ class Rados(Printed):
         y : (n_rows,) array
             Labels of two classes.
         n_rados : int >= 1
-        support : int from 1 to n_rows, optional
-            Rows in each sum, drawn uniformly; by default each row is in by a fair coin.
+        support : int from 1 to n_rows, "auto" or None
+            Rows in each sum, drawn uniformly; None: each row is in by a fair coin. Sums of few rows
+            are learned from better by boosting, and tell more of each row. "auto" is 10, or None
+            where rows are fewer than 20.
         standardize : bool
             Whether columns are centered at their mean and divided by their standard deviation; the
             paper's are as they come.
@@ -159,11 +162,12 @@ class Rados(Printed):
         """
         check_integer("n_rados", n_rados, 1)
         rows = _rows(X, y, standardize, intercept, like)
-        if support is not None:
-            check_integer("support", support, 1, len(rows))
+        if support == "auto":
+            support = _FEW if len(rows) >= 2 * _FEW else None
+        fixed = None if support is None else check_integer("support", support, 1, len(rows))
         rng = np.random.default_rng(seed_sequence(random_state))
-        values = random_sums(rows.edges(), rows.reading.n_columns, len(rows), n_rados, support, rng)
-        return cls._checked(values, len(rows), support, rows.reading)
+        values = random_sums(rows.edges(), rows.reading.n_columns, len(rows), n_rados, fixed, rng)
+        return cls._checked(values, len(rows), fixed, rows.reading)
 
     @classmethod
     def sample_feature_private(
@@ -345,12 +349,13 @@ class Rados(Printed):
         rows : {"different", "same"}
             Of different rows, as two hospitals have them, the k-th rados of all parts are added:
             the sums are rados of all rows, and there must be as many in each part. Of the same
-            rows, those of all parts are kept; what they give away adds up.
+            rows, those of all parts are kept; what they give away adds up. Rows are in by coins in
+            all parts or in none; in those of the same rows, as many.
 
         Raises
         ------
         ParameterError
-            If there are no parts, or of different rows one has more rados than another.
+            If there are no parts, or numbers of rados, rows or supports do not go together.
         DataError
             If columns, classes or units differ.
         """
@@ -366,17 +371,16 @@ class Rados(Printed):
             if ours != theirs:
                 what = "rows of the same rows" if same else "rados of different rows"
                 raise ParameterError(f"parts must have as many {what}, got {ours} and {theirs}")
-        values = [part.values for part in parts]
-        supports = [part.support for part in parts]
+        values, supports = [part.values for part in parts], [part.support for part in parts]
+        if len(set(supports) if same else {one is None for one in supports}) > 1:
+            raise ParameterError(f"parts must have supports that go together, got {supports}")
         promise = released_together([part.promise for part in parts], same_rows=same)
         if same:
-            support = first.support if len(set(supports)) == 1 else None
-            return cls(np.concatenate(values), first.n_rows, support, first.reading, promise)
-        is_fixed = all(one is not None for one in supports)
+            return cls(np.concatenate(values), first.n_rows, first.support, first.reading, promise)
         return cls._checked(
             np.sum(values, axis=0),
             sum(part.n_rows for part in parts),
-            sum(one or 0 for one in supports) if is_fixed else None,
+            None if first.support is None else sum(one or 0 for one in supports),
             first.reading,
             promise,
         )

@@ -164,7 +164,7 @@ def read_rows(
         codes = label_codes(checked, like.classes, "y")
         if len(codes) != len(matrix):
             raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
-        return Rows(like, matrix, 2.0 * codes - 1.0)
+        return Rows(like, matrix, np.where(codes, 1.0, -1.0))
     encoder = MatrixEncoder.learn(X)
     training = TrainingRows.read(encoder, X, y, owner=owner)
     if training.n_classes > 2:
@@ -179,7 +179,7 @@ def read_rows(
     if standardize:
         center, units = _moments(matrix)
     reading = Reading(encoder, training.classes, center, units, intercept)
-    return Rows(reading, matrix, 2.0 * training.labels - 1.0)
+    return Rows(reading, matrix, np.where(training.labels, 1.0, -1.0))
 
 
 def _moments(matrix: Floats) -> tuple[Floats, Floats]:

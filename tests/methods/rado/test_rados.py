@@ -107,6 +107,8 @@ def test_parts_of_the_rows_add_up():
     whole = parts[0].reading.scaled(X) * y[:, None]
     np.testing.assert_allclose(Rados.merge(fixed).values[0], whole.sum(axis=0), atol=1e-9)
     assert Rados.merge(fixed).support == 90
+    assert Rados.sample(X, y, 3, support="auto").support == 10
+    assert Rados.sample(X[:19], y[:19], 3, support="auto").support is None
     more = Rados.merge([parts[0], parts[0]], rows="same")
     assert (more.n_rows, len(more)) == (30, 80)
 
@@ -157,6 +159,10 @@ def test_only_what_is_alike_is_merged():
         Rados.merge([one, Rados.sample(X, np.array(["no", "yes"])[(y + 1) // 2], 5)])
     with refused("as many rados"):
         Rados.merge([one, Rados.sample(X, y, 6, like=one)])
+    few = Rados.sample(X, y, 5, like=one, support=3)
+    for rows in ("same", "different"):
+        with refused("supports that go together"):
+            Rados.merge([one, few], rows=rows)
     with refused("at least one"):
         Rados.merge([])
     with refused("classes of y"):
