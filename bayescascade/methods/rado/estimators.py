@@ -49,8 +49,8 @@ class RadoBoostClassifier(MatrixClassifier):
     learner : {"boost", "map", "moments"}
         RadoBoost; the maximum of `posterior_`; or that of its approximation by mean and covariance
         of the rados, which is nearly least squares. Of rados of many rows the last errs least, as
-        a mean of exponentials is that of the few worst rados: on nine public sets by 1 to 12
-        percent less than boosting. See `posterior`.
+        a mean of exponentials is that of the few worst rados: on nine public sets 0.5 to 12
+        rows of a hundred fewer than boosting. See `posterior`.
     prior_scale : float > 0
         Prior standard deviation of coefficients in `posterior_`, of features of deviation 1.
     n_rados, support, standardize, intercept

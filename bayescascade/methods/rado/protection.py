@@ -55,9 +55,10 @@ __all__ = [
     "released_together",
 ]
 
-_MOST_DEVIATIONS = 36.0  # beyond which the law of K has less mass than 1e-280
+_MOST_DEVIATIONS = 36.0  # beyond which all probabilities of K are below those left out
+_TINY, _LEFT_OUT = 1e-280, 1e-270  # ratios to the middle that are left out, and what they may add
 _UP = 1.0 + 2.0**-20  # what is computed in floating point is rounded up by that
-_MOST_EPSILON = 700.0
+_MOST_EPSILON, _MOST_TRIED = 700.0, 150.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def agreement_law(n_rows: int, cut: int) -> tuple[int, Floats]:
     """Return the least K, and the probabilities of K from there up: Bin(m, 1/2) cut at both ends.
 
     By ratios from the middle, C(m, k + 1) / C(m, k) = (m - k) / (k + 1), with a relative error of a
-    few units in the last place a step; up to 36 standard deviations, beyond which nothing is left.
+    few units in the last place a step; as far as they are above 1e-280.
     """
     reach = math.ceil(_MOST_DEVIATIONS * math.sqrt(n_rows) / 2.0) + 1
     first = max(cut, n_rows // 2 - reach)
@@ -178,7 +179,9 @@ def agreement_law(n_rows: int, cut: int) -> tuple[int, Floats]:
     below = np.cumprod(np.concatenate([[1.0], steps / (n_rows - steps + 1.0)]))[::-1]
     half = below if n_rows % 2 else below[:-1]
     weights = np.concatenate([below, half[::-1]])
-    return first, weights / weights.sum()
+    n_tiny = int(np.argmax(below > _TINY))
+    weights = weights[n_tiny : len(weights) - n_tiny]
+    return first + n_tiny, weights / weights.sum()
 
 
 def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) -> float:
@@ -195,11 +198,12 @@ def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) ->
     epsilon : float >= 0
     n_rados : int >= 1
     """
-    _, law = agreement_law(n_rows, cut)
+    first, law = agreement_law(n_rows, cut)
     one = _delta_of_one(law, epsilon / n_rados)
     if n_rados == 1:
         return min(1.0, one)
-    losses = np.log(law[:-1]) - np.log(law[1:])
+    k = np.arange(first, first + len(law) - 1, dtype=np.float64)
+    losses = np.log((k + 1.0) / (n_rows - k))
     infinite = -math.expm1(n_rados * math.log1p(-law[-1])) if law[-1] < 1.0 else 1.0
 
     def log_bound(log_t: float) -> float:
@@ -237,29 +241,35 @@ def check_budget(
     Raises
     ------
     PrivacyError
-        If that cannot be promised; says for which epsilon it could be.
+        If that cannot be promised; says for which epsilon, or of how many rados, it could be.
     """
 
-    def promised(at: float) -> float:
-        off = n_rados * (1.0 + math.exp(at)) * rounding
-        return coordinate_delta(n_rows, cut, at, n_rados) * _UP + off
+    def promised(at: float, n: int) -> float:
+        off = n * (1.0 + math.exp(at)) * rounding
+        return coordinate_delta(n_rows, cut, at, n) * _UP + n * _LEFT_OUT + off
 
-    reached = promised(epsilon)
+    reached = promised(epsilon, n_rados)
     if reached <= delta:
         return reached
-    low, high = epsilon, epsilon
-    while promised(high) > delta and high < _MOST_EPSILON / 4:
+    hints, (low, high) = [], (epsilon, epsilon)
+    while promised(high, n_rados) > delta and high < _MOST_TRIED:
         low, high = high, 2.0 * high
-    if promised(high) > delta:
-        hint = "no epsilon would do: take fewer rados, more rows or less truncation"
-    else:
+    if high < _MOST_TRIED:
         for _ in range(12):
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if promised(middle) <= delta else (middle, high)
-        hint = f"epsilon must be at least {high:.3g}, or rados fewer, or rows more"
+            is_enough = promised(middle, n_rados) <= delta
+            low, high = (low, middle) if is_enough else (middle, high)
+        hints.append(f"epsilon must be at least {1.005 * high:.3g}")  # never rounded to less
+    fewest, most = 0, n_rados
+    while most - fewest > 1:
+        n = (fewest + most) // 2
+        fewest, most = (n, most) if promised(epsilon, n) <= delta else (fewest, n)
+    if fewest:
+        hints.append(f"n_rados at most {fewest:,}")
     raise PrivacyError(
         f"{n_rados:,} rados of {n_rows:,} rows must be within epsilon {epsilon:g} and delta "
-        f"{delta:g}, got delta {reached:.3g}; {hint}"
+        f"{delta:g}, got delta {reached:.3g}; "
+        + (" or ".join(hints) or "these rows are too few, or cut too narrowly")
     )
 
 

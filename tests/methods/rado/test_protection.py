@@ -79,6 +79,18 @@ def test_laws_of_many_rows_are_binomial():
         assert law.sum() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.parametrize("n_rows", [1, 2, 300, 1_000, 1_235, 1_400, 30_000, 2_000_001])
+def test_promises_are_numbers_that_go_down_with_epsilon(n_rows):
+    """Where probabilities are too small for floats, too."""
+    for n in (1, 2, 50):
+        deltas = [coordinate_delta(n_rows, 0, epsilon, n) for epsilon in (0.0, 0.1, 0.5, 2.0, 9.0)]
+        assert np.isfinite(deltas).all()
+        assert (np.diff(deltas) <= 1e-12).all()
+        normal = 2 * math.sqrt(n / n_rows)  # the law's limit: shifts of one by sqrt(m) / 2
+        if n_rows >= 300:
+            assert deltas[1] <= 3 * math.exp(-0.5 * max(0, 0.1 / normal - normal / 2) ** 2) + 1e-15
+
+
 def feature_rows(n_rows, n_ones, seed=0):
     X, y = blobs(n_rows, 2, seed)
     X[:, 1] = np.arange(n_rows) < n_ones
@@ -161,13 +173,20 @@ def test_budgets_that_cannot_be_met_are_errors():
     private = {"feature": 1, "delta": 1e-6}
     with pytest.raises(PrivacyError, match="epsilon must be at least") as caught:
         Rados.sample_feature_private(X, y, epsilon=0.1, n_rados=3, **private)
-    needed = float(str(caught.value).split("at least ")[1].split(",")[0])
-    rados = Rados.sample_feature_private(X, y, epsilon=1.01 * needed, n_rados=3, **private)
+    needed = float(str(caught.value).split("at least ")[1].split()[0])
+    rados = Rados.sample_feature_private(X, y, epsilon=needed, n_rados=3, **private)
     assert rados.promise.delta <= 1e-6
     assert rados.promise.is_private
     assert "other coordinates are not protected" in " ".join(str(rados).split())
-    with pytest.raises(PrivacyError, match="no epsilon would do"):
+    with pytest.raises(PrivacyError, match="cut too narrowly"):
         Rados.sample_feature_private(X, y, epsilon=1.0, n_rados=3, truncation=0.4999, **private)
+    with pytest.raises(PrivacyError, match="n_rados at most") as caught:
+        Rados.sample_feature_private(X, y, epsilon=needed, n_rados=900, **private)
+    most = int(str(caught.value).split("at most ")[1])
+    assert most >= 3
+    Rados.sample_feature_private(X, y, epsilon=needed, n_rados=most, **private)
+    with pytest.raises(PrivacyError):
+        Rados.sample_feature_private(X, y, epsilon=needed, n_rados=most + 1, **private)
     simulation = simulated(X, y, 0)
     assert "not private" in str(simulation)
     assert not simulation.promise.is_private
