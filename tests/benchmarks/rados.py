@@ -169,10 +169,9 @@ def private_contenders() -> Iterator[tuple[str, Contender]]:
         for noise_on in ("edges", "rados"):
             for support in (None, 10):
                 for learner, weak in learners:
-                    title = (
-                        f"epsilon {epsilon:g}: {noise_on}, {support and 'support m / 10' or 'plain'}, "
-                        f"{weak if learner == 'boost' else learner}"
-                    )
+                    size = "support m / 10" if support else "plain"
+                    how = weak if learner == "boost" else learner
+                    title = f"epsilon {epsilon:g}: {noise_on}, {size}, {how}"
                     yield title, partial(gaussian, epsilon, noise_on, support, learner, weak)
         if find_spec("diffprivlib"):
             yield f"epsilon {epsilon:g}: diffprivlib", partial(diffprivlib, epsilon)

@@ -1,5 +1,6 @@
 """Rados: what making them of a million rows takes, and a thousand rounds."""
 
+import math
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from sklearn.ensemble import AdaBoostClassifier
 
 from bayescascade import Rados
 from bayescascade.methods.rado.boosting import boost
+from bayescascade.methods.rado.protection import cut_of, draw_agreements
+from bayescascade.methods.rado.signatures import draw_subsets
 from tests.benchmarks.figures import ROOT, Figure, timed
 
 MILLION = """
@@ -51,6 +54,27 @@ def test_rounds(report: Callable[[Figure], None]) -> None:
         _, seconds = timed(lambda how=learner: boost(rados.values, 1_000, weak_learner=how), 3)
         report(Figure(f"1,000 rounds, {learner}", seconds, "s", at_most=0.5))
     report(Figure("50 rounds of scikit-learn's AdaBoost, times 20", 20 * theirs, "s"))
+
+
+def test_truncated_signatures(report: Callable[[Figure], None]) -> None:
+    """100 of 2,000 rows for an epsilon of 0.25 in all, beside theorem 7's rejection."""
+    rng = np.random.default_rng(0)
+    cut = cut_of(2_000, 1 / (1 + math.exp(0.25 / 200)))
+
+    def rejected() -> None:
+        for _ in range(100):
+            while not cut <= np.count_nonzero(rng.random(2_000) < 0.5) <= 2_000 - cut:
+                pass
+
+    def drawn() -> None:
+        sizes, _ = draw_agreements(rng.bytes, 2_000, cut, 100)
+        draw_subsets(rng.bytes, 2_000, 100, sizes)
+
+    drawn()
+    _, slow = timed(rejected)
+    _, quick = timed(drawn, 5)
+    report(Figure("100 truncated signatures of 2,000 rows", 1e3 * quick, "ms"))
+    report(Figure("  by rejection", 1e3 * slow, "ms", baseline=1e3 * quick))
 
 
 def test_private_noise(report: Callable[[Figure], None]) -> None:

@@ -31,6 +31,7 @@ __all__ = ["RadoBoostClassifier"]
 LEARNERS = ("boost", "map", "moments")
 
 _MOST_SHOWN = 20  # coefficients
+_MANY = 50  # rows of a sum
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -251,6 +252,11 @@ class RadoBoostClassifier(MatrixClassifier):
         risk = f"log rado-risk {about['log_risk']:,.2f}"
         order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
         promise: Page = () if self.promise_ is None else (BLANK, *self.promise_.page())
+        if self.learner == "boost" and (about["support"] or about["n_rows"] / 2) > _MANY:
+            promise = (
+                Pieces(['of sums of so many rows learner "moments" errs less'], "dim"),
+                *promise,
+            )
         hidden = len(self.theta_) - len(order)
         rest: Page = () if not hidden else (Pieces([f"and {hidden:,} smaller ones"], "dim"),)
         return (
