@@ -117,7 +117,8 @@ def _n_bytes(n_rows: int) -> int:
     return -(-n_rows // 8)
 
 
-def _words(draw: Draw, counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return about as many words as `resize` needs."""
+def _words(draw: Draw, counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return about as many random numbers from 0 to 2**63 - 1 as `resize` needs."""
     missing = int(np.abs(counts - sizes).sum())
-    return np.frombuffer(draw(8 * min(_MOST_WORDS, 2 * missing + 64)), np.uint64)
+    words = np.frombuffer(draw(8 * min(_MOST_WORDS, 2 * missing + 64)), np.uint64)
+    return (words >> np.uint64(1)).astype(np.int64)

@@ -70,6 +70,13 @@ def test_all_subsets_are_as_probable(size, monkeypatch):
         assert shares_of_subsets(broken, n_rows, expected) < 1e-9
 
 
+def test_rows_are_as_probable_where_their_number_is_a_power_of_two():
+    """Remainders of random words are, of integers; of floats they would not be."""
+    sizes = np.full(4_000, 5)
+    counts = uses(draw_subsets(np.random.default_rng(1).bytes, 1_024, 4_000, sizes), 1_024)
+    assert chisquare(counts).pvalue > 1e-4
+
+
 def test_rados_are_those_of_the_definition():
     """Each is among the 2^m of definition 1, and fair coins find their mean."""
     X, y = blobs(8)
