@@ -20,10 +20,10 @@ from bayescascade.methods.rado.protection import Promise
 from bayescascade.methods.rado.rados import Rados
 from bayescascade.methods.rado.reading import Reading
 from bayescascade.methods.rado.signatures import Floats
-from bayescascade.model.explore import explore
+from bayescascade.model.explore import explore_by
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.roles import Predicted
-from bayescascade.model.search import Seed
+from bayescascade.model.search import Search, Seed
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 
 __all__ = ["RadoBoostClassifier"]
@@ -32,6 +32,7 @@ LEARNERS = ("boost", "map", "moments")
 
 _MOST_SHOWN = 20  # coefficients
 _MANY = 50  # rows of a sum
+_MOST_ITERATIONS = 1_000  # of learner "map"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -163,9 +164,11 @@ class RadoBoostClassifier(MatrixClassifier):
         elif self.learner == "moments":
             self.theta_ = self.posterior_.peak()
         else:
-            start = np.zeros(rados.values.shape[1])
-            found = explore(self.posterior_, "ascent", n_chains=1, starts=[start])
-            self.theta_ = found.state
+            scales = self.posterior_.scales  # in units of which all coefficients are alike
+            alike = RadoPosterior(rados.values * scales, rados.n_rows)
+            how = Search("ascent", None, 1, 1, 0, None, False, None, max_iter=_MOST_ITERATIONS)
+            found = explore_by(how, alike, starts=[np.zeros(len(scales))])
+            self.theta_ = scales * found.state
         self._about = {
             "n_rows": rados.n_rows,
             "n_rados": len(rados),

@@ -89,7 +89,7 @@ class _LinearPosterior(ABC):
     def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
         """Return the log density, nats, and its gradient, (n_columns,) float64."""
         log_likelihood, gradient = self._likelihood(state)
-        return self.log_prior(state) + log_likelihood, gradient - state / self.scales**2
+        return self.log_prior(state) + log_likelihood, gradient - state / self.scales / self.scales
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
         """Return coefficients drawn from the prior, a tenth as large."""
@@ -163,26 +163,24 @@ class RadoPosterior(_LinearPosterior):
         self.n_rows = check_integer("n_rows", n_rows, 1)
         self.approximation = check_choice("approximation", approximation, ("none", "moments"))
         super().__init__(_checked("rados", rados), prior_scale, names)
-        self._mean = self._vectors.mean(axis=0)
-        centered = self._vectors - self._mean
+        # in units of the prior, in which neither squares nor their inverse leave what floats hold
+        scaled = self._vectors * self.scales
+        self._mean = scaled.mean(axis=0)
+        centered = scaled - self._mean
         self._covariance = centered.T @ centered / len(centered)
 
     def peak(self) -> Floats:
-        """Return the maximum of the density approximated by moments, (n_columns,) float64.
-
-        Solved for coefficients in prior standard deviations, in which the equations are least
-        apart from the unit matrix.
-        """
-        precision = self.scales[:, np.newaxis] * self._covariance * self.scales
-        solved = np.linalg.solve(np.eye(len(precision)) + precision, self.scales * self._mean)
-        peak: Floats = self.scales * solved
+        """Return the maximum of the density approximated by moments, (n_columns,) float64."""
+        precision = np.eye(len(self._mean)) + self._covariance
+        peak: Floats = self.scales * np.linalg.solve(precision, self._mean)
         return peak
 
     def _likelihood(self, state: Floats) -> tuple[float, Floats]:
         if self.approximation == "moments":
-            pull = self._mean - self._covariance @ state
-            log_mean = -0.5 * float((self._mean + pull) @ state)
-            return -self.n_rows * math.log(2.0) - log_mean, pull
+            scaled = state / self.scales
+            pull = self._mean - self._covariance @ scaled
+            log_mean = -0.5 * float((self._mean + pull) @ scaled)
+            return -self.n_rows * math.log(2.0) - log_mean, pull / self.scales
         away = -(self._vectors @ state)
         highest = float(away.max())
         weights = np.exp(away - highest)

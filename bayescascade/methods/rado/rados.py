@@ -225,7 +225,9 @@ class Rados(Printed):
         check_probability("delta", delta, strict=True)
         check_real("truncation", truncation, minimum=0.0, below=0.5)
         is_private = check_choice("noise", noise, ("system", "simulated")) == "system"
-        rows, place = with_signs(_rows(X, y, standardize, intercept, like), feature)
+        rows, place = with_signs(
+            _rows(X, y, standardize, intercept, like), feature, is_given=like is not None
+        )
         n_rows, cut = len(rows), cut_of(len(rows), truncation)
         rng = None if is_private else np.random.default_rng(seed_sequence(random_state))
         draw, sizes, rounding = draw_by(rng), None, 0.0
@@ -392,7 +394,9 @@ class Rados(Printed):
         """
         m, s = self.n_rows, self.support
         variance = m / 4.0 if s is None else max(s * (1.0 - s / m), 1.0 / m)
-        spreads: Floats = self.values.std(axis=0) / np.sqrt(variance)
+        largest = np.abs(self.values).max(axis=0)
+        largest[largest == 0.0] = 1.0  # squares of very large sums would not fit
+        spreads: Floats = largest * ((self.values / largest).std(axis=0) / np.sqrt(variance))
         usable = np.isfinite(spreads) & (spreads > np.finfo(np.float64).tiny)
         return np.where(usable, spreads, 1.0)
 

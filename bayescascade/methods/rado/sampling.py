@@ -52,8 +52,11 @@ def random_sums(
     return np.concatenate(parts)
 
 
-def with_signs(rows: Rows, feature: str | int) -> tuple[Rows, int]:
-    """Return rows whose protected feature is -1 or 1, and the place of its column."""
+def with_signs(rows: Rows, feature: str | int, *, is_given: bool) -> tuple[Rows, int]:
+    """Return rows whose protected feature is -1 or 1, and the place of its column.
+
+    If units are given, they must be such already: those of others, with whom rows are shared.
+    """
     encoder, reading = rows.reading.encoder, rows.reading
     names = encoder.columns
     if feature not in names or isinstance(feature, bool):
@@ -61,15 +64,18 @@ def with_signs(rows: Rows, feature: str | int) -> tuple[Rows, int]:
             f"feature must be one of {', '.join(map(repr, names[:20]))}, got {feature!r}"
         )
     places = np.flatnonzero(encoder.source == names.index(feature))
-    values = set(np.unique(rows.matrix[:, places[0]])[:3].tolist())
-    for center, unit in ((0.5, 0.5), (0.0, 1.0)):
+    first = places[0]
+    values = set(np.unique(rows.matrix[:, first])[:3].tolist())
+    known = [(float(reading.center[first]), float(reading.units[first]))]
+    for center, unit in known if is_given else ((0.5, 0.5), (0.0, 1.0)):
         if len(places) == 1 and values <= {center - unit, center + unit}:
             break
     else:
         raise DataError(
-            f"feature must be boolean, of two values such as 0 and 1, got {feature!r}, which is not"
+            f"feature must be boolean, of two values such as 0 and 1, and so by like= if that is "
+            f"given, got {feature!r}, which is not"
         )
-    place = int(places[0])
+    place = int(first)
     centers, units = reading.center.copy(), reading.units.copy()
     centers[place], units[place] = center, unit
     return rows.with_units(centers, units), place

@@ -228,6 +228,15 @@ def test_features_of_two_values_are_signs(values):
     again = Rados.sample_feature_private(
         frame, y, feature="hiv", epsilon=9, delta=0.1, n_rados=4, like=rados
     )
+    nobody = frame.assign(hiv=values[0])
+    alone = Rados.sample_feature_private(
+        nobody, y, feature="hiv", epsilon=9, delta=0.1, n_rados=4, like=rados
+    )
+    assert Rados.merge([rados, alone]).n_rows == 120
+    with pytest.raises(DataError, match="by like="):
+        Rados.sample_feature_private(
+            frame, y, feature="hiv", epsilon=9, delta=0.1, like=Rados.sample(frame, y, 2)
+        )
     assert Rados.merge([rados, again], rows="same").promise.epsilon == 18
     assert Rados.merge([rados, again]).promise.epsilon == 9
     assert Rados.merge([rados, Rados.sample(frame, y, 4, like=rados)]).promise is None

@@ -135,5 +135,7 @@ def test_odd_rows_are_classified_or_named():
     assert (zeros.predict(np.ones((2, 2))) == -1).all()
     huge = np.where(np.eye(30, 3) > 0, 1e300, X)
     for learner in ("boost", "map", "moments"):
-        model = RadoBoostClassifier(learner=learner, random_state=0).fit(huge, y)
-        assert np.isfinite(model.decision_function(huge)).all()
+        for standardize in (True, False):
+            model = RadoBoostClassifier(learner=learner, standardize=standardize, random_state=0)
+            assert np.isfinite(model.fit(huge, y).decision_function(huge)).all()
+            assert model.coef_.any()
