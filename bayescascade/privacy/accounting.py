@@ -21,10 +21,11 @@ from bayescascade.base.validation import check_choice, check_real
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import Printed
 
-__all__ = ["Cost", "Entry", "PrivacyLedger", "concentrated_epsilon"]
+__all__ = ["Cost", "Entry", "PrivacyLedger", "concentrated_epsilon", "times_text"]
 
 _ROUNDING = 1e-12  # relative: ten times 0.1 is within 1
 _ALMOST_ONE = 1.0 - 2.0**-53
+_MOST_WRITTEN = 30.0  # epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +269,20 @@ def _rho_within(epsilon: float, delta: float) -> float:
 def _rho(cost: Cost) -> float:
     """Return what a release is concentrated to, but for its delta if it has no rho."""
     return cost.epsilon * cost.epsilon / 2.0 if cost.rho is None else cost.rho
+
+
+def times_text(epsilon: float) -> str:
+    """Return e**epsilon with three digits, of what it is above 1 where that is less than e.
+
+    Parameters
+    ----------
+    epsilon : float from 1e-9
+        Above 30 the text is like "e^31". It never tells less than is true.
+    """
+    if epsilon > _MOST_WRITTEN:
+        return f"e^{epsilon:g}"
+    least = 1.0 if epsilon < 1.0 else 0.0  # of which digits tell nothing
+    told = math.expm1(epsilon) + (1.0 - least)
+    decimals = 2 - math.floor(math.log10(told))
+    rounded = least + math.ceil(told * 10.0**decimals) / 10.0**decimals
+    return f"{rounded:,.{max(decimals, 0)}f}"

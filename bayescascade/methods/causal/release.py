@@ -1,6 +1,5 @@
 """What is published of a private direction, and the guarantee in words; nothing else is kept."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from bayescascade.methods.causal.protection import (
     credibility,
 )
 from bayescascade.methods.causal.scores import SCORES
+from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import BLANK, Block, Heading, Numbers, Page, Pieces, Table, warning
 from bayescascade.report.printed import Readable
 
@@ -98,7 +98,7 @@ class DirectionRelease(Readable):
         delta = f", but for a probability of {self.delta:g}" if self.delta else ""
         return (
             f"Whatever else somebody knows, replacing {whose} makes no result more than "
-            f"{_rounded_up(math.exp(min(self.epsilon, 30)))} times as probable{delta} (epsilon "
+            f"{times_text(self.epsilon)} times as probable{delta} (epsilon "
             f"{self.epsilon:g}, delta {self.delta:g})."
         ) + (f" {others} not protected." if others else "")
 
@@ -176,10 +176,3 @@ class DirectionRelease(Readable):
         if scores is not None and fields["direction"] != min(DIRECTIONS, key=lambda d: scores[d]):
             raise ModelFileError("a saved release's direction must be that of the lower score")
         return cls(**fields)
-
-
-def _rounded_up(ratio: float) -> str:
-    """Return a ratio > 1 with three digits of what it is above 1, never less than it is."""
-    decimals = 2 - math.floor(math.log10(ratio - 1))
-    rounded = math.ceil(ratio * 10.0**decimals) / 10.0**decimals
-    return f"{rounded:,.{max(decimals, 0)}f}"

@@ -43,6 +43,7 @@ from scipy.optimize import minimize_scalar
 from bayescascade.base.errors import ModelFileError, PrivacyError
 from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.methods.rado.signatures import Draw, Floats
+from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import Page, Pieces, warning
 from bayescascade.report.printed import Printed
 
@@ -58,7 +59,7 @@ __all__ = [
 _MOST_DEVIATIONS = 36.0  # beyond which all probabilities of K are below those left out
 _TINY, _LEFT_OUT = 1e-280, 1e-270  # ratios to the middle that are left out, and what they may add
 _UP = 1.0 + 2.0**-20  # what is computed in floating point is rounded up by that
-_MOST_EPSILON, _MOST_TRIED = 700.0, 150.0
+_MOST_TRIED = 150.0  # epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Promise(Printed):
         if not self.is_private:
             return "Simulated, not private: whoever knows the seed can undo it."
         budget = f"(epsilon {self.epsilon:g}, delta {self.delta:.3g})"
-        times = f"{math.exp(min(self.epsilon, _MOST_EPSILON)):.3g} times as probable"
+        times = f"{times_text(self.epsilon)} times as probable"
         if self.protects == "rows":
             return (
                 f"Whatever else somebody knows, replacing one row, its label included, makes no "
