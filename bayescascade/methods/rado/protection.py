@@ -24,8 +24,8 @@ off, that is more probable. `coordinate_delta` is least for c = 0, the plain rad
 epsilon and n = 1, and grows with c: let k* be the least k with p(k) > exp(epsilon) p(k + 1) for the
 uncut law p, and S(i, j) its mass from i to j. If m - c <= k* only the last value counts, delta =
 p(m - c) / S(c, m - c), and a wider cut has a smaller numerator over a larger denominator. Else
-delta = (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), likewise (Abel's summation). So
-the cut is 0 by default.
+delta = (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), likewise. So the cut is 0 by
+default.
 
 What is protected is the coordinate alone. Whoever also has the others may recover the signature,
 and from it the cell: whole rows are what `Rados.sample_gaussian` protects.
@@ -200,11 +200,12 @@ def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) ->
     n_rados : int >= 1
     """
     first, law = agreement_law(n_rows, cut)
-    one = _delta_of_one(law, epsilon / n_rados)
-    if n_rados == 1:
-        return min(1.0, one)
     k = np.arange(first, first + len(law) - 1, dtype=np.float64)
     losses = np.log((k + 1.0) / (n_rows - k))
+    gaps = -np.expm1(np.minimum(epsilon / n_rados - losses, 0.0))  # 1 - exp(epsilon) p(k+1) / p(k)
+    one = float(law[:-1] @ gaps + law[-1])
+    if n_rados == 1:
+        return min(1.0, one)
     infinite = -math.expm1(n_rados * math.log1p(-law[-1])) if law[-1] < 1.0 else 1.0
 
     def log_bound(log_t: float) -> float:
@@ -220,10 +221,6 @@ def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) ->
         found = minimize_scalar(log_bound, bounds=(-9.0, 16.0), method="bounded")
         rest = math.exp(min(0.0, float(found.fun)))
     return min(1.0, n_rados * one, infinite + rest)
-
-
-def _delta_of_one(law: Floats, epsilon: float) -> float:
-    return float(np.maximum(law - math.exp(epsilon) * np.append(law[1:], 0.0), 0.0).sum())
 
 
 def check_budget(
