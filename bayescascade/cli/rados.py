@@ -57,23 +57,32 @@ def make(data: str, **options: Any) -> None:
 
     Plain ones promise nothing. With --private-feature and --epsilon the coordinate of one boolean
     feature is differentially private, and no other; with --bounds and --epsilon whole rows are.
-    Each release of the same rows spends more of their privacy, so run it once.
+    Each release of the same rows spends more of their privacy, so run it once. Plain ones --like
+    others are made block by block, of files of any size.
     """
     out, like_path = options["out"], options["like"]
     check_outputs({"--out": out}, {"DATA": data, "--like": like_path})
     feature, bounds, epsilon = options["private_feature"], options["bounds"], options["epsilon"]
     _check_private(options)
-    from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.cli.rows import open_rows, read_blocks, read_labeled, typed_frame
     from bayescascade.methods.rado.rados import Rados
 
     like = None if like_path is None else Rados.load(like_path)
+    source, target = open_rows(data), options["target"]
     columns, drop = listed(options["columns"]), listed(options["drop"])
     if like is not None and columns is None and drop is None:
         columns = like.reading.encoder.names
-    X, y, _ = read_labeled(open_rows(data), options["target"], columns=columns, drop=drop)
-    common: dict[str, Any] = {"like": like, "intercept": not options["no_intercept"]}
-    if options["n_rados"] is not None:
-        common["n_rados"] = options["n_rados"]
+    n_rados = {} if options["n_rados"] is None else {"n_rados": options["n_rados"]}
+    if like is not None and epsilon is None and options["support"] is None and columns is not None:
+        blocks = read_blocks(source, [*columns, target], None)
+        frames = (typed_frame(source, cells) for _, cells, _ in blocks)
+        parts = ((frame, frame.pop(target)) for frame in frames)
+        made = Rados.sample_parts(parts, like=like, random_state=options["seed"], **n_rados)
+        made.save(out)
+        _tell(made, options["as_json"])
+        return
+    X, y, _ = read_labeled(source, target, columns=columns, drop=drop)
+    common: dict[str, Any] = {"like": like, "intercept": not options["no_intercept"], **n_rados}
     budget = {"epsilon": epsilon, "delta": 1e-6 if options["delta"] is None else options["delta"]}
     if feature is not None:
         made = Rados.sample_feature_private(

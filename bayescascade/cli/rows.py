@@ -16,7 +16,15 @@ from bayescascade.data.sources import CsvSource, ParquetSource, Source, weighted
 from bayescascade.data.table import Table
 from bayescascade.model.roles import Predictor
 
-__all__ = ["open_rows", "read_blocks", "read_for", "read_frame", "read_labeled", "read_table"]
+__all__ = [
+    "open_rows",
+    "read_blocks",
+    "read_for",
+    "read_frame",
+    "read_labeled",
+    "read_table",
+    "typed_frame",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -63,9 +71,7 @@ def read_frame(
     Weights and errors: see `read_blocks`.
     """
     blocks = list(read_blocks(source, names, weights))
-    frame = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
-    if source.is_text:
-        frame = pd.DataFrame({name: _typed(frame[name]) for name in names})
+    frame = typed_frame(source, pd.concat([cells for _, cells, _ in blocks], ignore_index=True))
     if weights is None:
         return frame, None
     row_weights = np.concatenate([block_weights for _, _, block_weights in blocks])
@@ -126,6 +132,13 @@ def read_labeled(
     used = Declarations(columns=columns, drop=drop, **kinds).resolve(others, weights)
     frame, row_weights = read_frame(source, [*used, target], weights)
     return frame, frame.pop(target), row_weights
+
+
+def typed_frame(source: Source, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a source's cells typed as pandas reads them."""
+    if not source.is_text:
+        return cells
+    return pd.DataFrame({name: _typed(cells[name]) for name in cells.columns})
 
 
 def _typed(texts: Cells) -> Cells:

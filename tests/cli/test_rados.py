@@ -51,6 +51,19 @@ def test_two_parties_make_sums_and_a_third_learns(halves, tmp_path):
     assert told["about"]["n_rounds_made"] == 7
 
 
+def test_files_of_any_size_are_read_block_by_block(halves, tmp_path, monkeypatch):
+    """By others' columns, classes and units; labels that they lack are told."""
+    a, b = tmp_path / "a.npz", tmp_path / "b.npz"
+    run("rados", "make", halves[0], *TARGET, "--n", 5, "--out", a)
+    monkeypatch.setattr("bayescascade.cli.rows._CHUNK_ROWS", 37)
+    made = run("rados", "make", halves[1], *TARGET, "--n", 5, "--out", b, "--like", a)
+    assert "5 rados of 200 rows" in made.stdout
+    assert Rados.merge([Rados.load(a), Rados.load(b)]).n_rows == 400
+    text = halves[1].read_text().rstrip("\n").removesuffix("ill").removesuffix("well") + "dead\n"
+    halves[1].write_text(text)
+    assert_error(run("rados", "make", halves[1], *TARGET, "--out", b, "--like", a), '"dead"')
+
+
 def test_promises_are_told(halves, tmp_path):
     out = tmp_path / "r.npz"
     feature = ("--private-feature", "hiv", "--epsilon", 3)

@@ -18,7 +18,7 @@ are exact.
 import io
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -129,8 +129,7 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados of labeled rows, with signatures drawn at random.
 
-        Files too large for memory are sampled part by part, all but the first ``like=`` the first,
-        and merged: that is the same as all at once.
+        Files too large for memory are sampled part by part: see `sample_parts`.
 
         Parameters
         ----------
@@ -168,6 +167,40 @@ class Rados(Printed):
         rng = np.random.default_rng(seed_sequence(random_state))
         values = random_sums(rows.edges(), rows.reading.n_columns, len(rows), n_rados, fixed, rng)
         return cls._checked(values, len(rows), fixed, rows.reading)
+
+    @classmethod
+    def sample_parts(
+        cls,
+        parts: Iterable[tuple[Any, Any]],
+        n_rados: int = 1000,
+        *,
+        like: "Rados | None" = None,
+        random_state: Seed = None,
+    ) -> "Rados":
+        """Make rados of rows that come in parts, such as blocks of a file, by fair coins.
+
+        In memory are one part and the sums. All parts are read as `like` or, without it, as the
+        first part says, whose units and levels then stand for all.
+
+        Parameters
+        ----------
+        parts : iterable of (X, y)
+        n_rados, like, random_state : as of `sample`
+
+        Raises
+        ------
+        ParameterError, DataError
+            As `sample`, or if there are no parts.
+        """
+        rng, total = np.random.default_rng(seed_sequence(random_state)), None
+        for X, y in parts:
+            made = cls.sample(
+                X, y, n_rados, like=like if total is None else total, random_state=rng
+            )
+            total = made if total is None else cls.merge([total, made])
+        if total is None:
+            raise DataError("parts must be at least one, got none")
+        return total
 
     @classmethod
     def sample_feature_private(

@@ -114,6 +114,15 @@ def test_parts_of_the_rows_add_up():
     whole = parts[0].reading.scaled(X) * y[:, None]
     np.testing.assert_allclose(Rados.merge(fixed).values[0], whole.sum(axis=0), atol=1e-9)
     assert Rados.merge(fixed).support == 90
+    rows = [slice(0, 30), slice(30, 60), slice(60, 90)]
+    blocks = Rados.sample_parts(((X[r], y[r]) for r in rows), 20_000, random_state=3)
+    assert (blocks.n_rows, len(blocks)) == (90, 20_000)
+    edges = blocks.reading.scaled(X) * y[:, None]
+    half, spread = 0.5 * edges.sum(axis=0), blocks.values.std(axis=0)
+    np.testing.assert_allclose(spread, 0.5 * np.linalg.norm(edges, axis=0), rtol=0.05)
+    assert (np.abs(blocks.values.mean(axis=0) - half) < 4 * spread / math.sqrt(20_000)).all()
+    with pytest.raises(DataError, match="parts must be at least one"):
+        Rados.sample_parts([])
     assert Rados.sample(X, y, 3, support="auto").support == 10
     assert Rados.sample(X[:19], y[:19], 3, support="auto").support is None
     more = Rados.merge([parts[0], parts[0]], rows="same")
