@@ -130,7 +130,7 @@ def make(data: str, **options: Any) -> None:
 @click.option(
     "--weak-learner",
     type=click.Choice(["best", "prudential"]),
-    help="A round's feature: the best, or the median one, which noise misleads less.",
+    help="A round's feature: the best, or the median one, as in the paper for noise.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) -> None:
@@ -172,6 +172,9 @@ def _check_private(options: dict[str, Any]) -> None:
             option = "--" + name.replace("_", "-")
             is_given = options[name] not in (None, ())
             must(not is_given, f"{option} must not come with --private-feature, got both")
+    for name in ("raw", "no_intercept"):
+        option = "--" + name.replace("_", "-")
+        must(not (options[name] and like), f"{option} must not come with --like, got both")
     must(not (options["raw"] and bounds), "--raw must not come with --bounds, got both")
     must(
         options["truncation"] is None or feature is not None,

@@ -91,6 +91,7 @@ def test_promises_are_told(halves, tmp_path):
         (("--epsilon", "1", "--bounds", "u=0,1"), "edge_bounds must be (low, high)"),
         (("--epsilon", "1", "--bounds", "0,1", "--raw"), "--raw must not come with --bounds"),
         (("--support", "201"), "support must be an integer from 1 to 200"),
+        (("--raw", "--like", "r"), "--raw must not come with --like"),
         (("--truncation", "0.1"), "--truncation must come with --private-feature"),
     ],
 )

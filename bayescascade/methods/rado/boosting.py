@@ -32,7 +32,7 @@ from bayescascade.methods.rado.signatures import Floats
 __all__ = ["WEAK_LEARNERS", "Boosted", "boost"]
 
 WEAK_LEARNERS = ("best", "prudential")
-"""The feature of the largest |r|, or that of the median one, which noise misleads less."""
+"""The feature of the largest |r|, or that of the median one, for rados with noise (section 5.2)."""
 
 LARGEST_EDGE = 1.0 - 2.0**-20
 _LEAST_EDGE = 1e-12

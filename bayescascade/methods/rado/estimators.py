@@ -44,8 +44,8 @@ class RadoBoostClassifier(MatrixClassifier):
     n_rounds : int >= 1
         Of boosting; each changes one coefficient.
     weak_learner : {"best", "prudential"}
-        Each round picks the feature that is best, or the median one, which is misled less by noise
-        on rados.
+        Each round picks the feature that is best, or the median one, which the paper takes where
+        noise is on the rados. On four public sets with noise it erred more.
     kappa : float >= 1
         Divides the coefficients that boosting finds; see `boosting`.
     learner : {"boost", "map", "moments"}

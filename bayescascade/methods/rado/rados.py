@@ -300,7 +300,9 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados that hide each row, its label included, by Gaussian noise; see the module.
 
-        The number of rows, the names of columns and the two classes are public. Exact noise takes
+        Noise that hides a row in each of many sums is much: where one private classifier is all
+        that is wanted, mechanisms that are made for one err far less for the same epsilon. The
+        number of rows, the names of columns and the two classes are public. Exact noise takes
         0.01 to 0.1 ms a value; where that is more than ten seconds, a warning announces it.
 
         Parameters
