@@ -57,10 +57,11 @@ def main() -> None:
     if arguments.table:
         print_table(pd.read_json(arguments.table, lines=True, dtype={"pair": str}))
         return
+    rival = CausalLearn(arguments.interpreter)
     contenders: dict[str, Contender] = {
         **{score: additive_noise(score=score) for score in SCORES},
         "IGCI": igci,
-        "causal-learn": CausalLearn(arguments.interpreter).gap,
+        "causal-learn": rival.gap,
     }
     lines = []
     for data in arguments.data_sets:
@@ -72,6 +73,7 @@ def main() -> None:
             if arguments.out:
                 with arguments.out.open("a") as file:
                     file.write(json.dumps(lines[-1]) + "\n")
+    rival.close()
     print_table(pd.DataFrame(lines))
 
 
@@ -136,6 +138,11 @@ class CausalLearn:
         print(json.dumps(columns), file=self._process.stdin, flush=True)
         forward, backward = json.loads(self._process.stdout.readline())
         return float(forward - backward)
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.communicate()
 
 
 def print_table(lines: pd.DataFrame) -> None:
