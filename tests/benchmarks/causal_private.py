@@ -94,10 +94,11 @@ def chances(
     scaled = Columns(pair.x, pair.y, {}).within(*bounds)
     causes = (scaled.x, scaled.y) if pair.is_forward else (scaled.y, scaled.x)
     model = PrivateAdditiveNoiseModel(delta=DELTA, **options)
-    amount = options["regularization"]
-    plain = PrivateAdditiveNoiseModel(protect="test", regularization=amount)
+    settings, amount = model._protection(1.0), options["regularization"]
+    is_drawn = settings.protects_training and not settings.is_stability
+    plain = PrivateAdditiveNoiseModel(protect="test", regularization=amount) if is_drawn else model
     without = _tested(plain, 1.0, causes, seed)
-    tested = {epsilon: _tested(model, epsilon, causes, seed) for epsilon in EPSILONS}
+    tested = {e: _tested(model, e, causes, seed) if is_drawn else without for e in EPSILONS}
     for score in scores:
         model.set_params(score=score)
         gap = _gap(model, without)
@@ -105,11 +106,12 @@ def chances(
         line |= {"none": float(np.sign(gap) + 1) / 2}
         alone = {}  # of the direction, without scores
         for epsilon, both in tested.items():
-            passed, right = _chance(model, epsilon, both, len(pair.x))
+            seen = _gap(model, both) if is_drawn else gap
+            passed, right = _chance(model, epsilon, both, len(pair.x), seen)
             line |= {f"{epsilon:g}": passed * right + (1 - passed) / 2}
             line |= {f"published, {epsilon:g}": passed}
             each = model._protection(epsilon).sensitivity(len(pair.x)) + ROUNDING
-            alone[f"{epsilon:g}"] = float(expit(_gap(model, both) * epsilon / (2 * each)))
+            alone[f"{epsilon:g}"] = float(expit(seen * epsilon / (2 * each)))
         yield line
         if score == "hsic":
             yield line | {"score": "hsic, direction alone"} | alone
@@ -140,10 +142,14 @@ def _gap(model: PrivateAdditiveNoiseModel, tested: list[Causes]) -> float:
 
 
 def _chance(
-    model: PrivateAdditiveNoiseModel, epsilon: float, tested: list[Causes], n_rows: int
+    model: PrivateAdditiveNoiseModel,
+    epsilon: float,
+    tested: list[Causes],
+    n_rows: int,
+    gap: float,
 ) -> tuple[float, float]:
     """Return the probability that scores are published, and that their order then is right."""
-    settings, passed, gap = model._protection(epsilon), 1.0, _gap(model, tested)
+    settings, passed = model._protection(epsilon), 1.0
     if not settings.can_pass(n_rows):
         return 0.0, 0.5
     if settings.is_tested:
