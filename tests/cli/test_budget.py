@@ -231,6 +231,7 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
     assert found.stderr == "interrupted: 0 of 2 fits were finished\n"
 
 
+@pytest.mark.slow
 def test_single_trees_are_sampled_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several tradeoffs, the one that errs least within the budget."""
     monkeypatch.setattr(within_budgets, "_TREE_NATS", (20.0, 1e5))

@@ -89,6 +89,7 @@ class Halved:
         return self._noise.choose(scores, scale / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "exponential"])
 def test_half_the_noise_is_found_out(name):
     """So is half the sensitivity, which is the same noise."""
@@ -142,6 +143,7 @@ def test_floating_point_noise_is_found_out(rng):
     assert ours.epsilon_lower <= 1.0
 
 
+@pytest.mark.slow
 def test_bounds_hold_as_often_as_they_say(rng):
     """Of two equal laws, epsilon 0; outputs that were used twice, once to choose, lie often."""
 

@@ -144,6 +144,7 @@ def test_accepted_points_carry_their_own_gradient(rng):
     assert counted == samplers.langevin(Normal(OBLIQUE), **search)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 @pytest.mark.parametrize("start", [0.0, 30.0], ids=["mode", "tail"])
 def test_step_size_adapts_to_any_scale(scale, start):
@@ -176,6 +177,7 @@ def test_scales_are_units():
     np.testing.assert_array_equal(stretched.extras["scales"], [scales] * 4)
 
 
+@pytest.mark.slow
 def test_scales_are_learned():
     """Without them, the narrowest component makes steps that are too short for all others."""
     deviations = np.geomspace(0.01, 10.0, 6)

@@ -121,6 +121,7 @@ def large_states(space: Space, rng, n):
     return found
 
 
+@pytest.mark.slow
 @each(MIXED_WAYS, trees(cascades.TERNARY_THREE_WAY, LEAF), trees(cascades.ORDINAL, LEAF),
       *LEVELS, *LARGE_LISTS, quick=(MIXED_WAYS, LEVELS[0], LARGE_LISTS[1]))  # fmt: skip
 def test_moves_are_in_balance_around_larger_states(space, rng):
@@ -254,6 +255,7 @@ def states_for_moves(space: Space, rng):
     return list(patterns.values())
 
 
+@pytest.mark.slow
 @each(MULTIWAY, MULTIWAY_INCLUSION, *(s for three in UNSEEN_LISTS.values() for s in three),
       CUT_PAIR, THREE_CUTS, DEEP, quick=(MULTIWAY, UNSEEN_LISTS["pair"][2], CUT_PAIR))  # fmt: skip
 def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):

@@ -5,7 +5,8 @@ If ``y = f(x) + noise`` with noise independent of x, then in general no such mod
 direction whose residuals depend less on the supposed cause.
 
 **Departure.** The thesis halves the rows once; here every row's residual comes from a regression
-that did not see it, and all rows test, which has twice the rows for both.
+that did not see it, and all rows test: twice as many for both. Of kernel ridge regression each row
+is left out alone, in closed form.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,9 @@ from bayescascade.methods.causal.features import Floats, GaussianFeatures
 from bayescascade.methods.causal.pair import Pair, deal, read_names
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
 from bayescascade.methods.causal.regression import (
+    KERNEL_RIDGE,
     check_regression,
+    left_out_residuals,
     regressed,
     regression_words,
 )
@@ -95,12 +98,13 @@ class AdditiveNoiseModel(DirectionModel):
         compare how much is explained, which is right for noise of few shapes.
     regression : "kernel_ridge" or scikit-learn regressor
         Of the effect on the cause. "kernel_ridge" chooses its bandwidth and its lambda by leaving
-        out rows, among those that it learns from.
-    bandwidth : "median" or float > 0
-        Of the Gaussian kernels of "hsic", in standard deviations of each variable; "median" takes
-        the median distance.
+        out each row in turn.
+    bandwidth : "half median" or float > 0
+        Of the Gaussian kernels of "hsic", in standard deviations of each variable; "half median"
+        takes half the median distance.
     n_folds : int >= 2
-        Parts that the rows are dealt into; residuals of one are from regressions on the others.
+        Of a regressor of scikit-learn: parts that the rows are dealt into; residuals of one are
+        from regressions on the others.
     temperature : float > 0, optional
         Of the posterior, in units of the score; by default the size of the score where nothing
         depends, see `SCORES`.
@@ -143,7 +147,7 @@ class AdditiveNoiseModel(DirectionModel):
         *,
         score: str = "hsic",
         regression: Any = "kernel_ridge",
-        bandwidth: str | float = "median",
+        bandwidth: str | float = "half median",
         n_folds: int = 5,
         temperature: float | None = None,
         random_state: Seed = None,
@@ -173,7 +177,7 @@ class AdditiveNoiseModel(DirectionModel):
         """
         check_choice("score", self.score, tuple(SCORES))
         check_regression(self.regression)
-        if self.bandwidth != "median":
+        if self.bandwidth != "half median":
             check_real("bandwidth", self.bandwidth, minimum=0.01)
         if self.temperature is not None:
             check_real("temperature", self.temperature, above=0.0)
@@ -181,7 +185,9 @@ class AdditiveNoiseModel(DirectionModel):
         rng = np.random.default_rng(seed_sequence(self.random_state))
         read = Pair.read(x, y)
         pair = read.standardized()
-        part_of = deal(len(pair.x), min(self.n_folds, len(pair.x) // 2), rng)
+        part_of = None  # each row alone
+        if not isinstance(self.regression, str):
+            part_of = deal(len(pair.x), min(self.n_folds, len(pair.x) // 2), rng)
         with single_threaded():  # products of narrow matrices, which threads only slow down
             scores = {
                 DIRECTIONS[0]: self._score(pair.x, pair.y, part_of, rng),
@@ -212,7 +218,9 @@ class AdditiveNoiseModel(DirectionModel):
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [self.arrow(direction) for direction in DIRECTIONS]
         probability = posterior.probabilities[posterior.direction]
-        told = f"{self.regression_}, {self.n_folds} folds"
+        told = f"{self.regression_}, each row left out"
+        if self.regression_ != regression_words(KERNEL_RIDGE):
+            told = f"{self.regression_}, {self.n_folds} folds"
         return (
             Heading([self.title, counted(self.n_rows_, "row"), scored.told, told]),
             Pieces(
@@ -250,11 +258,14 @@ class AdditiveNoiseModel(DirectionModel):
     def _score(
         self, cause: Floats, effect: Floats, part_of: Any, rng: np.random.Generator
     ) -> float:
-        residuals = np.empty_like(effect)
-        for part in np.unique(part_of):
-            others = part_of != part
-            predict = regressed(self.regression, cause[others], effect[others])
-            residuals[~others] = effect[~others] - predict(cause[~others])
+        if part_of is None:
+            residuals = left_out_residuals(cause, effect)
+        else:
+            residuals = np.empty_like(effect)
+            for part in np.unique(part_of):
+                others = part_of != part
+                predict = regressed(self.regression, cause[others], effect[others])
+                residuals[~others] = effect[~others] - predict(cause[~others])
         kernels = None
         if self.score == "hsic":
             kernels = (self._kernel(cause, rng), self._kernel(residuals, rng))
@@ -263,14 +274,14 @@ class AdditiveNoiseModel(DirectionModel):
     def _kernel(self, numbers: Floats, rng: np.random.Generator) -> GaussianFeatures:
         """Return features of the kernel of a variable, the bandwidth as asked for."""
         spread = float(numbers.std())
-        if self.bandwidth != "median":
+        if self.bandwidth != "half median":
             return GaussianFeatures.around(numbers, float(self.bandwidth) * (spread or 1.0))
         compared = numbers
         if len(numbers) > _MOST_COMPARED:
             compared = rng.choice(numbers, _MOST_COMPARED, replace=False)
         apart = pdist(compared[:, np.newaxis])
         apart = apart[apart > 0]
-        return GaussianFeatures.around(numbers, float(np.median(apart)) if len(apart) else 1.0)
+        return GaussianFeatures.around(numbers, float(np.median(apart)) / 2 if len(apart) else 1.0)
 
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # which may be any object
 

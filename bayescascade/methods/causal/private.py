@@ -55,7 +55,7 @@ from bayescascade.report.page import Page
 
 __all__ = ["PrivateAdditiveNoiseModel"]
 
-_FIXED_LAMBDA, _FIXED_BANDWIDTH = 0.5, 0.4
+_FIXED_LAMBDA, _FIXED_BANDWIDTH = 0.03, 0.2
 
 _PAYING = Lock()  # two fits at once pay twice
 
@@ -81,14 +81,14 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         histogram that epsilon pays for. "stability" adds as much noise to the scores as hides what
         a row does to kernel ridge regressions, as in the thesis, which takes very many rows.
     publish : {"scores", "direction"}
-        Both scores, or the direction alone, which is more often right for the same epsilon.
+        Both scores, or the direction alone, which is hardly more often right for the same epsilon.
     x_bounds, y_bounds : (float, float)
         Between which the variables are known to be, from elsewhere than these rows; what is outside
         is clipped, and how much that is, is not told.
     regularization : float >= 1e-6, optional
         Lambda of kernel ridge regression, lambda / 2 |w|**2 + mean squared error, where variables
-        are scaled to [-1, 1] and its bandwidth is 0.4. By default both are chosen from the training
-        rows, or for "stability" lambda is 0.5.
+        are scaled to [-1, 1] and its bandwidth is 0.2. By default both are chosen from the training
+        rows, or for "stability" lambda is 0.03.
     bandwidth : float >= 0.02
         Of the Gaussian kernels of HSIC, in half widths of the bounds.
     proposed : float >= 0, optional
@@ -267,11 +267,11 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Examples
         --------
         >>> model = PrivateAdditiveNoiseModel(score="spearman", epsilon=1.0)
-        >>> model.plan(margin=0.1, probability=0.95).n_rows
-        1175
-        >>> print(model.plan(n_rows=500, margin=0.1))
+        >>> model.plan(margin=0.01, probability=0.95).n_rows
+        11778
+        >>> print(model.plan(n_rows=5000, margin=0.01))
         probability 0.790 that the published direction is the one without noise
-        with 500 rows, scores that differ by 0.1, epsilon 1
+        with 5,000 rows, scores that differ by 0.01, epsilon 1
           score spearman, all rows protected
         """
         if n_rows is not None:

@@ -14,7 +14,14 @@ from sklearn.linear_model import Ridge
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
 
-__all__ = ["Predict", "check_regression", "kernel_ridge", "regressed", "regression_words"]
+__all__ = [
+    "Predict",
+    "check_regression",
+    "kernel_ridge",
+    "left_out_residuals",
+    "regressed",
+    "regression_words",
+]
 
 Predict = Callable[[Floats], Floats]
 """From (n,) numbers to what is expected of the other variable."""
@@ -44,6 +51,18 @@ def regression_words(regression: Any) -> str:
     return "kernel ridge regression" if is_own else type(regression).__name__
 
 
+def left_out_residuals(x: Floats, y: Floats) -> Floats:
+    """Return what kernel ridge regressions without a row leave of its y, (n,) float64.
+
+    The bandwidth and the lambda are those that predict best the rows that are left out, each in
+    turn, so a row has a part in these two numbers; in nothing else.
+    """
+    if np.ptp(x) > 0.0:
+        return _chosen(x, y)[2]
+    residuals: Floats = y - (y.sum() - y) / (len(y) - 1)
+    return residuals
+
+
 def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
     """Learn y from x, (n,) numbers each.
 
@@ -53,17 +72,25 @@ def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
     if not _is_own(regression):
         learned = clone(regression).fit(x[:, np.newaxis], y)
         return lambda rows: np.asarray(learned.predict(rows[:, np.newaxis]), np.float64)
-    middle, spread = float(y.mean()), float(x.std())
-    if spread == 0.0:
+    middle = float(y.mean())
+    if np.ptp(x) == 0.0:
         return lambda rows: np.full(len(rows), middle)
-    candidates = [GaussianFeatures.around(x, ratio * spread) for ratio in _BANDWIDTHS]
-    tried = [(features, *_left_out(features(x), y - middle)) for features in candidates]
-    features, _, weights = min(tried, key=lambda one: one[1])
+    features, weights, _ = _chosen(x, y)
     return lambda rows: middle + features(rows) @ weights
 
 
-def _left_out(features: Floats, y: Floats) -> tuple[float, Floats]:
-    """Return the least mean squared error of rows left out, over lambda, and the weights there.
+def _chosen(x: Floats, y: Floats) -> tuple[GaussianFeatures, Floats, Floats]:
+    """Return the best features, their weights, and the residuals of rows left out."""
+    spread, centered = float(x.std()), y - y.mean()
+    tried = []
+    for ratio in _BANDWIDTHS:
+        features = GaussianFeatures.around(x, ratio * spread)
+        tried.append((features, *_left_out(features(x), centered)))
+    return min(tried, key=lambda one: float(np.mean(one[2] ** 2)))
+
+
+def _left_out(features: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the weights of the best lambda, and the residuals of rows left out.
 
     A row's residual without it is that with it, over one less its leverage.
     """
@@ -74,9 +101,9 @@ def _left_out(features: Floats, y: Floats) -> tuple[float, Floats]:
     for regularization in _REGULARIZATIONS:
         shrunk = 1 / (np.maximum(values, 0.0) + len(y) * regularization / 2)
         residuals = (y - turned @ (shrunk * products)) / (1 - squares @ shrunk).clip(1e-12)
-        found.append((float(np.mean(residuals**2)), shrunk * products))
-    error, weights = min(found, key=lambda one: one[0])
-    return error, vectors @ weights
+        found.append((shrunk * products, residuals))
+    weights, residuals = min(found, key=lambda one: float(np.mean(one[1] ** 2)))
+    return vectors @ weights, residuals
 
 
 def kernel_ridge(

@@ -41,7 +41,7 @@ def test_units_and_places_do_not_matter(score):
     other = AdditiveNoiseModel(score=score, random_state=0).fit(1e6 * x + 3, 7 - y / 1e9)
     assert other.direction_ == one.direction_
     for direction in one.scores_:
-        assert other.scores_[direction] == pytest.approx(one.scores_[direction], abs=1e-4)
+        assert other.scores_[direction] == pytest.approx(one.scores_[direction], abs=1e-3)
     assert one.margin_ == abs(one.scores_["x->y"] - one.scores_["y->x"])
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from bayescascade.methods.causal import regression
 from bayescascade.methods.causal.features import GaussianFeatures
-from bayescascade.methods.causal.regression import kernel_ridge, regressed
+from bayescascade.methods.causal.regression import kernel_ridge, left_out_residuals, regressed
 from bayescascade.methods.causal.scores import (
     SCORES,
     hsic_root,
@@ -96,6 +97,24 @@ def test_the_chosen_ridge_finds_the_curve():
     predicted = regressed("kernel_ridge", x, y)(rows)
     np.testing.assert_allclose(predicted, 1e3 + np.sin(rows / 1e5), atol=0.12)
     np.testing.assert_allclose(regressed("kernel_ridge", np.ones(20), x[:20])(rows), x[:20].mean())
+
+
+def test_rows_are_left_out_of_their_own_prediction():
+    """In closed form as by solving again; with the row, residuals would be smaller."""
+    x, y = draws(2, 25)
+    features, weights, residuals = regression._chosen(x, y)
+    np.testing.assert_array_equal(left_out_residuals(x, y), residuals)
+    phi, y = features(x), y - y.mean()
+    kept = next(
+        r for r in regression._REGULARIZATIONS
+        if np.allclose(phi.T @ (y - phi @ weights), 25 * r / 2 * weights, rtol=1e-4, atol=1e-9)
+    )  # fmt: skip
+    for row in range(25):
+        others = np.arange(25) != row
+        gram = phi[others].T @ phi[others] + 25 * kept / 2 * np.eye(phi.shape[1])
+        alone = np.linalg.solve(gram, phi[others].T @ y[others])
+        assert residuals[row] == pytest.approx(y[row] - phi[row] @ alone, abs=1e-6)
+    assert np.abs(y - phi @ weights).mean() < np.abs(residuals).mean()
 
 
 @pytest.mark.parametrize("name", ["hsic", "spearman", "kendall", "iqr", "variance"])

@@ -355,6 +355,7 @@ def gaussian_audit(cheat=1.0):
     return audit_privacy(run, (X, near), n_samples=800, delta=0.01).epsilon_lower
 
 
+@pytest.mark.slow
 def test_audits_believe_the_noise_and_not_a_sixth_of_it():
     assert gaussian_audit() <= 1.0 < gaussian_audit(6.0)
 
