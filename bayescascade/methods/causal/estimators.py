@@ -50,8 +50,6 @@ class DirectionModel(PrintedModel, Saved):
     ----------
     direction_ : {"x->y", "y->x"}
         The direction found.
-    scores_ : dict of str to float
-        The score of each direction; lower is more independent.
     n_rows_ : int
     names_ : dict of str to str
         What "x" and "y" are called.

@@ -13,8 +13,8 @@ much:
 * The direction alone: the exponential mechanism, a draw from `DirectionPosterior`.
 
 **Departures from the thesis**, each proved in `sensitivity`, `histogram` or
-`bayescascade.privacy`: private regressions, which need rows by the thousand where noise for a
-regression's stability needs a hundred times as many; lower sensitivities of rho and HSIC, whose
+`bayescascade.privacy`: private regressions, which need rows by the thousand, where noise for a
+regression's stability hardly tells anything of 50,000; lower sensitivities of rho and HSIC, whose
 root is published; a bound on regressions that holds, in place of theorem 7; one test for both
 scores, by distances to a proposed bound, in place of two intervals for each IQR (Algorithm 4,
 whose threshold is wrong for epsilon < 1); rank scores that may change where few pairs are close.
@@ -274,6 +274,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         with 5,000 rows, scores that differ by 0.01, epsilon 1
           score spearman, all rows protected
         """
+        check_choice("score", self.score, tuple(SCORES))
         if n_rows is not None:
             check_integer("n_rows", n_rows, LEAST_ROWS)
         if margin is not None:
@@ -283,7 +284,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             epsilon = self.epsilon
         known = {name: v for name, v in {**given, "epsilon": epsilon}.items() if v is not None}
         missing = [name for name in (*given, "epsilon") if name not in known]
-        check_choice("score", self.score, tuple(SCORES))
         if len(missing) != 1:
             raise ParameterError(
                 "exactly one of n_rows, margin, epsilon and probability must be left out, to be "
