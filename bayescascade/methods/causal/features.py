@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.validation import check_real
 
-__all__ = ["GaussianFeatures"]
+__all__ = ["GaussianFeatures", "gaussian_kernel"]
 
 Floats = NDArray[np.float64]
 
@@ -61,13 +61,13 @@ class GaussianFeatures:
         n_landmarks = 1 + math.ceil(width * _PER_BANDWIDTH / self.bandwidth)
         landmarks = np.linspace(self.low - beyond, self.high + beyond, n_landmarks)
         object.__setattr__(self, "_landmarks", landmarks)
-        values, vectors = np.linalg.eigh(self._kernel(landmarks))
+        values, vectors = np.linalg.eigh(gaussian_kernel(landmarks, landmarks, self.bandwidth))
         kept = values > _LEAST_EIGENVALUE * values[-1]
         object.__setattr__(self, "_weights", vectors[:, kept] / np.sqrt(values[kept]))
 
     def __call__(self, numbers: Floats) -> Floats:
         """Return the features of (n,) numbers, (n, n_features)."""
-        features: Floats = self._kernel(numbers) @ self._weights
+        features: Floats = gaussian_kernel(numbers, self._landmarks, self.bandwidth) @ self._weights
         return features
 
     @classmethod
@@ -80,8 +80,9 @@ class GaussianFeatures:
         low, high = float(numbers.min()), float(numbers.max())
         return cls(bandwidth, max(low, middle - most), min(high, middle + most))
 
-    def _kernel(self, numbers: Floats) -> Floats:
-        """Return the kernel between numbers and landmarks, (n, n_landmarks)."""
-        apart = (numbers[:, np.newaxis] - self._landmarks) / self.bandwidth
-        kernel: Floats = np.exp(-0.5 * apart**2)
-        return kernel
+
+def gaussian_kernel(numbers: Floats, others: Floats, bandwidth: float) -> Floats:
+    """Return the kernel between (n,) and (m,) numbers, (n, m)."""
+    apart = (numbers[:, np.newaxis] - others) / bandwidth
+    kernel: Floats = np.exp(-0.5 * apart**2)
+    return kernel

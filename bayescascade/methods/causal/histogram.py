@@ -16,7 +16,7 @@ cells is public, ``(n epsilon)^(1/3)`` a side.
 
 import numpy as np
 
-from bayescascade.methods.causal.features import Floats
+from bayescascade.methods.causal.features import Floats, gaussian_kernel
 from bayescascade.methods.causal.regression import Predict
 from bayescascade.privacy.mechanisms import laplace
 from bayescascade.privacy.noise import NoiseSource
@@ -72,11 +72,5 @@ def _smoothed(counts: Floats, variance: float, edges: Floats) -> Predict:
     at, totals = middles[is_full], totals[is_full]
     means = (counts[is_full] @ middles / totals).clip(-1.0, 1.0)
     variances = (_ROW_VARIANCE * totals + n_cells * variance / 3) / totals**2
-    weights = np.linalg.solve(_SPREAD * _kernel(at, at) + np.diag(variances), means)
-    return lambda rows: _SPREAD * _kernel(rows, at) @ weights
-
-
-def _kernel(rows: Floats, others: Floats) -> Floats:
-    apart = (rows[:, np.newaxis] - others) / _WIDTH
-    kernel: Floats = np.exp(-0.5 * apart**2)
-    return kernel
+    weights = np.linalg.solve(_SPREAD * gaussian_kernel(at, at, _WIDTH) + np.diag(variances), means)
+    return lambda rows: _SPREAD * gaussian_kernel(rows, at, _WIDTH) @ weights
