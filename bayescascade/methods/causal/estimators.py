@@ -20,7 +20,7 @@ from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
-from bayescascade.methods.causal.pair import Pair, deal, read_names
+from bayescascade.methods.causal.pair import Pair, arrow, deal, read_names
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
@@ -67,11 +67,6 @@ class DirectionModel(PrintedModel, Saved):
     def record(self) -> dict[str, Any]:
         """Return the fitted model as plain data, at full precision, as `save` writes it."""
         return self.to_record()
-
-    def arrow(self, direction: str) -> str:
-        """Return a direction in words, such as "altitude -> temperature"."""
-        check_choice("direction", direction, DIRECTIONS)
-        return " -> ".join(self.names_[key] for key in direction.split("->"))
 
     def _fields(self) -> dict[str, Any]:
         return {"names": dict(self.names_), "n_rows": self.n_rows_}
@@ -136,6 +131,7 @@ class AdditiveNoiseModel(DirectionModel):
 
     title = "additive noise model"
     model_name = "AdditiveNoiseModel"
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # which may be any object
 
     posterior_: DirectionPosterior
     regression_: str
@@ -214,7 +210,7 @@ class AdditiveNoiseModel(DirectionModel):
     def page(self) -> Page:
         """Return the direction, how probable it is, and the scores."""
         posterior, scored = self.posterior_, SCORES[self.score]
-        shown = [self.arrow(direction) for direction in DIRECTIONS]
+        shown = [arrow(direction, self.names_) for direction in DIRECTIONS]
         probability = posterior.probabilities[posterior.direction]
         told = f"{self.regression_}, each row left out"
         if self.regression_ != regression_words(KERNEL_RIDGE):
@@ -223,7 +219,7 @@ class AdditiveNoiseModel(DirectionModel):
             Heading([self.title, counted(self.n_rows_, "row"), scored.told, told]),
             Pieces(
                 [
-                    self.arrow(posterior.direction),
+                    arrow(posterior.direction, self.names_),
                     f"probability {probability:.3f} at temperature {posterior.temperature:.3g}",
                 ]
             ),
@@ -280,8 +276,6 @@ class AdditiveNoiseModel(DirectionModel):
         apart = pdist(compared[:, np.newaxis])
         apart = apart[apart > 0]
         return GaussianFeatures.around(numbers, float(np.median(apart)) / 2 if len(apart) else 1.0)
-
-    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # which may be any object
 
     def _fields(self) -> dict[str, Any]:
         fields = {"scores": self.scores_, "regression": self.regression_}

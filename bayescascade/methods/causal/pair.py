@@ -14,7 +14,7 @@ from bayescascade.data.levels import check_numbers, to_numbers
 from bayescascade.data.sources import as_column
 from bayescascade.methods.causal.features import Floats
 
-__all__ = ["LEAST_ROWS", "Pair", "check_bounds", "deal", "read_names"]
+__all__ = ["LEAST_ROWS", "Pair", "arrow", "check_bounds", "deal", "read_names"]
 
 LEAST_ROWS = 20
 
@@ -99,6 +99,11 @@ def deal(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int6
     It depends on no cell, so that replacing a row leaves all others where they are.
     """
     return rng.permutation(np.arange(n_rows) % n_parts)
+
+
+def arrow(direction: str, names: Mapping[str, str]) -> str:
+    """Return a direction in words, such as "altitude -> temperature"."""
+    return " -> ".join(names[key] for key in direction.split("->"))
 
 
 def read_names(names: Any) -> dict[str, str]:

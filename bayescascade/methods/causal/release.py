@@ -6,7 +6,7 @@ from typing import Any
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
-from bayescascade.methods.causal.pair import read_names
+from bayescascade.methods.causal.pair import arrow, read_names
 from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import (
     MOST_ERROR,
@@ -102,10 +102,6 @@ class DirectionRelease(Readable):
             f"{self.epsilon:g}, delta {self.delta:g})."
         ) + (f" {others} not protected." if others else "")
 
-    def arrow(self, direction: str) -> str:
-        """Return a direction in words, such as "altitude -> temperature"."""
-        return " -> ".join(self.names[key] for key in direction.split("->"))
-
     def page(self) -> Page:
         """Return the direction, the scores, and the guarantee."""
         rows = f"{self.n_training:,} rows to learn from, {self.n_test:,} to test"
@@ -119,7 +115,7 @@ class DirectionRelease(Readable):
                 ]
             )
             return heading, told, BLANK, guarantee
-        found = [self.arrow(self.direction)]
+        found = [arrow(self.direction, self.names)]
         if self.scores is None:
             found.append("drawn by the exponential mechanism; how sure it is, it cannot tell")
         elif self.scale and self.probability is not None:
@@ -135,7 +131,7 @@ class DirectionRelease(Readable):
             )
         blocks.append(BLANK)
         if self.scores is not None:
-            shown = [self.arrow(one) for one in DIRECTIONS]
+            shown = [arrow(one, self.names) for one in DIRECTIONS]
             texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
             noise = f"Laplace noise of scale {self.scale:.3g} on each"
             below = ["a lower score: residuals depend less on the cause"]
