@@ -1,23 +1,20 @@
 """A model of each kind, fitted once on the command line, for all tests of the commands."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from bayescascade.cli.application import application
 from bayescascade.cli.learning import Task, learn
+from tests.commands import run
 
 DATA = Path(__file__).parents[2] / "data"
 TITANIC = str(DATA / "titanic.csv")
 TIC_TAC_TOE = str(DATA / "tic_tac_toe.csv")
 CLINIC = str(DATA / "liver_clinic.csv")
 COSTS = str(DATA / "liver_clinic_costs.csv")
-
-Run = Callable[..., Result]
 
 
 class Fitted(NamedTuple):
@@ -27,14 +24,6 @@ class Fitted(NamedTuple):
     trace: str
     stdout: str
     stderr: str
-
-
-def run(*arguments: object) -> Result:
-    """Run a command in this process, as a user would see it when piped."""
-    result = CliRunner().invoke(application, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 @pytest.fixture(scope="session")

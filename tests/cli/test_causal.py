@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from rich.cells import cell_len
 
 from bayescascade import load
-from bayescascade.cli.application import application
+from tests.commands import invoke
 
 PRIVATE = ["--protect", "test", "--epsilon", "4", "--x-bounds", "-1,1", "--y-bounds", "-2,2"]
 
@@ -28,7 +27,7 @@ def data(tmp_path_factory):
 
 
 def run(*arguments):
-    return CliRunner().invoke(application, ["causal", *arguments])
+    return invoke("causal", *arguments)
 
 
 def test_a_direction_is_printed_saved_and_shown(data, tmp_path):
@@ -36,13 +35,13 @@ def test_a_direction_is_printed_saved_and_shown(data, tmp_path):
     done = run(data, "--x", "dose", "--y", "response", "--seed", "0", "--out", out)
     assert done.exit_code == 0, done.output
     assert "dose -> response   probability 0." in done.output
-    assert CliRunner().invoke(application, ["show", out]).output == done.output
+    assert invoke("show", out).output == done.output
     told = json.loads(run(data, "--x", "dose", "--y", "response", "--seed", "0", "--json").output)
     assert told["scores"] == load(out).scores_
     for command in (["predict", out, data], ["score", out, data], ["sample", out, "-n", "3"]):
-        refused = CliRunner().invoke(application, command)
+        refused = invoke(*command)
         assert refused.exit_code == 2
-        assert "got " in refused.output
+        assert "got " in refused.stderr
 
 
 def test_a_private_direction_prints_its_guarantee(data, tmp_path):
@@ -54,7 +53,7 @@ def test_a_private_direction_prints_its_guarantee(data, tmp_path):
     assert "makes no result more than 54.6 times as probable (epsilon 4, delta 0)" in flat
     assert "Rows that are learned from are not protected." in flat
     assert max(map(cell_len, done.output.splitlines())) <= 80
-    assert CliRunner().invoke(application, ["show", out]).output == done.output
+    assert invoke("show", out).output == done.output
     for_all = run(data, "--x", "dose", "--y", "response", *PRIVATE[2:])
     assert "replacing any one row makes" in " ".join(for_all.output.split())
     alone = run(data, "--x", "dose", "--y", "response", *PRIVATE, "--publish", "direction")
@@ -80,5 +79,5 @@ def test_refusals_are_one_line(data, arguments, words):
     given = [] if "--y" in arguments else ["--y", "response"]
     done = run(data, "--x", "dose", *given, *arguments)
     assert done.exit_code == 2
-    assert words in done.output
-    assert len(done.output.strip().splitlines()) == 1
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -86,7 +86,7 @@ def test_averages_and_numbers(tmp_path: Path) -> None:
     record = json.loads(run("score", model, tmp_path / "new.csv", "--json", "--out", out).stdout)
     fitted = bayescascade.load(model)
     probabilities = fitted.predict_proba(frame)
-    written = pd.read_csv(out)
+    written = pd.read_csv(out, float_precision="round_trip")
     np.testing.assert_array_equal(written[["P(2)", "P(3)", "P(10)"]], probabilities)
     np.testing.assert_array_equal(written["label"], frame["y"])
     np.testing.assert_array_equal(written["predicted"], fitted.predict(frame))

@@ -7,16 +7,15 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from rich.cells import cell_len
 from sklearn.base import clone
 
 import bayescascade
 from bayescascade import BayesCascadeError, DataError, ModelFileError, ParameterError
-from bayescascade.cli.application import application
 from bayescascade.model import record as saved
 from bayescascade.model.roles import Classifier, Density, Drawn, Predicted, Predictor
 from samplers import CheckpointError
+from tests.commands import invoke
 from tests.contracts.listed import ESTIMATORS, fitted, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
@@ -141,9 +140,9 @@ def test_forged_files_are_refused_in_one_line(name, tmp_path):
 
 def command(*arguments):
     """Run a command and return what it printed, one line of error included."""
-    done = CliRunner().invoke(application, [str(argument) for argument in arguments])
-    assert done.exit_code == (2 if "error: " in done.output else 0), done.output
-    return done.output
+    done = invoke(*arguments)
+    assert done.exit_code == (2 if "error: " in done.stderr else 0), done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", SAVED)

@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from rich.cells import cell_len
 
 import samplers
@@ -20,7 +19,6 @@ from bayescascade import (
     Posterior,
     explore,
 )
-from bayescascade.cli.application import application
 from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.model.trace import read_trace
 from samplers.types import (
@@ -33,6 +31,7 @@ from samplers.types import (
     ProvidesMoveWeights,
     ProvidesStateCodec,
 )
+from tests.commands import invoke
 from tests.contracts.listed import POSTERIORS, gibbs
 from tests.methods.cascades import slow_moves as tree_moves
 from tests.methods.rules import slow_moves as list_moves
@@ -178,12 +177,12 @@ def test_any_posterior_is_explored(name, tmp_path):
     assert trace.diagnostics() == found.run_.trace.diagnostics()
     assert trace.shares() == found.run_.trace.shares()
     assert trace.acceptance == pytest.approx(found.run_.acceptance, nan_ok=True)
-    done = CliRunner().invoke(application, ["diagnose", str(tmp_path / "t.nc")])
+    done = invoke("diagnose", tmp_path / "t.nc")
     assert done.exit_code == 0, done.output
     assert "log posterior" in done.output
     if name in ("gibbs", "budget-tree"):  # pictures take a second
         plots = ["--json", "--plots", str(tmp_path / "p")]
-        done = CliRunner().invoke(application, ["diagnose", str(tmp_path / "t.nc"), *plots])
+        done = invoke("diagnose", tmp_path / "t.nc", *plots)
         assert done.exit_code == 0, done.output
         assert (tmp_path / "p" / "traces.png").exists()
 

@@ -1,0 +1,25 @@
+"""Commands run in this process, as a user would see them when piped."""
+
+import inspect
+
+from click.testing import CliRunner, Result
+
+from bayescascade.cli.application import application
+
+__all__ = ["invoke", "run"]
+
+# click before 8.2 mixes both streams unless told not to, and later ones take no such parameter
+_SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
+
+
+def invoke(*arguments: object) -> Result:
+    """Run a command; an exception that it raises is in the result."""
+    return CliRunner(**_SEPARATE).invoke(application, [str(argument) for argument in arguments])
+
+
+def run(*arguments: object) -> Result:
+    """Run a command, and raise whatever no command should raise."""
+    result = invoke(*arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
