@@ -11,11 +11,13 @@ import pytest
 
 import bayescascade
 import samplers
+from tests.commands import run
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = [Path(package.__file__).parent for package in (bayescascade, samplers)]
 OURS = {"bayescascade", "samplers"}
+EXTRAS = ("plots", "traces", "dask", "privacy")  # of what is imported when it is used
 # What a package is imported as, where that is not its name.
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
@@ -46,8 +48,28 @@ def test_every_import_is_a_declared_dependency(folder: Path) -> None:
     """Else it works here and fails where the package is installed alone."""
     needed = {DISTRIBUTIONS.get(name, name) for name in imported(folder) - OURS}
     assert needed
-    optional = PROJECT["optional-dependencies"]["privacy"]
+    optional = [each for name in EXTRAS for each in PROJECT["optional-dependencies"][name]]
     assert needed <= declared(PROJECT["dependencies"] + optional)
+
+
+def test_a_model_needs_no_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who installs the package alone gets models, and one line for what else a command needs."""
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b\n" + "x,y\nx,z\nw,z\n" * 9)
+    options = ["--search", "metropolis", "--steps", 50, "--chains", 1, "--quiet"]
+    for library in ("matplotlib", "arviz", "h5netcdf", "h5py", "dask", "distributed", "opendp"):
+        monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
+    done = run("fit", data, *options, "--out", tmp_path / "model.json")
+    assert done.exit_code == 0, done.stderr
+    for command, extra in (
+        (["fit", data, *options, "--trace", tmp_path / "trace.nc"], "traces"),
+        (["show", tmp_path / "model.json", "--png", tmp_path / "tree.png"], "plots"),
+        (["compare", data, "--plot", tmp_path / "comparison.svg"], "plots"),
+    ):
+        refused = run(*command)
+        assert refused.exit_code == 2
+        assert refused.stderr.count("\n") == 1
+        assert f"pip install 'bayescascade[{extra}]'" in refused.stderr
 
 
 def test_samplers_needs_neither_bayescascade_nor_numba() -> None:

@@ -6,6 +6,7 @@ A message names the parameter or column, the rule it broke, and the value found.
 __all__ = [
     "BayesCascadeError",
     "DataError",
+    "MissingExtraError",
     "ModelFileError",
     "ParameterError",
     "PrivacyError",
@@ -39,6 +40,10 @@ class TooLargeError(ParameterError):
     def __init__(self, message: str, needed: str) -> None:
         super().__init__(message, needed)
         self.needed = needed
+
+
+class MissingExtraError(BayesCascadeError, ImportError):
+    """A library is not installed that one of the package's extras brings."""
 
 
 class PrivacyError(BayesCascadeError, ValueError):

@@ -204,9 +204,12 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     ------
     click.UsageError
         If a file cannot be written or is the data's, or there is nothing to resume.
+    MissingExtraError
+        If a trace is wanted that nothing installed can write.
     ParameterError
         If a parameter is out of its range.
     """
+    from bayescascade.base.extras import check_traces
     from bayescascade.model.record import model_class
 
     outputs = {name: options.pop(name) for name in ("out", "trace", "as_json", "quiet")}
@@ -214,6 +217,8 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
         {f"--{name}": (outputs | options)[name] for name in ("out", "trace", "checkpoint")},
         {"DATA": data},
     )
+    if outputs["trace"] is not None:
+        check_traces()
     if options["resume"] and options["checkpoint"] is None:
         raise click.UsageError("--resume needs --checkpoint FILE")
     declared = declarations(options)

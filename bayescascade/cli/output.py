@@ -104,8 +104,16 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
 
 def check_picture(option: str, path: str | None) -> None:
-    """Raise click.UsageError if a picture's file is none that can be drawn into."""
-    if path is not None and Path(path).suffix.lower() not in _PICTURES:
+    """Raise click.UsageError if a picture's file is none that can be drawn into.
+
+    And MissingExtraError if nothing can be drawn.
+    """
+    if path is None:
+        return
+    from bayescascade.base.extras import check_plots
+
+    check_plots()
+    if Path(path).suffix.lower() not in _PICTURES:
         raise click.UsageError(f"{option} must end in {', '.join(_PICTURES)}, got {path}")
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.labels import check_labels
+from bayescascade.report.figures import blank_figure
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table
 from bayescascade.report.printed import Printed
@@ -97,12 +98,7 @@ class CostAccuracyCurve(Printed):
             notebook, `curve.plot().figure` at the end of a cell shows it.
         """
         if ax is None:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=_SIZE, layout="constrained")
-            FigureCanvasAgg(figure)
-            ax = figure.subplots()
+            ax = blank_figure(*_SIZE, layout="constrained").subplots()
         for number, label in enumerate(self.labels):
             points = self.of(label)
             ax.errorbar(

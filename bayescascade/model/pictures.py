@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 from bayescascade.model.diagnostics import diagnose_array
 from bayescascade.model.trace import Trace
+from bayescascade.report.figures import blank_figure
 from bayescascade.report.numbers import diagnostic_text
 
 if TYPE_CHECKING:
@@ -79,12 +80,12 @@ def plot_sizes(data: Any) -> "Figure":
 
     Parameters, returns and raises: see `plot_traces`.
     """
-    from matplotlib.ticker import MaxNLocator
-
     trace = _drawn(data)
     if trace.size is None:
         raise DataError("a trace must say how large states are for a plot of sizes, got none")
     figure, (panel,) = _figure(1, _WIDTH, 1.4 * _PANEL_HEIGHT)
+    from matplotlib.ticker import MaxNLocator
+
     counts = trace.quantities[trace.size].astype(np.int64)
     values = np.arange(counts.min(), counts.max() + 1)
     shares = np.array([[np.mean(chain == value) for value in values] for chain in counts])
@@ -167,11 +168,7 @@ def _drawn(data: Any) -> Trace:
 def _figure(
     n_down: int, width: float, height: float, n_across: int = 1
 ) -> "tuple[Figure, list[Axes]]":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure(width, height, layout="constrained")
     panels = figure.subplots(n_down, n_across, squeeze=False).ravel().tolist()
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.extras import check_traces
 from bayescascade.model.diagnostics import Diagnostic, convergence_advice, diagnose_array
 from bayescascade.model.page import shares_page
 from bayescascade.report.numbers import diagnostic_text, nats_text
@@ -312,7 +313,14 @@ def read_trace(path: str | Path) -> Trace:
 
 
 def import_arviz() -> Any:
-    """Import ArviZ without its announcement of a successor."""
+    """Import ArviZ without its announcement of a successor.
+
+    Raises
+    ------
+    MissingExtraError
+        If it, or what writes its files, is not installed.
+    """
+    check_traces()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
         import arviz

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.extras import check_plots
 from bayescascade.base.files import replaced_file
 from bayescascade.methods.cascades.tree_parts import TreeParts
+from bayescascade.report.figures import blank_figure
 from bayescascade.report.layout import wrap
 
 if TYPE_CHECKING:
@@ -52,7 +54,10 @@ def draw_tree(density: TreeParts, target: "str | PathLike[str] | Axes") -> None:
     ------
     FileError
         If the file cannot be written.
+    MissingExtraError
+        If matplotlib is not installed.
     """
+    check_plots()
     with warnings.catch_warnings():
         # A character that matplotlib's font lacks is drawn as a box; that is no reason to fail.
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
@@ -60,11 +65,7 @@ def draw_tree(density: TreeParts, target: "str | PathLike[str] | Axes") -> None:
         if not isinstance(target, str | PathLike):
             drawing.draw(target)
             return
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(drawing.width, drawing.height))
-        FigureCanvasAgg(figure)
+        figure = blank_figure(drawing.width, drawing.height)
         drawing.draw(figure.add_axes((0.0, 0.0, 1.0, 1.0)))
         dpi = min(_DPI, _MOST_PIXELS / max(drawing.width, drawing.height))
         with replaced_file(str(target)) as temporary:
