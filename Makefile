@@ -61,7 +61,7 @@ $(VENV)/.made:
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/.made
 	@echo "Installing into $(VENV), about a minute ..."
-	@$(install) --editable .
+	@$(install) --editable '.[plots,traces]'
 	touch $@
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV)/.made
