@@ -20,7 +20,7 @@ def test_predictions_are_the_models(classified: Fitted, tmp_path: Path) -> None:
     model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
     out = tmp_path / "p.csv"
     assert run("predict", classified.model, TIC_TAC_TOE, "--out", out).stdout == ""
-    written = pd.read_csv(out)
+    written = pd.read_csv(out, float_precision="round_trip")
     assert list(written) == ["row", "predicted", *PROBABILITIES, "low_95", "high_95"]
     predicted = model.predict(frame)
     np.testing.assert_array_equal(written["row"], np.arange(1, 959))
@@ -36,7 +36,7 @@ def test_the_rule_that_fires_is_told(classified: Fitted, tmp_path: Path) -> None
     model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
     out = tmp_path / "p.csv"
     assert run("predict", classified.model, TIC_TAC_TOE, "--explain", "--out", out).exit_code == 0
-    written = pd.read_csv(out)
+    written = pd.read_csv(out, float_precision="round_trip")
     for row in (0, 400, 957):
         assert model.explain(frame.iloc[row]).startswith(f"{written['rule'][row]}: P(positive)")
     assert "anything else" in set(written["rule"])

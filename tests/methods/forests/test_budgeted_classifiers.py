@@ -15,7 +15,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayescascade
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
@@ -30,6 +29,7 @@ from bayescascade.budget import (
 from tests.forgeries import JUNK, at, places
 from tests.methods.forests import reference
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
+from tests.scikit_learn import follow_scikit_learn
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+@follow_scikit_learn(ESTIMATORS)
 def test_scikit_learn_conventions(estimator, check):
     """Pipelines, searches and clones rely on each of them."""
     check(estimator)

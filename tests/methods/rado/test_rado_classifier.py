@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayescascade
 from bayescascade import DataError, ParameterError, RadoBoostClassifier, Rados, explore
 from tests.methods.rado.problems import blobs
+from tests.scikit_learn import follow_scikit_learn
 
 
-@parametrize_with_checks(
+@follow_scikit_learn(
     [RadoBoostClassifier(learner=one, random_state=0) for one in ("boost", "map", "moments")]
 )
 def test_scikit_learn_takes_it(estimator, check):

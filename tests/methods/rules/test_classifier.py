@@ -12,23 +12,23 @@ from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade import LabelList, RuleListClassifier, Table
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.declarations import ColumnKinds
 from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
+from tests.scikit_learn import follow_scikit_learn
 
 
-@parametrize_with_checks([RuleListClassifier(n_steps=30, n_chains=1)])
+@follow_scikit_learn([RuleListClassifier(n_steps=30, n_chains=1)])
 def test_scikit_learn_conventions(estimator, check):
     """Whatever scikit-learn's tools rely on, they may rely on."""
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
+@follow_scikit_learn(
     [
         RuleListClassifier(
             n_steps=300, n_chains=1, predictive="average", missing="level", unknown="none"

@@ -1,0 +1,25 @@
+"""scikit-learn's own checks of estimators, without those that fail by its own fault."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+__all__ = ["follow_scikit_learn"]
+
+RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
+
+
+def follow_scikit_learn(estimators: Sequence[Any]) -> pytest.MarkDecorator:
+    """Return what runs a test with every check of every estimator."""
+    return parametrize_with_checks(list(estimators), expected_failed_checks=_own_faults)
+
+
+def _own_faults(estimator: Any) -> dict[str, str]:
+    tags = get_tags(estimator).input_tags
+    if RELEASE < (1, 8) and tags.categorical and not tags.allow_nan:
+        return {"check_positive_only_tag_during_fit": "takes a fraction from whole numbers"}
+    return {}
