@@ -9,6 +9,7 @@ from .base.errors import (
     PrivacyError as PrivacyError,
     TooLargeError as TooLargeError,
     UnknownLevelError as UnknownLevelError,
+    UnknownLevelWarning as UnknownLevelWarning,
 )
 from .costs.acquisition import AcquisitionError as AcquisitionError
 from .costs.curve import (

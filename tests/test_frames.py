@@ -107,6 +107,7 @@ def test_intervals_are_levels_in_their_order(
     for cells in forms.values():
         again = model.fit(frame.assign(age=cells), y)
         np.testing.assert_array_equal(answers(again, frame), expected)
+    loaded.set_params(unknown="error")
     with pytest.raises(UnknownLevelError, match="unknown level") as met:
         answers(loaded, frame.assign(age=pd.cut([1] * 200, [0, 99])))
     assert (met.value.column, met.value.level, met.value.row) == ("age", "(0, 99]", 1)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelWarning
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from tests.methods.forests.fits import patients
@@ -177,8 +177,17 @@ def test_a_policy_says_what_missing_and_unknown_cells_are(dtype):
     strange = mixed().assign(ward="south", pain="b")
     expected = MATRIX.astype(dtype)
     expected[:, 2:5], expected[:, 5] = NAN, 1
-    np.testing.assert_array_equal(lenient.transform(strange, "M"), expected, strict=True)
-    np.testing.assert_array_equal(lenient.read_cell(2, "south"), expected[0, 2:5], strict=True)
+    with pytest.warns(UnknownLevelWarning, match='ward "south"'):
+        found = lenient.transform(strange, "M")
+    np.testing.assert_array_equal(found, expected, strict=True)
+    with pytest.warns(UnknownLevelWarning, match="counts as missing"):
+        part = lenient.read_cell(2, "south")
+    np.testing.assert_array_equal(part, expected[0, 2:5], strict=True)
+    average = learned(filled, strict).treating("mean")
+    means = np.arange(average.source.size, dtype=dtype)
+    with pytest.warns(UnknownLevelWarning, match="counts as the mean"):
+        found = average.transform(filled.assign(ward="south"), "M", means)
+    np.testing.assert_array_equal(found[0, average.source == 1], means[average.source == 1])
     assert lenient.read_cell(0, 1e300) == min(1e300, float(np.finfo(dtype).max))
     with pytest.raises(ParameterError, match='unknown must be "error" where missing is'):
         CellPolicy("error", "missing")

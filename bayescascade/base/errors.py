@@ -1,7 +1,9 @@
-"""Every exception the package raises on purpose, under one base class.
+"""Every exception the package raises on purpose, under one base class, and its warning.
 
 A message names the parameter or column, the rule it broke, and the value found.
 """
+
+from collections.abc import Mapping
 
 __all__ = [
     "BayesCascadeError",
@@ -12,7 +14,10 @@ __all__ = [
     "PrivacyError",
     "TooLargeError",
     "UnknownLevelError",
+    "UnknownLevelWarning",
 ]
+
+_MOST_TOLD = 5  # columns that a warning names
 
 
 class BayesCascadeError(Exception):
@@ -75,6 +80,33 @@ class UnknownLevelError(DataError):
     def advising(self, advice: str) -> "UnknownLevelError":
         """Return the error with advice at the end of its message."""
         return UnknownLevelError(f"{self}; {advice}", self.column, self.level, self.row)
+
+
+class UnknownLevelWarning(UserWarning):
+    """Rows have values that nothing was learned of: what was made of them.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows.
+    levels : mapping of str to str
+        By the columns that are concerned, the text of the first such value.
+    meaning : str
+        What such a cell was taken for, such as "counts as missing".
+    """
+
+    def __init__(self, n_rows: int, levels: Mapping[str, str], meaning: str) -> None:
+        super().__init__(n_rows, levels, meaning)
+        self.n_rows, self.levels, self.meaning = n_rows, dict(levels), meaning
+
+    def __str__(self) -> str:
+        told = [f'{name} "{level}"' for name, level in self.levels.items()]
+        more = f" and {len(told) - _MOST_TOLD} more columns" if len(told) > _MOST_TOLD else ""
+        rows = "1 row has" if self.n_rows == 1 else f"{self.n_rows:,} rows have"
+        return (
+            f"{rows} values that fit did not see ({', '.join(told[:_MOST_TOLD])}{more}): "
+            f"such a cell {self.meaning}"
+        )
 
 
 class ModelFileError(BayesCascadeError, ValueError):

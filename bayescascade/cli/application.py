@@ -4,12 +4,13 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TextIO
 
 import click
 
 from bayescascade import __version__
+from bayescascade.base.errors import UnknownLevelWarning
 from bayescascade.cli.budget import budget
 from bayescascade.cli.causal import causal
 from bayescascade.cli.classify import classify
@@ -40,7 +41,8 @@ class Application(click.Group):
         extra["standalone_mode"] = False
         sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
         with warnings.catch_warnings():
-            warnings.showwarning = lambda text, *_: click.echo(f"warning: {text}", err=True)
+            warnings.showwarning = _shown_once()
+            warnings.simplefilter("always", UnknownLevelWarning)
             try:
                 code = super().main(args, prog_name or "bayescascade", **extra) or 0
             except click.ClickException as error:
@@ -117,6 +119,18 @@ for command in (
 def main() -> NoReturn:
     """Run the command line on the arguments of this process."""
     application.main()
+
+
+def _shown_once() -> Callable[..., None]:
+    """Return what shows warnings as lines on stderr, equal ones once."""
+    shown = set[str]()
+
+    def show(text: Warning | str, *_: object) -> None:
+        if str(text) not in shown:
+            shown.add(str(text))
+            click.echo(f"warning: {text}", err=True)
+
+    return show
 
 
 def _message(error: Exception) -> str:

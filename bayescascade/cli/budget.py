@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.dealt import DEALING_SEED, test_share_option
-from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
+from bayescascade.cli.learning import CHOICE_OPTIONS, unknown_option, with_options
 from bayescascade.cli.options import JOBS, Integer, split_commas
 from bayescascade.cli.output import (
     INTERRUPTED,
@@ -63,6 +63,7 @@ _TREES = 40
     help="Most trees to grow, or trees of the forest that is pruned.",
 )
 @test_share_option("Part of the rows that test; as many measure costs, the rest is learned from.")
+@unknown_option(missing="counts as missing", error="is an error")
 @with_options(*CHOICE_OPTIONS)
 @click.option(
     "--jobs",
@@ -99,7 +100,9 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     try:
         with shown_count("budgets", len(budgets)) as show:
             learner = LEARNERS[options["method"]]
-            learned = learner(parts, costs, budgets, options["n_trees"], options["n_jobs"])
+            given = {name: options[name] for name in ("n_trees", "n_jobs")}
+            unknown = options["unknown"] or "missing"
+            learned = learner(parts, costs, budgets, **given, unknown=unknown)
             for amount, found in learned:
                 if isinstance(found, Exception):
                     too_low.append(found)

@@ -13,6 +13,7 @@ from bayescascade.cli.learning import (
     learn,
     search_option,
     set_up,
+    unknown_option,
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
@@ -37,11 +38,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     type=Integer(2),
     help="Quantiles that numbers are cut at unless declared otherwise (4).",
 )
-@click.option(
-    "--unknown",
-    type=click.Choice(["error", "none"]),
-    help="A level first seen when predicting is an error (the default), or meets no condition.",
-)
+@unknown_option(none="meets no condition", error="is an error")
 @with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
 @click.pass_context
 def classify(context: click.Context, /, data: str, **options: Any) -> None:

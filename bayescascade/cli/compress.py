@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.dealt import DEALING_SEED, read_dealt, test_share_option
-from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
+from bayescascade.cli.learning import CHOICE_OPTIONS, unknown_option, with_options
 from bayescascade.cli.options import JOBS, Integer, Real
 from bayescascade.cli.output import (
     INTERRUPTED,
@@ -44,6 +44,7 @@ __all__ = ["compress"]
     help="One scale for all columns, one for each, or a matrix.",
 )
 @test_share_option("Part of the rows that test; the rest is learned from.")
+@unknown_option(mean="counts as the mean of its column", error="is an error")
 @with_options(*CHOICE_OPTIONS)
 @click.option(
     "--jobs", "n_jobs", type=JOBS, default=-1, help="Cores used; -1, the default: all there are."
@@ -72,6 +73,7 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
     model = StochasticNeighborCompression(
         **{name: options[name] for name in ("compression", "n_prototypes", "metric", "n_jobs")},
         random_state=parts.seed,
+        unknown=options["unknown"] or "mean",
     )
     if sys.stderr.isatty():
         from bayescascade.cli.progress import progress_bar

@@ -12,6 +12,7 @@ from bayescascade.cli.learning import (
     learn,
     search_option,
     set_up,
+    unknown_option,
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
@@ -102,6 +103,11 @@ OF_MODELS = (
     "--density",
     type=click.Choice(["posterior_mean", "empirical"]),
     help="Probability of a leaf or rule: posterior mean, or its part of the rows.",
+)
+@unknown_option(
+    other="makes its row as rare as that none such was seen",
+    missing="counts as missing",
+    error="is an error",
 )
 @with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("auto", "exact"), *RUN_OPTIONS)
 @click.pass_context

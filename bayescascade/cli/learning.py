@@ -29,6 +29,7 @@ __all__ = [
     "listed",
     "search_option",
     "set_up",
+    "unknown_option",
     "with_options",
 ]
 
@@ -139,6 +140,13 @@ def search_option(*exact: str) -> Option:
         else f"{proof}."
     )
     return click.option("--search", type=choices, help=f"How to search: {told}")
+
+
+def unknown_option(**meanings: str) -> Option:
+    """Return the option ``--unknown``: what each choice makes of a level, the default first."""
+    default, *others = (f"{told} ({choice})" for choice, told in meanings.items())
+    told = f"A level first seen when predicting {default}, the default; {'; '.join(others)}."
+    return click.option("--unknown", type=click.Choice(list(meanings)), help=told)
 
 
 _DECLARED = ("columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing")

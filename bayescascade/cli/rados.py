@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
+from bayescascade.cli.learning import CHOICE_OPTIONS, listed, unknown_option, with_options
 from bayescascade.cli.options import Integer, Real, split_commas
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 
@@ -132,6 +132,7 @@ def make(data: str, **options: Any) -> None:
     type=click.Choice(["best", "prudential"]),
     help="A round's feature: the best, or the median one, as in the paper for noise.",
 )
+@unknown_option(mean="counts as the mean of its column", error="is an error")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) -> None:
     """Learn a linear classifier from files that `make` wrote; those of several parties add up."""

@@ -9,6 +9,7 @@ import click
 
 from bayescascade.base.errors import DataError
 from bayescascade.cli.rows import read_blocks, read_for
+from bayescascade.cli.unknown import UnknownRows
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
 from bayescascade.data.sources import Source
@@ -29,14 +30,15 @@ class ScoredRows:
 
     def __init__(self, model: Density, source: Source, top: int, weights: str | None) -> None:
         self._model, self._source, self._weights = model, source, weights
-        self._rarest = RarestRows(model.learned_, top)
+        self._rarest, self._unknown = RarestRows(model.learned_, top), UnknownRows()
         self._n_rows, self._weight, self._log_density = 0, 0.0, 0.0
 
     def blocks(self) -> Iterator[Columns]:
         """Score the rows, block by block."""
         schema = self._model.schema_
         for first_row, cells, weights in read_blocks(self._source, schema.names, self._weights):
-            codes = schema.encode(cells, first_row=first_row)
+            with self._unknown.noticed():
+                codes = self._model.encode(cells, first_row=first_row)
             scores = self._model.score_codes(codes)
             self._rarest.add(cells, codes, scores, first_row, weights)
             self._n_rows += len(scores)
@@ -49,6 +51,7 @@ class ScoredRows:
                 self._log_density += float((weights[counts] * scores[counts]).sum())
             numbers = range(first_row, first_row + len(cells))
             yield {"row": numbers, "log_density": scores.tolist()}
+        self._unknown.warn()
 
     @property
     def _mean(self) -> float:
@@ -61,6 +64,7 @@ class ScoredRows:
             "source": self._source.label,
             "rows": self._n_rows,
             "weight": self._weight,
+            "rows_with_unknown_levels": self._unknown.n_rows,
             "log_density": {"sum": self._log_density, "mean": self._mean},
             "rarest": [
                 {**asdict(row), "explanation": explain(row.values).splitlines()}
@@ -72,7 +76,7 @@ class ScoredRows:
         """Return sums and rarest rows."""
         sums = f"mean {nats_text(self._mean)}, sum {nats_text(self._log_density)} nats"
         pieces = _rows_pieces(self._source, self._n_rows, self._weight)
-        page: Page = (Pieces([*pieces, f"log density: {sums}"]),)
+        page: Page = (Pieces([*pieces, *self._unknown.pieces, f"log density: {sums}"]),)
         for row in self._rarest.rows:
             page += (BLANK, *rare_row_page(self._model.learned_, row))
         return page
@@ -90,6 +94,7 @@ class ScoredLabels:
         self._model, self._source, self._target, self._weights = model, source, found, weights
         self._names = _class_texts(model)
         self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
+        self._unknown = UnknownRows()
 
     def blocks(self) -> Iterator[Columns]:
         """Predict the rows, block by block.
@@ -109,7 +114,8 @@ class ScoredLabels:
                     f'column "{target}" must not have missing labels, got none in row {row}: '
                     "predict needs no labels"
                 )
-            predicted = model.predict_block(cells, first_row)
+            with self._unknown.noticed():
+                predicted = model.predict_block(cells, first_row)
             assert predicted.probabilities is not None
             self._scores.add(labels, predicted.probabilities, weights)
             if predicted.costs is not None:
@@ -119,6 +125,7 @@ class ScoredLabels:
                 "label": [self._names[label] for label in labels.tolist()],
                 **_predicted_columns(model, predicted),
             }
+        self._unknown.warn()
 
     def record(self) -> dict[str, Any]:
         """Return the scores as plain data."""
@@ -129,6 +136,7 @@ class ScoredLabels:
             "target": self._target,
             "rows": scores.n_rows,
             "weight": scores.weight,
+            "rows_with_unknown_levels": self._unknown.n_rows,
             "accuracy": scores.accuracy,
             "accuracy_error": scores.accuracy_error,
             "log_loss": scores.log_loss,
@@ -144,6 +152,7 @@ class ScoredLabels:
         accuracy = f"accuracy {diagnostic_text(scores.accuracy, 3)}"
         pieces = [
             *_rows_pieces(self._source, scores.n_rows, scores.weight),
+            *self._unknown.pieces,
             _with_error(accuracy, scores.accuracy_error, 3),
             f"log loss {diagnostic_text(scores.log_loss, 4)} nats",
             f"AUC {diagnostic_text(scores.auc, 3)}",
@@ -157,10 +166,13 @@ class ScoredLabels:
 
 def predicted_blocks(model: Predictor, source: Source, *, explain: bool) -> Iterator[Columns]:
     """Yield what a model says of the rows of a file, and if asked for, why."""
+    unknown = UnknownRows()
     for first_row, cells, _ in read_for(model, source, [], None):
-        predicted = model.predict_block(cells, first_row, intervals=True, explain=explain)
+        with unknown.noticed():
+            predicted = model.predict_block(cells, first_row, intervals=True, explain=explain)
         columns = {**_predicted_columns(model, predicted), **predicted.told}
         yield {"row": range(first_row, first_row + len(cells)), **columns}
+    unknown.warn()
 
 
 def _predicted_columns(model: Predictor, predicted: Predicted) -> Columns:

@@ -20,6 +20,7 @@ from bayescascade.base.errors import DataError, ModelFileError, ParameterError, 
 from bayescascade.data.levels import (
     Cells,
     Level,
+    check_numbers,
     factorize,
     level_text,
     match_texts,
@@ -29,15 +30,15 @@ from bayescascade.data.levels import (
     to_numbers,
 )
 
-__all__ = ["MAX_LEVELS", "MAX_NOMINAL_LEVELS", "MISSING", "Column", "Kind"]
+__all__ = ["MAX_LEVELS", "MAX_NOMINAL_LEVELS", "MISSING", "UNKNOWN", "Column", "Kind"]
 
 Kind: TypeAlias = Literal["nominal", "ordinal", "continuous"]
 
 MISSING = -1  # the code of a missing cell in a column without a missing level
+UNKNOWN = -2  # that of a cell outside the domain, where it is no error
 MAX_NOMINAL_LEVELS = 64  # a set of levels is one 64-bit word
 MAX_LEVELS = 65_536  # codes are at most uint16
 
-_UNKNOWN = -2
 _FIELDS = {"name", "kind", "levels", "edges", "has_missing_level"}
 
 
@@ -110,27 +111,27 @@ class Column:
         first_row : int
             Number of the first cell's data row, for messages.
         allow_unknown : bool
-            Whether a cell outside the column's domain gets the code MISSING, and is no error.
+            Whether a cell outside the column's domain gets the code UNKNOWN, and is no error.
 
         Raises
         ------
         DataError
-            If a cell is outside the column's domain (of a counted column an UnknownLevelError);
-            names the column, the value and the row.
+            If a cell is outside the column's domain (of a counted column an UnknownLevelError),
+            or is no finite number of a continuous one; names the column, the value and the row.
         """
         missing_code = self.n_levels - 1 if self.has_missing_level else MISSING
         if self.kind == "continuous":
             numbers = to_numbers(f'continuous column "{self.name}"', cells, first_row)
+            if allow_unknown:  # what is no number is nowhere, not outside
+                check_numbers(f'column "{self.name}"', numbers, first_row)
             codes = self._bins(numbers)
             codes[np.isnan(numbers)] = missing_code
         else:
             factor = factorize(self.name, cells)
             code_of_value = np.append(self._codes_of_levels(factor.values), missing_code)
             codes = code_of_value[factor.positions]  # position -1 is the appended missing code
-        unknown = codes == _UNKNOWN
-        if allow_unknown:
-            codes[unknown] = MISSING
-        elif unknown.any():
+        unknown = codes == UNKNOWN
+        if unknown.any() and not allow_unknown:
             row = int(np.argmax(unknown))
             raise self._unknown(cells.iloc[row], first_row + row)
         return codes
@@ -189,7 +190,7 @@ class Column:
         levels = [plain_level(self.name, value) for value in chosen]
         codes = self._codes_of_levels(levels)
         for level, code in zip(levels, codes, strict=True):
-            if code == _UNKNOWN:
+            if code == UNKNOWN:
                 raise self._unknown(level, None)
         return tuple(sorted({int(code) for code in codes}))
 
@@ -305,15 +306,15 @@ class Column:
             )
 
     def _codes_of_levels(self, values: list[Level]) -> NDArray[np.int32]:
-        """Return the code of each value, (len(values),) int32, _UNKNOWN where there is none."""
+        """Return the code of each value, (len(values),) int32, UNKNOWN where there is none."""
         code_of_text = {level_text(level): code for code, level in enumerate(self.levels)}
         texts = match_texts(values, self.levels)
-        return np.array([code_of_text.get(text, _UNKNOWN) for text in texts], dtype=np.int32)
+        return np.array([code_of_text.get(text, UNKNOWN) for text in texts], dtype=np.int32)
 
     def _bins(self, numbers: NDArray[np.float64]) -> NDArray[np.int32]:
         bins = np.searchsorted(self.edges, numbers, side="right").astype(np.int32) - np.int32(1)
         bins[numbers == self.edges[-1]] = len(self.edges) - 2
-        bins[~((numbers >= self.edges[0]) & (numbers <= self.edges[-1]))] = _UNKNOWN
+        bins[~((numbers >= self.edges[0]) & (numbers <= self.edges[-1]))] = UNKNOWN
         return bins
 
     def _bins_between(self, pair: list[object]) -> tuple[int, ...]:

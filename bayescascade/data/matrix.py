@@ -6,8 +6,8 @@ level that was never seen, is the policy of whoever learns from the matrix; NaN 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from bayescascade.base.errors import (
     UnknownLevelError,
 )
 from bayescascade.base.validation import check_choice
-from bayescascade.data.column import MISSING, Column
+from bayescascade.data.column import UNKNOWN, Column
 from bayescascade.data.levels import (
     Cells,
     check_numbers,
@@ -41,10 +41,18 @@ from bayescascade.data.schema import (
     frame_from_mapping,
 )
 from bayescascade.data.sources import as_frame
+from bayescascade.data.unknown import UnknownCells
 
 __all__ = ["CellPolicy", "MatrixEncoder", "rows_frame"]
 
 Matrix = NDArray[Any]  # of the policy's type
+
+_MEANINGS: Final[Mapping[str, str]] = {
+    "error": "",
+    "missing": "counts as missing",
+    "mean": "counts as the mean of its column",
+}
+"""What an unknown level is taken for, by policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,10 @@ class CellPolicy:
     ----------
     missing : {"error", "nan"}
         A missing cell is an error, or NaN in all its columns of the matrix.
-    unknown : {"error", "missing"}
-        A level that was not learned is an error, or a missing cell, which must not be an error.
+    unknown : {"error", "missing", "mean"}
+        A level that was not learned is an error; a missing cell, which must not be an error; or the
+        mean of what its columns of the matrix were, which whoever learned from them knows. The
+        last two are said in an `UnknownLevelWarning`.
     dtype : float32 or float64
         Of the matrix. Numbers too large for it become its largest, but are refused in arrays.
     """
@@ -67,7 +77,7 @@ class CellPolicy:
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("error", "nan"))
-        check_choice("unknown", self.unknown, ("error", "missing"))
+        check_choice("unknown", self.unknown, ("error", "missing", "mean"))
         if (self.missing, self.unknown) == ("error", "missing"):
             raise ParameterError('unknown must be "error" where missing is, got "missing"')
 
@@ -165,7 +175,11 @@ class MatrixEncoder:
                 texts += [f"{name}={level_text(level)}" for level in shown]
         return texts
 
-    def transform(self, X: Any, owner: str) -> Matrix:
+    def treating(self, unknown: str) -> "MatrixEncoder":
+        """Return the encoder with another policy for unknown levels; see `CellPolicy`."""
+        return replace(self, policy=replace(self.policy, unknown=unknown))
+
+    def transform(self, X: Any, owner: str, means: NDArray[np.float64] | None = None) -> Matrix:
         """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.
 
         Parameters
@@ -175,6 +189,8 @@ class MatrixEncoder:
             has names; else by position. A Series or a mapping of single values is one row.
         owner : str
             The estimator that has this encoder, for messages.
+        means : (n_matrix_columns,) float64, optional
+            What unknown levels become if the policy is "mean".
 
         Raises
         ------
@@ -199,7 +215,12 @@ class MatrixEncoder:
             check_present(self.names, list(frame.columns))
             frame = frame[self.names]
         check_width(frame.shape[1], len(self.columns), owner)
-        parts = [self._encode(place, frame.iloc[:, place]) for place in range(frame.shape[1])]
+        unknown = UnknownCells()
+        parts = [
+            self._encode(place, frame.iloc[:, place], unknown, means)
+            for place in range(frame.shape[1])
+        ]
+        unknown.warn(_MEANINGS[self.policy.unknown])
         return self._complete(np.ascontiguousarray(np.concatenate(parts, axis=1)))
 
     def read_cell(self, column: int, value: object) -> Matrix:
@@ -225,12 +246,12 @@ class MatrixEncoder:
                 raise DataError(f'column "{name}" must have a value, got {value!r}')
             return np.full(self.widths[column], np.nan, self.policy.dtype)
         if levels is not None:
-            codes: NDArray[np.integer] = (
-                levels.encode(pd.Series([value], dtype=object), allow_unknown=True)
-                if self.policy.unknown == "missing"
-                else np.array(levels.codes_for(value))
-            )
-            return self._part(levels, codes).ravel()
+            if self.policy.unknown == "error":
+                return self._part(levels, np.array(levels.codes_for(value))).ravel()
+            unknown = UnknownCells()
+            part = self._encode(column, pd.Series([value], dtype=object), unknown, None).ravel()
+            unknown.warn(_MEANINGS[self.policy.unknown])
+            return part
         try:
             number = float(value)  # type: ignore[arg-type] # what is no number is refused here
         except (TypeError, ValueError):
@@ -274,19 +295,30 @@ class MatrixEncoder:
                 raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
         return cls(tuple(columns), read, policy)
 
-    def _encode(self, column: int, cells: Cells) -> Matrix:
+    def _encode(
+        self,
+        column: int,
+        cells: Cells,
+        unknown: UnknownCells,
+        means: NDArray[np.float64] | None,
+    ) -> Matrix:
         name, levels = self.names[column], self.levels[column]
         if levels is None:
             numbers = to_numbers(f'column "{name}"', cells)
             check_numbers(f'column "{name}"', numbers)
             return self._numbers(numbers).reshape(-1, 1)
         try:
-            allow_unknown = self.policy.unknown == "missing"
-            return self._part(levels, levels.encode(cells, allow_unknown=allow_unknown))
+            codes = levels.encode(cells, allow_unknown=self.policy.unknown != "error")
         except UnknownLevelError as error:
             raise error.advising(
-                "levels that are rare can be given when fitting, as a Categorical column"
+                "levels that are rare can be given when fitting, as a Categorical column, or let "
+                "pass (unknown=, --unknown)"
             ) from None
+        unknown.note(name, cells, codes)
+        part = self._part(levels, codes)
+        if self.policy.unknown == "mean" and means is not None:
+            part[codes == UNKNOWN] = means[self.source == column]
+        return part
 
     def _complete(self, matrix: Matrix) -> Matrix:
         """Return a matrix, in which no cell may be missing if that is an error."""
@@ -309,7 +341,7 @@ class MatrixEncoder:
         part: Matrix = codes[:, np.newaxis].astype(self.policy.dtype)
         if _width(levels) > 1:
             part = (part == np.arange(levels.n_levels)).astype(self.policy.dtype)
-        part[codes == MISSING] = np.nan
+        part[codes < 0] = np.nan
         return part
 
 

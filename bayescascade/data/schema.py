@@ -20,6 +20,7 @@ from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import Cells
 from bayescascade.data.sources import as_column, as_frame
+from bayescascade.data.unknown import UnknownCells
 
 __all__ = [
     "CodedTable",
@@ -112,7 +113,12 @@ class Schema:
         return math.prod(column.n_levels for column in self.columns)
 
     def encode(
-        self, data: Rows, *, allow_missing: bool = True, first_row: int = 1
+        self,
+        data: Rows,
+        *,
+        allow_missing: bool = True,
+        first_row: int = 1,
+        unknown: UnknownCells | None = None,
     ) -> NDArray[np.int32]:
         """Return the codes of rows.
 
@@ -128,6 +134,9 @@ class Schema:
             level. If False they are an error.
         first_row : int
             Number of the first data row, for messages.
+        unknown : UnknownCells, optional
+            Where cells outside their column's domain are noted, which then get code -2. None: they
+            are an error.
 
         Returns
         -------
@@ -146,7 +155,9 @@ class Schema:
         columns = self._select(data)
         codes = np.empty((self.n_columns, len(columns[0])), dtype=np.int32)
         for column, cells, column_codes in zip(self.columns, columns, codes, strict=True):
-            column_codes[:] = column.encode(cells, first_row)
+            column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown is not None)
+            if unknown is not None:
+                unknown.note(column.name, cells, column_codes)
             missing = column_codes == MISSING
             if not allow_missing and missing.any():
                 raise DataError(
@@ -155,9 +166,11 @@ class Schema:
                 )
         return codes
 
-    def encode_row(self, row: Mapping[str, object] | Cells) -> NDArray[np.int32]:
+    def encode_row(
+        self, row: Mapping[str, object] | Cells, unknown: UnknownCells | None = None
+    ) -> NDArray[np.int32]:
         """Return the codes of one row, (n_columns,) int32; see `encode`."""
-        codes = self.encode({str(name): value for name, value in row.items()})
+        codes = self.encode({str(name): value for name, value in row.items()}, unknown=unknown)
         if codes.shape[1] != 1:
             raise DataError(f"a row must have one value per column, got {codes.shape[1]}")
         return codes[:, 0]

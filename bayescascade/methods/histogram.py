@@ -48,6 +48,8 @@ class SmoothedHistogram(Baseline):
         are most probable.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
+    unknown : {"other", "missing", "error"}
+        What a level unseen in fit is; as in `LeafCascade`.
 
     Attributes
     ----------
@@ -80,11 +82,7 @@ class SmoothedHistogram(Baseline):
 
     pseudo_count: float | None = None
 
-    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.
-
-        Cells coded -1 are missing and integrated out.
-        """
+    def _score_known(self, codes: NDArray[np.int32]) -> Floats:
         scores = np.empty(codes.shape[1])
         patterns, members = np.unique(codes >= 0, axis=1, return_inverse=True)
         for number, is_there in enumerate(patterns.T):

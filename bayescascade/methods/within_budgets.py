@@ -31,7 +31,12 @@ Learned: TypeAlias = Iterator[tuple[float, BudgetedClassifier | BudgetError]]
 
 
 def _grown(
-    parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], n_trees: int, n_jobs: int
+    parts: DealtRows,
+    costs: FeatureCosts,
+    budgets: Sequence[float],
+    n_trees: int,
+    n_jobs: int,
+    unknown: str,
 ) -> Learned:
     """Yield a forest grown for each budget, or why there is none."""
     for amount in budgets:
@@ -43,6 +48,7 @@ def _grown(
             max_trees=n_trees,
             n_jobs=n_jobs,
             random_state=parts.seed,
+            unknown=unknown,
         )
         try:
             model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
@@ -55,13 +61,23 @@ def _grown(
 
 
 def _pruned(
-    parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], n_trees: int, n_jobs: int
+    parts: DealtRows,
+    costs: FeatureCosts,
+    budgets: Sequence[float],
+    n_trees: int,
+    n_jobs: int,
+    unknown: str,
 ) -> Learned:
     """Yield one forest pruned for each budget."""
     first, *others = budgets
     forest = RandomForestClassifier(n_trees, criterion="entropy", max_features=None)
     model = BudgetPrune(
-        forest, costs=costs, budget=first, n_jobs=n_jobs, random_state=parts.seed
+        forest,
+        costs=costs,
+        budget=first,
+        n_jobs=n_jobs,
+        random_state=parts.seed,
+        unknown=unknown,
     ).fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
     if model.is_interrupted_:
         raise KeyboardInterrupt
@@ -74,9 +90,15 @@ def _pruned(
 
 
 def _trees(
-    parts: DealtRows, costs: FeatureCosts, budgets: Sequence[float], _: int, n_jobs: int
+    parts: DealtRows,
+    costs: FeatureCosts,
+    budgets: Sequence[float],
+    n_trees: int,
+    n_jobs: int,
+    unknown: str,
 ) -> Learned:
     """Yield for each budget the tree, of several tradeoffs, that errs least on validation rows."""
+    del n_trees
     X, y = parts.X[1], parts.y[1]
     tried = []
     everything = max(float(costs.resolve(list(X.columns)).costs.sum()), 1e-9)
@@ -87,6 +109,7 @@ def _trees(
             n_jobs=n_jobs,
             random_state=parts.seed,
             n_steps=_TREE_STEPS,
+            unknown=unknown,
         ).fit(parts.X[0], parts.y[0], X_val=X)
         if model.run_.interrupted:
             raise KeyboardInterrupt
@@ -101,10 +124,11 @@ def _trees(
             yield amount, too_low(amount, least, "the mean cost of the cheapest tree")
 
 
-Learner: TypeAlias = Callable[[DealtRows, FeatureCosts, Sequence[float], int, int], Learned]
+Learner: TypeAlias = Callable[..., Learned]
 
 METHODS: Mapping[str, Learner] = {"forest": _grown, "prune": _pruned, "tree": _trees}
-"""How classifiers are learned, by name: of rows, costs, budgets, most trees, and workers.
+"""How classifiers are learned, by name: of rows, costs and budgets, with most trees, workers, and
+what an unknown level is.
 
 They raise KeyboardInterrupt also where Ctrl-C ended a fit early: what it kept is not what was asked
 for.

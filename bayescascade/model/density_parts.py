@@ -12,8 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.evidence import Evidence, agrees, evidence_words, narrow_evidence
+from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.numbers import (
     cells_text,
     count_texts,
@@ -122,12 +125,20 @@ class DensityParts(Readable):
 
         A row with missing cells that could be in several parts gets one line for each. Of an
         independent leaf the density is the average over it, followed by levels that rows there
-        mostly have and those of this row that they rarely have.
+        mostly have and those of this row that they rarely have. Cells outside the domain are told
+        first; the rest is told as if they were missing.
         """
-        codes = self.schema.encode_row(row)
-        if not agrees(self.evidence, codes[:, np.newaxis])[0]:
+        unknown = UnknownCells()
+        codes = self.schema.encode_row(row, unknown)
+        contradicts = any(codes[j] == UNKNOWN for j in self.evidence)
+        if contradicts or not agrees(self.evidence, codes[:, np.newaxis])[0]:
             raise DataError(f"the row contradicts the evidence: {self.evidence_words()}")
-        return "\n".join(self._explanations(codes))
+        codes[codes == UNKNOWN] = MISSING
+        told = [
+            f"{quoted(name)} is {quoted(level)}, which no row learned from has"
+            for name, level in unknown.levels.items()
+        ]
+        return "\n".join([*told, *self._explanations(codes)])
 
     @cached_property
     def log_densities(self) -> NDArray[np.float64]:

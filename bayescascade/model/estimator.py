@@ -31,7 +31,7 @@ from bayescascade.model.explore import explore_by
 from bayescascade.model.page import column_words, data_pieces, shares_page
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
-from bayescascade.model.row_densities import RowDensities
+from bayescascade.model.row_densities import UNKNOWNS, RowDensities
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
@@ -411,13 +411,20 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
     Subclasses take a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
     """
 
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error"}
+
     density: str = "posterior_mean"
 
     def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
         search = super().check_parameters()
         check_choice("density", self.density, DENSITIES)
+        check_choice("unknown", self.unknown, UNKNOWNS)
         return search
+
+    @property
+    def _total_weight(self) -> float:
+        return self.summary_.total_weight
 
     def _legend(self, learned: D) -> Page:
         size = "cells" if self.schema_.n_cells is not None else "volume"
@@ -427,8 +434,7 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
     def _learner(self) -> Callable[[Table], None]:
         return partial(self._fit_table, search=self.check_parameters())
 
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
+    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         check_choice("predictive", self.predictive, PREDICTIVES)
         if self.predictive == "map":
             return self.learned_.score_codes(codes)
@@ -460,10 +466,16 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
         return self.learned_.condition(evidence)
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
-        """Return in words the rule that holds for a row, by the most probable density."""
+        """Return in words the rule that holds for a row, by the most probable density.
+
+        What is unknown of the row is told first, unless `unknown` is "error".
+        """
         row = as_frame(row)
         if isinstance(row, pd.DataFrame):
             if len(row) != 1:
                 raise ParameterError(f"row must be a single row, got {len(row)}")
             row = row.iloc[0]
-        return self.learned_.explain(row)
+        learned = self.learned_
+        if self.unknown == "error":
+            self.encode(dict(row))
+        return learned.explain(row)

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.validation import check_choice
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
 from bayescascade.model.record import Saved
@@ -28,7 +29,9 @@ class MatrixClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[mi
     title : str
         What it is called, such as "budgeted forest".
     cells : CellPolicy
-        What it takes for a cell.
+        What it takes for a cell; of unknown levels, what older files did.
+    unknowns : tuple of str
+        What the parameter `unknown` may be, see `CellPolicy`.
     classes_ : (n_classes,) array
         The labels, sorted.
     n_features_in_, feature_names_in_
@@ -37,7 +40,12 @@ class MatrixClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[mi
 
     title: ClassVar[str]
     cells: ClassVar[CellPolicy] = CellPolicy()
+    unknowns: ClassVar[tuple[str, ...]] = ("mean", "error")
     takes_texts: ClassVar[bool] = False
+
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error"}
+
+    unknown: str
 
     classes_: NDArray[Any]
     _encoder: MatrixEncoder
@@ -52,7 +60,17 @@ class MatrixClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[mi
     def _matrix(self, X: Any) -> Matrix:
         """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
         check_is_fitted(self)
-        return self._encoder.transform(X, type(self).__name__)
+        return self._reader.transform(X, type(self).__name__, self._means)
+
+    @property
+    def _reader(self) -> MatrixEncoder:
+        """What reads rows, unknown levels as the parameter says."""
+        return self._encoder.treating(check_choice("unknown", self.unknown, self.unknowns))
+
+    @property
+    def _means(self) -> NDArray[np.float64] | None:
+        """What unknown levels become where `unknown` is "mean", (n_matrix_columns,)."""
+        return None
 
     @property
     def feature_texts(self) -> list[str]:

@@ -51,8 +51,8 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     model_name: ClassVar[str]
 
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
-    _later_parameters: ClassVar[frozenset[str]] = frozenset()
-    """Those that older files lack, which did what the defaults say."""
+    _later_parameters: ClassVar[Mapping[str, Any]] = {}
+    """What models did before there were these parameters, which older files lack."""
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
@@ -109,12 +109,13 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         with contradictions_refused():
             parameters = record["parameters"]
             expected = set(cls._get_param_names()) - set(cls._not_saved)
-            least = expected - cls._later_parameters
+            later = {k: v for k, v in cls._later_parameters.items() if k in expected}
+            least = expected - set(later)
             if not isinstance(parameters, dict) or not least <= set(parameters) <= expected:
                 raise ModelFileError(
                     f"a saved model's parameters must be {', '.join(sorted(expected))}"
                 )
-            model = cls(**cls._read_parameters(record))
+            model = cls(**{**later, **cls._read_parameters(record)})
             model._restore(record)
             return model
 

@@ -73,8 +73,11 @@ class Density(Conditional, Protocol):
 
     learned_: DensityParts
 
+    def encode(self, X: Any, *, first_row: int = 1) -> NDArray[np.int32]:
+        """Return the codes of rows, (n_columns, n_rows), of which the first has that number."""
+
     def score_codes(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of (n_columns, n_rows) coded rows, nats."""
+        """Return the log density of coded rows, nats."""
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
         """Draw rows."""

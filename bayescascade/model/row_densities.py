@@ -2,11 +2,32 @@
 
 An estimator inherits `RowDensities` and says how coded rows are scored; a `Baseline`, which others
 are compared with, is fitted in closed form.
+
+*Unknown cells.* A level that no row had which was learned from, and that was not declared, lies
+outside the domain over which a density ``p`` sums to one, as does a number beyond the outer edges
+of a continuous column. With `unknown` "other", a row whose cells in the columns ``S`` are such gets
+::
+
+    p(its other cells) e^|S|,    e = 1 / (m (n + 1))
+
+with ``m`` columns and ``n`` the weight of the rows learned from; the first factor is the exact
+marginal density, as where cells are missing. Rows within the domain keep theirs. Give each counted
+column one more level, for whatever is none of its own. Over all rows with others in exactly ``S``
+the marginal densities sum to one, hence over all sets ``S`` of such columns but the empty one ::
+
+    sum over S of e^|S| <= (1 + e)^m - 1 <= exp(m e) - 1 = exp(1 / (n + 1)) - 1
+
+where the first two are equal if all columns are counted. That is about ``1 / (n + 1)``: by the rule
+of succession, what rows are worth of which ``n`` showed none. Numbers beyond the edges of a
+continuous column are no level but a half-line, over which a constant has no integral: of such rows
+these are scores, to be compared, not a proper density.
 """
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -14,24 +35,55 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_choice, check_weights
+from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.declarations import Columns, declared
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.printed import PrintedModel
 
-__all__ = ["Baseline", "RowDensities"]
+__all__ = ["UNKNOWNS", "Baseline", "RowDensities"]
 
 
+_MEANINGS: Final[Mapping[str, str]] = {
+    "other": "makes its row rarer, by 1 / (columns x (rows learned from + 1))",
+    "missing": "counts as missing",
+    "error": "",
+}
+"""What an unknown cell is taken for, by `unknown`."""
+
+UNKNOWNS: Final = tuple(_MEANINGS)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
-    """A density over the rows of a schema; its parameters say how to read columns."""
+    """A density over the rows of a schema; its parameters say how to read columns.
 
-    schema_: Schema
+    Parameters
+    ----------
+    unknown : {"other", "missing", "error"}
+        What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
+        the outer edges: outside the domain, which makes the row as rare as that none such was seen
+        (the module says how rare); missing; or an error. The first two are said in an
+        `UnknownLevelWarning`.
+    columns, drop, nominal, ordinal, continuous, missing
+        See `bayescascade.data.table.Table`.
+    """
+
+    unknown: str = "other"
+
+    schema_: Schema = field(init=False)
+
+    @property
+    @abstractmethod
+    def _total_weight(self) -> float:
+        """Weight of the rows that were learned from."""
 
     @abstractmethod
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
+    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return what `score_codes` does, of rows of which no cell is unknown."""
 
     @abstractmethod
     def _learner(self) -> Callable[[Table], None]:
@@ -82,16 +134,51 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
         ----------
         X : DataFrame, array, mapping, Series or Table
             DataFrames are matched by column name. Missing cells are integrated out exactly: a row
-            gets the density of the cells that it has.
+            gets the density of the cells that it has. What an unknown cell is, `unknown` says.
 
         Raises
         ------
         DataError
-            If a column is missing or a value is outside its column's domain; the message names
-            column, value and row.
+            If a column is missing, or a value is outside its column's domain and that is an error;
+            the message names column, value and row.
+        """
+        return self.score_codes(self.encode(X))
+
+    def encode(self, X: Rows, *, first_row: int = 1) -> NDArray[np.int32]:
+        """Return the codes of rows, (n_columns, n_rows), -1 where missing and -2 where unknown.
+
+        `first_row` is the number of the first row, for messages; the rest is as in `score_samples`.
         """
         check_is_fitted(self)
-        return self.score_codes(self.schema_.encode(X))
+        how = check_choice("unknown", self.unknown, _MEANINGS)
+        unknown = None if how == "error" else UnknownCells()
+        try:
+            codes = self.schema_.encode(X, first_row=first_row, unknown=unknown)
+        except UnknownLevelError as error:
+            raise error.advising(
+                "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
+                'with unknown="other" (--unknown other)'
+            ) from None
+        if unknown is not None:
+            unknown.warn(_MEANINGS[how])
+        if how == "missing":
+            codes[codes == UNKNOWN] = MISSING
+        return codes
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `encode`."""
+        check_is_fitted(self)
+        unknown = codes == UNKNOWN
+        if not unknown.any():
+            return self._score_known(codes)
+        scores = self._score_known(np.where(unknown, np.int32(MISSING), codes))
+        scores += unknown.sum(axis=0) * self._log_other
+        return scores
+
+    @property
+    def _log_other(self) -> float:
+        """Log of what an unknown cell multiplies a density by; see the module."""
+        return -math.log(self.schema_.n_columns * (self._total_weight + 1.0))
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the (weighted) sum of the rows' log densities, nats."""
@@ -137,10 +224,15 @@ class Baseline(PrintedModel, RowDensities, BaseEstimator, ABC):  # type: ignore[
     def _learner(self) -> Callable[[Table], None]:
         self._check_parameters()
         check_choice("missing", self.missing, ("error", "level"))
+        check_choice("unknown", self.unknown, _MEANINGS)
         return self._learn
 
+    @property
+    def _total_weight(self) -> float:
+        return self._weight
+
     def _learn(self, table: Table) -> None:
-        self.schema_ = table.schema
+        self.schema_, self._weight = table.schema, table.total_weight
         self._fit_table(table)
         self.n_features_in_ = table.schema.n_columns
         self.feature_names_in_ = np.array(table.schema.names, dtype=object)

@@ -124,10 +124,30 @@ def test_zero_density_is_minus_infinity(tmp_path: Path) -> None:
     assert "log density -inf   0 x uniform" in run("score", model, tmp_path / "new.csv").stdout
 
 
+def test_rows_of_unknown_levels_are_rare_and_told_of(
+    density: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line for all blocks; the summary counts them, and the explanation names the level."""
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 2)
+    data = tmp_path / "new.csv"
+    known = "1st,male,adult\n2nd,female,child\n3rd,male,adult\n"
+    data.write_text("class,sex,age\n" + known + "1st,alien,adult\n" + known + "6th,alien,old\n")
+    found = run("score", density.model, data, "--top", 2)
+    assert found.exit_code == 0
+    assert found.stderr.count("\n") == 1
+    told = '(class "6th", sex "alien", age "old")'
+    assert f"warning: 2 rows have values that fit did not see {told}" in found.stderr
+    assert "8 rows   2 rows with unknown levels" in found.stdout
+    assert found.stdout.index("row 8") < found.stdout.index("row 4")
+    assert "because sex is alien, which no row learned from has" in found.stdout
+    record = json.loads(run("score", density.model, data, "--json").stdout)
+    assert record["rows_with_unknown_levels"] == 2
+    assert record["rarest"][1]["log_density"] < -math.log(3 * 2202)
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("class,sex,age\n1st,male,adult\n1st,alien,adult\n", [], '"alien" in row 2'),
         ("class,sex\n1st,male\n", [], 'column "age" is missing; columns: class, sex'),
         ("class,sex,age,sex\n1st,male,adult,male\n", [], '"sex" more than once'),
         (

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
@@ -92,10 +93,17 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     size_name: ClassVar[str] = "n_leaves"
     size_words: ClassVar[tuple[str, str]] = ("leaf", "leaves")
 
-    _later_parameters: ClassVar[frozenset[str]] = frozenset(
-        ("leaf", "leaf_concentration", "max_depth", "max_leaves", "memory_limit", "partitions",
-         "scratch", "start", "temper")
-    )  # fmt: skip
+    _later_parameters: ClassVar[Mapping[str, Any]] = {
+        **DensityEstimator._later_parameters,
+        "leaf": "uniform",
+        "leaf_concentration": 1.0,
+        "max_depth": None,
+        "max_leaves": None,
+        "memory_limit": 2.0,
+        "partitions": "subsets",
+        "start": "random",
+        "temper": None,
+    }
 
     _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
     _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
@@ -364,19 +372,16 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             levels = independent_probabilities(self.schema_, boxes, counted.level_counts, a)
         return DensityTree(self.schema_, tree, counts, probabilities, level_probabilities=levels)
 
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`.
-
-        With ``predictive="average"`` that is the average over all trees if `exact_` has it and it
-        fits `memory_limit`, else over the draws, of which a saved model keeps up to 1,000.
-        """
+    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        # with predictive "average" over all trees, if `exact_` has that and it fits
+        # `memory_limit`, else over the draws, of which a saved model keeps up to 1,000
         is_average = self.predictive == "average" and self.density == "posterior_mean"
         averages = getattr(self.__dict__.get("exact_"), "log_predictive", None)
         if is_average and averages is not None:
             with suppress(TooLargeError):
                 averaged: NDArray[np.float64] = averages(codes)
                 return averaged
-        return super().score_codes(codes)
+        return super()._score_known(codes)
 
     def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
         """Return how sure the density at each row is: (n_rows, 2) float64, low and high.
@@ -388,7 +393,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         Parameters
         ----------
         X : DataFrame, array, mapping, Series or Table
-            See `score_samples`; missing cells are integrated out.
+            See `score_samples`; missing cells are integrated out, unknown ones are as there.
         level : float in (0, 1)
             Posterior probability that the density at a row is inside, for each row by itself. With
             ``predictive="average"`` over trees as well, else given the most probable tree. That
@@ -403,13 +408,13 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             If a column is missing or a value is outside its column's domain; the message names
             column, value and row.
         """
-        check_is_fitted(self, "_best")
-        return self.credible_interval_codes(self.schema_.encode(X), level)
+        return self.credible_interval_codes(self.encode(X), level)
 
     def credible_interval_codes(
         self, codes: NDArray[np.int32], level: float = 0.95
     ) -> NDArray[np.float64]:
-        """Return what `credible_interval` does, of coded rows; see `Schema.encode`."""
+        """Return what `credible_interval` does, of coded rows; see `encode`."""
+        check_is_fitted(self, "_best")
         if self._model().leaf == "dependent":
             raise ParameterError(
                 'leaf must be "uniform" or "independent" for credible intervals, got "dependent"'
@@ -418,7 +423,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             trees, shares = [self._best], np.ones(1)
         else:
             trees, shares = self._drawn_counted()
-        return density_intervals(self.schema_, self._model(), trees, shares, codes, level)
+        unknown = codes == UNKNOWN
+        known = np.where(unknown, np.int32(MISSING), codes)
+        ends = density_intervals(self.schema_, self._model(), trees, shares, known, level)
+        ends *= np.exp(unknown.sum(axis=0) * self._log_other)[:, np.newaxis]
+        return ends
 
     def _read_counted(self, record: Mapping[str, Any]) -> CountedTree:
         return CountedTree.from_record(record, self.schema_, self._model().leaf)

@@ -104,6 +104,8 @@ class DensityEstimationTree(Baseline):
         Seed of the folds.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
+    unknown : {"other", "missing", "error"}
+        What a level unseen in fit is; as in `LeafCascade`.
 
     Attributes
     ----------
@@ -153,8 +155,7 @@ class DensityEstimationTree(Baseline):
             probabilities = LeafModel(concentration=self.concentration).probabilities(tree, counts)
         return DensityTree(self.schema_, tree, counts, probabilities)
 
-    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of (n_columns, n_rows) coded rows, nats; see `Schema.encode`."""
+    def _score_known(self, codes: NDArray[np.int32]) -> Floats:
         return self.tree_.score_codes(codes)
 
     def _check_parameters(self) -> None:

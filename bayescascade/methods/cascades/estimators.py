@@ -99,6 +99,11 @@ class LeafCascade(Cascade):
         Seed of everything random.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
+    unknown : {"other", "missing", "error"}
+        What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
+        the outer edges: outside the domain, which makes the row as rare as that none such was seen;
+        missing; or an error. The first two are said in an `UnknownLevelWarning`; how rare that is,
+        and why, says `bayescascade.model.row_densities`.
     checkpoint : path, optional
         File to save the run to every few seconds, so that it can go on after a crash; of an exact
         search that takes dozens of passes, after each.
@@ -188,8 +193,8 @@ class BranchCascade(Cascade):
         learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one
         makes.
     partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
-random_state, columns, drop, nominal, ordinal, continuous, missing, memory_limit, scratch, start, \
-checkpoint, resume, progress
+random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, memory_limit, \
+scratch, start, checkpoint, resume, progress
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.
 

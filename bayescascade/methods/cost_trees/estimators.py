@@ -40,6 +40,9 @@ class BudgetTreeClassifier(BudgetedClassifier):
         The most probable tree, or the mean of 100 draws: a row pays whatever any of them reads.
     search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress
         See `explore`.
+    unknown : {"missing", "error"}
+        What a level is that fit has not seen: as if it were missing, which is said in an
+        `UnknownLevelWarning`, or an error.
 
     Attributes
     ----------
@@ -83,6 +86,7 @@ class BudgetTreeClassifier(BudgetedClassifier):
     checkpoint: str | Path | None = None
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
+    unknown: str = "missing"
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, X_val: Any = None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_choice
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.labels import TrainingRows
@@ -44,10 +45,12 @@ class ReadRows(NamedTuple):
     training: TrainingRows
 
 
-def read_rows(X: Any, y: Any, costs: Costs, owner: str, **more: Any) -> ReadRows:
+def read_rows(
+    X: Any, y: Any, costs: Costs, owner: str, unknown: str = "error", **more: Any
+) -> ReadRows:
     """Learn columns and costs, and read rows; see `TrainingRows.read` for `more` and errors."""
     X = as_frame(X)  # once: some tables can be read only once
-    encoder = MatrixEncoder.learn(X, CELLS)
+    encoder = MatrixEncoder.learn(X, CELLS).treating(unknown)
     found = FeatureCosts.of(costs, encoder.columns)
     return ReadRows(encoder, found, TrainingRows.read(encoder, X, y, owner=owner, **more))
 
@@ -75,6 +78,7 @@ class BudgetedClassifier(MatrixClassifier):
     """
 
     cells: ClassVar[CellPolicy] = CELLS
+    unknowns: ClassVar[tuple[str, ...]] = ("missing", "error")
 
     _not_saved = (*NOT_SAVED, "costs", "forest")  # costs are a field of their own
 
@@ -89,7 +93,9 @@ class BudgetedClassifier(MatrixClassifier):
 
         Raises ParameterError also if a cost is about no column.
         """
-        encoder, costs, training = read_rows(X, y, self.costs, type(self).__name__, **more)
+        unknown = check_choice("unknown", self.unknown, self.unknowns)
+        owner = type(self).__name__
+        encoder, costs, training = read_rows(X, y, self.costs, owner, unknown, **more)
         self._set_columns(encoder, costs)
         self.classes_ = training.classes
         return training
@@ -179,7 +185,8 @@ class BudgetedClassifier(MatrixClassifier):
         fetch : function
             Takes the name of a feature (its index if columns have none) and returns its value, None
             or NaN if it is missing, which costs the same. It is called once for a feature, and
-            never for one that no tree asks for, so that it may buy the value, or ask a person.
+            never for one that no tree asks for, so that it may buy the value, or ask a person. A
+            level that fit has not seen cannot be read, whatever `unknown` says: it may be a slip.
         max_cost : float >= 0, optional
             Features that would bring the total above it are not acquired.
 
@@ -199,7 +206,8 @@ class BudgetedClassifier(MatrixClassifier):
             It has the steps so far, which may be resumed.
         """
         check_is_fitted(self, "forest_")
-        walk = partial(_ForestWalk, self.forest_, self._encoder)
+        strict = self._encoder.treating("error")  # what is typed wrong can be typed again
+        walk = partial(_ForestWalk, self.forest_, strict)
         model = Walkable(self._encoder.columns, self.items_, self.classes_, walk)
         return acquire(model, fetch, max_cost)
 

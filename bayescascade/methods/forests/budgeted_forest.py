@@ -136,6 +136,9 @@ class BudgetedForestClassifier(BudgetedClassifier):
     n_jobs : int or None
         Trees grown at a time, in threads; the result does not depend on it.
     random_state : int, SeedSequence, Generator or None
+    unknown : {"missing", "error"}
+        What a level is that fit has not seen: as if it were missing, which is said in an
+        `UnknownLevelWarning`, or an error.
 
     Attributes
     ----------
@@ -189,6 +192,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
     bootstrap: bool = True
     n_jobs: int | None = None
     random_state: Seed = None
+    unknown: str = "missing"
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Grow the forest.

@@ -70,7 +70,14 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
 
         It is what the `rule` says, and the mean of that over draws for ``predictive="average"``.
         """
-        rows = self._matrix(X)
+        return self._probabilities(self._matrix(X))
+
+    @property
+    def _means(self) -> Floats:
+        return self._center
+
+    def _probabilities(self, rows: Floats) -> Floats:
+        """Return what `predict_proba` does, of rows of the matrix."""
         self._check_neighbors(self.n_kept_)
         models = [self._best]
         if self.predictive == "average":
@@ -92,10 +99,10 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         """
         del first_row, intervals
         told: dict[str, list[object]] = {}
+        rows = self._matrix(cells)
         if explain:
-            nearest = self._best.nearest(self._matrix(cells))
-            told["nearest_prototype"] = (1 + nearest).tolist()
-        return Predicted(told, self.predict_proba(cells))
+            told["nearest_prototype"] = (1 + self._best.nearest(rows)).tolist()
+        return Predicted(told, self._probabilities(rows))
 
     def transform(self, X: Any) -> Floats:
         """Return rows in the space of the metric, (n_rows, n_matrix_columns or rank) float64.

@@ -95,6 +95,9 @@ class StochasticNeighborCompression(CompressedClassifier):
         Starts to climb from, and chains to sample by; take 4 to be told R-hat.
     n_jobs, random_state, checkpoint, resume, progress
         See `explore`; cores share the rows of one climb.
+    unknown : {"mean", "error"}
+        What a level is that fit has not seen: in each of its columns of the matrix the mean that
+        this had in fit, which is said in an `UnknownLevelWarning`; or an error.
 
     Attributes
     ----------
@@ -141,6 +144,7 @@ class StochasticNeighborCompression(CompressedClassifier):
     checkpoint: str | Path | None = None
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
+    unknown: str = "mean"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn prototypes; Ctrl-C ends it with those found so far.
@@ -160,6 +164,7 @@ class StochasticNeighborCompression(CompressedClassifier):
             If rows or labels cannot be used.
         """
         search = self._checked()
+        check_choice("unknown", self.unknown, self.unknowns)
         X = as_frame(X)
         self._set_encoder(MatrixEncoder.learn(X))
         training = TrainingRows.read(self._encoder, X, y, owner=type(self).__name__)

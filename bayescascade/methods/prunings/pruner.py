@@ -52,6 +52,9 @@ class ForestPruner(BudgetedClassifier):
         Given to a forest to fit that has none itself.
     random_state : int, SeedSequence, Generator or None
         Likewise.
+    unknown : {"missing", "error"}
+        What a level is that fit has not seen: as if it were missing, which is said in an
+        `UnknownLevelWarning`, or an error.
 
     Attributes
     ----------
@@ -79,6 +82,7 @@ class ForestPruner(BudgetedClassifier):
     budget: float | None = None
     n_jobs: int | None = None
     random_state: Seed = None
+    unknown: str = "missing"
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Fit the forest, if it is not fitted yet, and prune it.

@@ -59,6 +59,10 @@ class RadoBoostClassifier(MatrixClassifier):
         Of the rados that `fit` makes; see `Rados.sample`, which by default makes others, as rados
         that are handed over should tell little of single rows.
     random_state : int, SeedSequence, Generator or None
+    unknown : {"mean", "error"}
+        What a level is that fit has not seen: in each of its columns of the matrix the mean that
+        this had in fit (0 if not standardized), which is said in an `UnknownLevelWarning`; or an
+        error.
 
     Attributes
     ----------
@@ -105,6 +109,7 @@ class RadoBoostClassifier(MatrixClassifier):
     standardize: bool = True
     intercept: bool = True
     random_state: Seed = None
+    unknown: str = "mean"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Make rados of rows, and learn from them.
@@ -203,17 +208,20 @@ class RadoBoostClassifier(MatrixClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, 2) float64; see Notes."""
-        decisions = self.decision_function(X)
-        return np.column_stack([expit(-decisions), expit(decisions)])
+        return _probabilities(self.decision_function(X))
 
     def predict_block(
         self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
     ) -> Predicted:
         """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
         del first_row, intervals
-        probabilities = self.predict_proba(cells)
-        told = {"decision": self.decision_function(cells).tolist()} if explain else {}
-        return Predicted(told, probabilities)
+        decisions = self.decision_function(cells)
+        told = {"decision": decisions.tolist()} if explain else {}
+        return Predicted(told, _probabilities(decisions))
+
+    @property
+    def _means(self) -> Floats:
+        return self._reading.center
 
     # -- what was learned --------------------------------------------------------------------------
 
@@ -329,3 +337,8 @@ class RadoBoostClassifier(MatrixClassifier):
             check_integer("support", self.support, 1)
         check_flag("standardize", self.standardize)
         check_flag("intercept", self.intercept)
+        check_choice("unknown", self.unknown, self.unknowns)
+
+
+def _probabilities(decisions: Floats) -> Floats:
+    return np.column_stack([expit(-decisions), expit(decisions)])

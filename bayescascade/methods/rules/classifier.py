@@ -67,9 +67,10 @@ time_limit, checkpoint, resume, progress
         are open as well.
     missing : {"error", "level"}
         What a missing cell is: an error, or a level of its own in the columns that have some.
-    unknown : {"error", "none"}
-        What a level is that fit has not seen: an error, or a cell that satisfies no condition. The
-        latter is useful in cross-validation where a rare level may be in a test fold only.
+    unknown : {"none", "error"}
+        What a level is that fit has not seen: a cell that satisfies no condition, which is said in
+        an `UnknownLevelWarning`, or an error. In cross-validation a rare level may be in a test
+        fold only.
 
     Attributes
     ----------
@@ -103,7 +104,7 @@ time_limit, checkpoint, resume, progress
     min_support: float = 0.05
     _: KW_ONLY
     n_bins: int = 4
-    unknown: str = "error"
+    unknown: str = "none"
 
     classes_: NDArray[Any] = field(init=False)
     target_: str = field(init=False)

@@ -57,7 +57,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         "expected_rules", "expected_size", "concentration", "max_size", "min_support",
     )  # fmt: skip
 
-    _later_parameters: ClassVar[frozenset[str]] = frozenset(("memory_limit",))
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"memory_limit": 2.0}
 
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 16
@@ -223,6 +223,8 @@ class DensityRuleList(
         Seed of everything random.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
+    unknown : {"other", "missing", "error"}
+        What a level unseen in fit is; as in `LeafCascade`.
     memory_limit : float > 0
         Gigabytes that the candidates may take, and those of an exact search its unfinished lists.
     time_limit : float > 0 or None
@@ -270,6 +272,10 @@ class DensityRuleList(
 
     model_name: ClassVar[str] = "rules"
     title: ClassVar[str] = "density rule list"
+    _later_parameters: ClassVar[Mapping[str, Any]] = {
+        **RuleListEstimator._later_parameters,
+        **DensityEstimator._later_parameters,
+    }
 
     posterior_: DensityListPosterior = field(init=False)
 

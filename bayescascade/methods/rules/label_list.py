@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_probability
+from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.levels import check_numbers, level_text, to_numbers
 from bayescascade.data.matrix import rows_frame
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.models import (
     label_beta_parameters,
@@ -39,8 +41,8 @@ from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 
 __all__ = ["UNKNOWNS", "LabelList", "encode_for_labels"]
 
-UNKNOWNS: Final = ("error", "none")
-"""What a level unseen in fit is: an error, or a cell that satisfies no condition."""
+UNKNOWNS: Final = ("none", "error")
+"""What a level unseen in fit is: a cell that satisfies no condition, or an error."""
 
 _REMEDIES: Final = {
     "error": ': fill it, or fit with missing="level" (--missing level)',
@@ -63,7 +65,8 @@ def encode_for_labels(
     Columns are matched by name, in any order, and there may be more. A `missing` cell is an
     "error"; the missing "level" of its column, and where there is none an unknown level; or with
     "none" satisfies no condition where there is no missing level. `unknown` is of `UNKNOWNS`;
-    `first_row` is the number of the first row, for messages.
+    `first_row` is the number of the first row, for messages. Levels that are let pass are said in
+    an `UnknownLevelWarning`.
 
     Raises
     ------
@@ -73,6 +76,7 @@ def encode_for_labels(
     names = [str(name) for name in frame.columns]
     check_distinct_names([name for name in names if name in set(schema.names)])
     check_present(schema.names, names)
+    found = UnknownCells()
     codes = np.empty((schema.n_columns, len(frame)), np.int32)
     for column, column_codes in zip(schema.columns, codes, strict=True):
         cells = frame.iloc[:, names.index(column.name)]
@@ -92,11 +96,16 @@ def encode_for_labels(
             cells = pd.Series(np.clip(numbers, column.edges[0], column.edges[-1]))
         try:
             column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown == "none")
+            if missing == "level":
+                column_codes[column_codes == MISSING] = UNKNOWN  # which has no level here
+            found.note(column.name, cells, column_codes)
         except UnknownLevelError as error:
             raise error.advising(
                 "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
                 'with unknown="none" (--unknown none)'
             ) from None
+    found.warn("meets no condition")
+    codes[codes == UNKNOWN] = MISSING
     return codes
 
 

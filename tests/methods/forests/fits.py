@@ -29,6 +29,7 @@ class PlainForest(BudgetedClassifier):
     max_depth: int | None = None
     max_features: str = "sqrt"
     random_state: int = 0
+    unknown: str = "missing"
 
     def fit(self, X, y, X_val=None, y_val=None):
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bayescascade import LabelList, RuleListClassifier, Table
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError, UnknownLevelWarning
 from bayescascade.data.declarations import ColumnKinds
 from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
@@ -257,15 +257,14 @@ def test_unknown_levels():
     """An error that says what to do; let pass, they satisfy no condition."""
     frame = people(4).assign(sex="robot")
     with pytest.raises(DataError, match=r'"sex" has the unknown level "robot" in row 1.*unknown='):
-        classifier().predict(frame)
-    model = classifier(unknown="none")
+        classifier(unknown="error").predict(frame)
+    model = classifier()
     expected = model.rules_.part_of_codes(
         np.array([[-1], [0], [1], [0]], np.int32)
     )  # whatever the other cells: all rules on people ask for the sex
-    assert_allclose(
-        model.predict_proba(frame.assign(crew=False, fare=0.0, age="child"))[0],
-        model.rules_.probabilities[expected[0]],
-    )
+    with pytest.warns(UnknownLevelWarning, match=r'4 rows .*sex "robot".* meets no condition'):
+        found = model.predict_proba(frame.assign(crew=False, fare=0.0, age="child"))
+    assert_allclose(found[0], model.rules_.probabilities[expected[0]])
 
 
 def test_missing_cells():
@@ -280,10 +279,10 @@ def test_missing_cells():
     assert model.schema_.columns[3].has_missing_level
     assert model.score(gaps, labels) > 0.75
     unseen = frame.assign(age=frame["age"].where(frame["crew"]))
+    with pytest.warns(UnknownLevelWarning, match='age "missing"'):
+        assert model.predict(unseen).shape == (200,)
     with pytest.raises(DataError, match='unknown="none"'):
-        model.predict(unseen)
-    lenient = RuleListClassifier(**QUICK, missing="level", unknown="none").fit(gaps, labels)
-    assert lenient.predict(unseen).shape == (200,)
+        model.set_params(unknown="error").predict(unseen)
 
 
 def test_tables():
@@ -324,8 +323,12 @@ def test_labeled_rows():
     [
         ({}, {"fare": np.inf}, "got inf in row 42"),
         ({}, {"fare": None}, "has a missing cell (NaN) in row 42"),
-        ({}, {"sex": "alien"}, '"alien" in row 42'),
-        ({"missing": "level"}, {"sex": None}, "has a missing cell (NaN) in row 42, and had none"),
+        ({"unknown": "error"}, {"sex": "alien"}, '"alien" in row 42'),
+        (
+            {"missing": "level", "unknown": "error"},
+            {"sex": None},
+            "has a missing cell (NaN) in row 42, and had none",
+        ),
         ({"continuous": {"fare": [0, 9]}}, {"fare": "x"}, "must hold numbers, got 'x' in row 42"),
     ],
     ids=str,

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError, UnknownLevelWarning
 from bayescascade.data.schema import Column, Schema
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
@@ -183,10 +183,12 @@ def test_unknown_levels_may_pass():
     frame = FRAME.assign(sex=["robot", "male"], grade=[2, 7])
     with pytest.raises(DataError, match=r'"robot" in row 1.*unknown="none"'):
         encode_for_labels(PEOPLE, frame)
-    codes = encode_for_labels(PEOPLE, frame, unknown="none")
+    with pytest.warns(UnknownLevelWarning, match=r'2 rows .*\(sex "robot", grade "7"\)'):
+        codes = encode_for_labels(PEOPLE, frame, unknown="none")
     assert codes.tolist() == [[-1, 1], [0, 3], [1, -1]]
     categorical = frame.assign(sex=frame["sex"].astype("category"))
-    assert_array_equal(encode_for_labels(PEOPLE, categorical, unknown="none"), codes)
+    with pytest.warns(UnknownLevelWarning):
+        assert_array_equal(encode_for_labels(PEOPLE, categorical, unknown="none"), codes)
 
 
 def test_missing_cells():
@@ -198,6 +200,7 @@ def test_missing_cells():
         encode_for_labels(PEOPLE, frame.assign(sex="male"))
     with pytest.raises(DataError, match=r'column "sex".*in row 2.*unknown="none"'):
         encode_for_labels(PEOPLE, frame, missing="level")
-    passed = encode_for_labels(PEOPLE, frame, missing="level", unknown="none")
+    with pytest.warns(UnknownLevelWarning, match='sex "missing"'):
+        passed = encode_for_labels(PEOPLE, frame, missing="level", unknown="none")
     assert passed[:2].tolist() == [[1, -1], [4, 1]]
     assert_array_equal(encode_for_labels(PEOPLE, frame, missing="none"), passed)

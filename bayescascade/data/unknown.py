@@ -1,0 +1,61 @@
+"""Cells that are outside what a model learned of: which rows have some, and the warning of it."""
+
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import UnknownLevelWarning
+from bayescascade.data.column import UNKNOWN
+from bayescascade.data.levels import Cells, level_text, plain_level
+
+__all__ = ["UnknownCells"]
+
+
+class UnknownCells:
+    """The unknown cells of some rows, noted column by column while they are encoded.
+
+    Attributes
+    ----------
+    levels : dict of str to str
+        By the columns that have some, the text of the first.
+    """
+
+    def __init__(self) -> None:
+        """Start without columns."""
+        self.levels: dict[str, str] = {}
+        self._rows = np.zeros(0, np.bool_)
+
+    def note(self, name: str, cells: Cells, codes: NDArray[np.integer]) -> None:
+        """Note which cells of the column `name` have the code UNKNOWN, all (n_rows,)."""
+        unknown = codes == UNKNOWN
+        if not unknown.any():
+            return
+        value = cells.iloc[int(np.argmax(unknown))]
+        self.levels[name] = "missing" if pd.isna(value) else level_text(plain_level(name, value))
+        self._rows = unknown | self._rows if self._rows.size else unknown
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that have such a cell."""
+        return int(self._rows.sum())
+
+    def warn(self, meaning: str) -> None:
+        """Warn of the rows that have such a cell, if any; `meaning` is what one was taken for."""
+        if self.levels:
+            warning = UnknownLevelWarning(self.n_rows, self.levels, meaning)
+            warnings.warn(warning, stacklevel=_users_level())
+
+
+def _users_level() -> int:
+    """Return how far up the stack, seen from who called, the code is that is none of ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(str(frame.f_globals.get("__name__"))):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]
