@@ -26,24 +26,21 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
         ),
         (
             {"a": ["x", None, "y", None]},
-            {},
+            {"missing": "error"},
             'column "a" has 2 missing cells, the first in row 2: fill them, drop the column, or '
             'make them a level with missing="level" (--missing level)',
         ),
-        ({"a": [1, None]}, {"ordinal": {"a": [1, 2]}}, 'column "a" has 1 missing cell'),
+        (
+            {"a": [1, None]},
+            {"ordinal": {"a": [1, 2]}, "missing": "error"},
+            'column "a" has 1 missing cell',
+        ),
         ({"a": [None, None]}, {"missing": "level"}, 'column "a" has only missing cells: drop it'),
         (
-            {"id": [11, 22, 33, 44, 55]},
+            {"id": list("abcde")},
             {},
             'column "id" has a different value in every row (5 read): drop it (--drop id) or '
             "declare its kind",
-        ),
-        (
-            {"n": list(range(65)) * 2},
-            {},
-            'column "n" has 65 different whole numbers, more than the 64 levels of a nominal '
-            'column: declare it continuous={"n": 10} (--continuous n:10) or ordinal '
-            "(--ordinal n), or drop it (--drop n)",
         ),
         (
             {"s": [f"s{i}" for i in range(65)] * 2},
@@ -52,10 +49,17 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             "with its levels in order, or drop it (--drop s)",
         ),
         (
-            {"x": [0.5, 1.0, 0.5]},
+            {
+                "s": [f"s{i}" for i in range(65)] * 2,
+                "t": [f"t{i}" for i in range(130)],
+                "u": pd.date_range("2020", periods=130),
+                "v": [None] * 130,
+                "x": ["a", "b"] * 65,
+            },
             {},
-            'column "x" holds numbers such as 0.5: declare it continuous={"x": 10} '
-            "(--continuous x:10) or ordinal (--ordinal x), or drop it (--drop x)",
+            '4 columns must be declared or dropped: "s" (65 levels), "t" (different in every row), '
+            "\"u\" (dates or times), \"v\" (only missing cells); drop=['s', 't', 'u', 'v'] "
+            "(--drop s,t,u,v) leaves them out",
         ),
         (
             {"x": [1.0, math.inf]},

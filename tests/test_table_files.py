@@ -190,7 +190,7 @@ def test_missing_texts_are_those_of_pandas() -> None:
         (b"a,b\n1,2\n3,4,5\n", "x.csv: every row must have 2 cells, got 3 in row 2"),
         (b"a,b\n1,2\n\xe4,4\n", "x.csv must be UTF-8 text: convert its encoding"),
         (b"\xe4,b\n1,2\n", "x.csv must be UTF-8 text: convert its encoding"),
-        (b"a,b\n1,2\n2,\n", 'column "b" has 1 missing cell, the first in row 2'),
+        (b"a,b\n1,2\n2,inf\n", 'column "b" must hold finite numbers, got inf in row 2'),
         (b"a,b\n1,2\n", "at least one column must vary, got 1 row with the same values"),
     ],
 )

@@ -71,12 +71,13 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
         "--continuous",
         multiple=True,
         metavar="NAME:BINS|EDGE,...",
-        help="Column of real numbers: so many bins, or these edges: income:10, income:0,10,50.",
+        help="Column of real numbers: so many bins, or these edges: income:10, income:0,10,50 (in "
+        "at most 10 bins, by the number of rows).",
     ),
     click.option(
         "--missing",
-        type=click.Choice(["error", "level"]),
-        help="Empty cells are an error (the default), or a level of their own.",
+        type=click.Choice(["level", "error"]),
+        help="Empty cells are a level of their own (the default), or an error.",
     ),
 )  # fmt: skip
 """Which columns to use, and how to read them."""

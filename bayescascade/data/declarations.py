@@ -50,7 +50,7 @@ class ColumnKinds:
     nominal: Levels = None
     ordinal: Levels = None
     continuous: Bins = None
-    missing: str = "error"
+    missing: str = "level"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

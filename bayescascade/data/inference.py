@@ -3,11 +3,17 @@
 A collector reads a column block by block, in bounded memory, and then names its `Column`: what was
 declared, else what the cells show, else an error that says what to declare. The bins of a
 continuous column hold about equally many of a bounded sample of its values.
+
+Where nothing is declared, numbers are cut into bins if some are not whole, if more than 64 are
+different, or if all rows of five or more have others: into as many as the cube root of their weight
+comes nearest to, from 2 to 10. That a column is one of those is known when all of it was read, so
+it is then read once more, for its bins: they do not depend on how rows come in blocks.
 """
 
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,21 +25,76 @@ from bayescascade.data.column import MAX_LEVELS, MAX_NOMINAL_LEVELS, Column
 from bayescascade.data.declarations import ColumnDeclaration
 from bayescascade.data.levels import (
     Cells,
+    DatesError,
     Level,
     check_numbers,
     factorize,
+    holds_numbers,
     level_text,
     parse_texts,
     tidy_levels,
     to_numbers,
 )
 
-__all__ = ["BinCollector", "Collector", "LevelCollector", "RowSample", "equal_frequency_edges"]
+__all__ = [
+    "BinCollector",
+    "Collector",
+    "LevelCollector",
+    "RowSample",
+    "collected_columns",
+    "default_bins",
+    "equal_frequency_edges",
+]
 
 SAMPLE_SIZE = 250_000  # a quantile is then off by at most about 0.3 % of the rows
 
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
+
+_FEWEST_BINS, _MOST_BINS = 2, 10
+
+
+class _UndeclaredError(DataError):
+    """A column cannot be used unless something is declared of it; `reason` is why, in few words."""
+
+    def __init__(self, message: str, column: str, reason: str) -> None:
+        super().__init__(message, column, reason)
+        self.column, self.reason = column, reason
+
+
+def collected_columns(
+    collectors: Sequence["Collector"], missing: str, is_weighted: bool
+) -> tuple[Column, ...]:
+    """Return the columns that fit what was collected; see `Collector.column`.
+
+    Raises
+    ------
+    DataError
+        As there; of columns that must be declared or dropped it names all.
+    """
+    columns: list[Column] = []
+    undeclared: list[_UndeclaredError] = []
+    for collector in collectors:
+        try:
+            columns.append(collector.column(missing, is_weighted))
+        except _UndeclaredError as error:
+            undeclared.append(error)
+    if len(undeclared) == 1:
+        raise DataError(str(undeclared[0]))
+    if undeclared:
+        names = [error.column for error in undeclared]
+        listed = ", ".join(f'"{error.column}" ({error.reason})' for error in undeclared)
+        raise DataError(
+            f"{len(names)} columns must be declared or dropped: {listed}; drop={names} (--drop "
+            f"{','.join(names)}) leaves them out, rare levels can be grouped, text be declared "
+            "ordinal with its levels in order, dates be converted to text or numbers"
+        )
+    return tuple(columns)
+
+
+def default_bins(weight: float) -> int:
+    """Return how many bins numbers of so many rows are cut into if nothing is declared."""
+    return min(_MOST_BINS, max(_FEWEST_BINS, round(math.cbrt(weight))))
 
 
 @dataclass(kw_only=True)
@@ -46,6 +107,14 @@ class Collector(ABC):
     n_rows: int = 0
     n_missing: int = 0
     first_missing_row: int = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of how the column is read, once it was collected."""
+        if not self.n_missing:
+            return []
+        cells = "1 missing cell" if self.n_missing == 1 else f"{self.n_missing:,} missing cells"
+        return [f'column "{self.name}" has {cells}: a level of its own']
 
     @abstractmethod
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
@@ -76,49 +145,111 @@ class Collector(ABC):
                 "(--missing level)"
             )
         if self.n_missing == self.n_rows:
-            raise DataError(f'column "{self.name}" has only missing cells: drop it')
+            message = f'column "{self.name}" has only missing cells: drop it (--drop {self.name})'
+            raise _UndeclaredError(message, self.name, "only missing cells")
         return self.n_missing > 0
 
 
 @dataclass(kw_only=True)
 class LevelCollector(Collector):
-    """Collects the distinct values of a counted column."""
+    """Collects the distinct values of a counted column, or of one that nothing is declared of."""
 
     _is_categorical: bool = False
     _is_ordered: bool = True
     # Keyed by type as well: True and 1 are equal. Intervals stand beside their text.
     _values: dict[tuple[type, Level], Any] = field(default_factory=dict)
+    _has_many_numbers: bool = False  # too many to be kept
+    _problem: _UndeclaredError | None = None
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
         if self.declared.levels is not None:  # encoding will find what is outside
             self._count_missing(cells.isna().to_numpy())
             return
-        factor = factorize(self.name, cells)
+        if self._problem is not None:
+            return
+        if self._has_many_numbers and not self.is_text and holds_numbers(cells):
+            self._count_missing(cells.isna().to_numpy())
+            return
+        try:
+            factor = factorize(self.name, cells)
+        except DatesError as error:
+            self._problem = _UndeclaredError(str(error), self.name, "dates or times")
+            if self.declared.kind is not None:
+                raise
+            return
         self._count_missing(factor.positions < 0)
+        if self._has_many_numbers:
+            if factor.values and not _are_numbers(self._parsed(factor.values)):
+                self._problem = self._too_many(f"over {MAX_LEVELS:,}", has_missing_level=False)
+            return
         self._is_categorical |= factor.is_categorical
         self._is_ordered &= factor.is_ordered or not factor.values
         for value, interval in itertools.zip_longest(factor.values, factor.intervals):
             self._values.setdefault((type(value), value), interval)
         if len(self._values) > MAX_LEVELS:
-            # Too many for any kind (unless they are spellings of fewer): raise before the end.
-            self.column("level", is_weighted=weights is not None)
+            # Too many for any kind (unless they are spellings of fewer): do not keep more.
+            if self.declared.kind is not None or self._is_categorical or self._is_ordered:
+                self.column("level", is_weighted=weights is not None)
+            elif _are_numbers(self._parsed(list(self._plain_values))):
+                self._has_many_numbers = True
+                self._values.clear()
+            elif len(levels := self._levels) > MAX_NOMINAL_LEVELS:
+                self._problem = self._too_many(f"over {MAX_LEVELS:,}", has_missing_level=False)
+                if self._are_different(levels, weights is not None):
+                    self._problem = self._different()
+                self._values.clear()
+
+    def needs_bins(self, is_weighted: bool) -> bool:
+        """Return whether the column, of which all was read, must be cut into bins."""
+        is_declared = self.declared.kind is not None or self.declared.levels is not None
+        if is_declared or self._problem is not None or self._is_categorical:
+            return False
+        if self._has_many_numbers:
+            return True
+        levels = [] if self._is_ordered else self._levels
+        if len(levels) < 2 or not _are_numbers(levels):
+            return False
+        is_real, is_long = isinstance(levels[0], float), len(levels) > MAX_NOMINAL_LEVELS
+        return is_real or is_long or self._are_different(levels, is_weighted)
+
+    @property
+    def _plain_values(self) -> list[Level]:
+        return [value for _, value in self._values]
+
+    def _parsed(self, values: Sequence[Level]) -> Sequence[Level]:
+        return parse_texts(values) if self.is_text else values
+
+    @property
+    def _levels(self) -> list[Level]:
+        """The distinct levels, numbers if all are."""
+        return tidy_levels(self._parsed(self._plain_values))
+
+    def _are_different(self, levels: list[Level], is_weighted: bool) -> bool:
+        """Return whether every row has a level of its own."""
+        return len(levels) == self.n_rows >= _MIN_IDENTIFIED_ROWS and not is_weighted
 
     def column(self, missing: str, is_weighted: bool) -> Column:
         """Return the column that fits the cells; see `Collector.column`."""
+        if self._problem is not None:
+            raise self._problem
         has_missing_level = self._has_missing_level(missing)
         kind = self.declared.kind or ("ordinal" if self._is_ordered else "nominal")
         if self.declared.levels is not None:
             return Column(self.name, kind, self.declared.levels, (), has_missing_level)
-        values = [value for _, value in self._values]
+        values = self._plain_values
         intervals = list(self._values.values())
         if self._is_ordered and None not in intervals:  # other blocks may have others between
             values = [value for _, value in sorted(zip(intervals, values, strict=True))]
-        levels = tidy_levels(parse_texts(values) if self.is_text else values)
-        if self.declared.kind is None and not (self._is_categorical or self._is_ordered):
-            self._check_undeclared(levels, is_weighted)
+        levels = tidy_levels(self._parsed(values))
+        is_undeclared = self.declared.kind is None
+        is_plain = is_undeclared and not (self._is_categorical or self._is_ordered)
+        if is_plain and self._are_different(levels, is_weighted):
+            raise self._different()
         if kind == "nominal" and len(levels) + has_missing_level > MAX_NOMINAL_LEVELS:
-            raise DataError(self._too_many_message(levels, has_missing_level))
+            count = f"{len(levels) + has_missing_level:,}"
+            problem = self._too_many(count, has_missing_level)
+            raise problem if is_undeclared else DataError(str(problem))
         is_in_order = kind == "ordinal" and self._is_ordered
         if kind == "ordinal" and not is_in_order and isinstance(levels[0], str):
             some = [level_text(level) for level in sorted(levels)[:3]]
@@ -130,45 +261,34 @@ class LevelCollector(Collector):
             self.name, kind, tuple(levels if is_in_order else sorted(levels)), (), has_missing_level
         )
 
-    def _check_undeclared(self, levels: list[Level], is_weighted: bool) -> None:
-        """Raise DataError if the values should not be taken for levels unless declared so."""
-        drop = f"drop it (--drop {self.name})"
-        continuous = f'continuous={{"{self.name}": 10}} (--continuous {self.name}:10)'
-        if isinstance(levels[0], float):
-            broken = next(level for level in levels if not float(level).is_integer())
-            raise DataError(
-                f'column "{self.name}" holds numbers such as {broken}: declare it {continuous} '
-                f"or ordinal (--ordinal {self.name}), or {drop}"
-            )
-        if len(levels) == self.n_rows >= _MIN_IDENTIFIED_ROWS and not is_weighted:
-            raise DataError(
-                f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
-                f"{drop} or declare its kind"
-            )
-        if len(levels) > MAX_NOMINAL_LEVELS and isinstance(levels[0], int):
-            raise DataError(
-                f'column "{self.name}" has {len(levels):,} different whole numbers, more than '
-                f"the {MAX_NOMINAL_LEVELS} levels of a nominal column: declare it {continuous} "
-                f"or ordinal (--ordinal {self.name}), or {drop}"
-            )
+    def _different(self) -> _UndeclaredError:
+        message = (
+            f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
+            f"drop it (--drop {self.name}) or declare its kind"
+        )
+        return _UndeclaredError(message, self.name, "different in every row")
 
-    def _too_many_message(self, levels: list[Level], has_missing_level: bool) -> str:
-        counted = f"{len(levels) + has_missing_level:,} levels"
-        if has_missing_level:
-            counted += " (one of them for missing cells)"
-        return (
+    def _too_many(self, count: str, has_missing_level: bool) -> _UndeclaredError:
+        counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
+        message = (
             f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '
             "group rare levels, declare it ordinal with its levels in order, "
             f"or drop it (--drop {self.name})"
         )
+        return _UndeclaredError(message, self.name, f"{count} levels")
 
 
 @dataclass(kw_only=True)
 class BinCollector(Collector):
-    """Collects the range and a sample of a continuous column."""
+    """Collects the range and a sample of a continuous column.
+
+    Without declared edges or number of bins, there are `default_bins`.
+    """
 
     _lowest: float = math.inf
     _highest: float = -math.inf
+    _weight: float = 0.0
+    _n_bins: int = 0  # once they were cut
     _sample: "RowSample" = field(default_factory=lambda: RowSample())
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
@@ -179,18 +299,18 @@ class BinCollector(Collector):
         present = ~np.isnan(numbers)
         check_numbers(label, numbers, first_row)
         self._count_missing(~present)
-        if self.declared.n_bins is not None and present.any():
+        if self.declared.edges is None and present.any():
             values = numbers[present]
             self._lowest = min(self._lowest, float(values.min()))
             self._highest = max(self._highest, float(values.max()))
             weights = np.ones(len(numbers)) if weights is None else weights
+            self._weight += float(weights[present].sum())
             self._sample.add(values, weights[present], first_row + np.flatnonzero(present))
 
     def column(self, missing: str, is_weighted: bool) -> Column:  # noqa: ARG002
         """Return the column that fits the cells; see `Collector.column`."""
         has_missing_level = self._has_missing_level(missing)
-        if self.declared.n_bins is None:
-            assert self.declared.edges is not None
+        if self.declared.edges is not None:
             edges = self.declared.edges
         elif self._lowest == self._highest:
             raise DataError(
@@ -198,8 +318,19 @@ class BinCollector(Collector):
                 f"drop it (--drop {self.name}) or give its bin edges"
             )
         else:
-            edges = self._sample.edges(self.declared.n_bins, self._lowest, self._highest)
+            n_bins = self.declared.n_bins or default_bins(self._weight)
+            edges = self._sample.edges(n_bins, self._lowest, self._highest)
+        self._n_bins = len(edges) - 1
         return Column(self.name, "continuous", (), edges, has_missing_level)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know; of declared bins there is nothing to say."""
+        if self.declared.kind is not None:
+            return super().notes
+        told = "1 bin" if self._n_bins == 1 else f"{self._n_bins} bins of about equally many rows"
+        declare = f"continuous= (--continuous {self.name}:BINS) chooses others"
+        return [f'column "{self.name}" holds numbers, cut into {told}: {declare}', *super().notes]
 
 
 class RowSample:
@@ -272,6 +403,13 @@ def equal_frequency_edges(
     inner = np.where(middles > lower, middles, upper)
     inner = inner[(inner > lowest) & (inner < highest)]
     return (lowest, *inner.tolist(), highest)
+
+
+def _are_numbers(values: Sequence[Level]) -> bool:
+    """Return whether there are values, and all of them are numbers."""
+    return bool(values) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
 
 
 def _random_keys(rows: NDArray[np.int64]) -> NDArray[np.uint64]:

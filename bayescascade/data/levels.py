@@ -24,6 +24,7 @@ from bayescascade.base.errors import DataError
 
 __all__ = [
     "Cells",
+    "DatesError",
     "Factor",
     "Level",
     "check_numbers",
@@ -51,6 +52,10 @@ if TYPE_CHECKING:  # at run time pandas' class takes no parameter; cells may be 
     Cells: TypeAlias = pd.Series[Any]
 else:
     Cells = pd.Series
+
+
+class DatesError(DataError):
+    """A column holds dates or times, which are no levels."""
 
 
 class Factor(NamedTuple):
@@ -90,7 +95,7 @@ def plain_level(name: str, value: object) -> Level:
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pd.Period)):
-        raise DataError(
+        raise DatesError(
             f'column "{name}" holds dates or times such as {value}: '
             "convert it to text or numbers, or drop it"
         )

@@ -20,7 +20,12 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.distinct_rows import DistinctRows
-from bayescascade.data.inference import BinCollector, Collector, LevelCollector
+from bayescascade.data.inference import (
+    BinCollector,
+    Collector,
+    LevelCollector,
+    collected_columns,
+)
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import (
     Column,
@@ -51,15 +56,18 @@ class Table:
     columns, drop : list of str
         The columns to use, in this order (default: all), and those to leave out.
     nominal : list of str, or mapping of str to levels
-        Columns whose levels have no order; integers with at most 64 values, text, truth values and
-        pandas categories are so by default. At most 64 levels.
+        Columns whose levels have no order; integers with at most 64 values, unless all rows differ,
+        text, truth values and pandas categories are so by default. At most 64 levels.
     ordinal : list of str, or mapping of str to levels in order
         Columns of which only contiguous groups of levels make sense. Levels that are not given (or
         None) are the numbers in the data, ascending. An ordered pandas categorical is ordinal.
     continuous : mapping of str to int or list of float
-        Columns of real numbers: the number of equal-frequency bins, or increasing bin edges.
-    missing : {"error", "level"}
-        What a missing cell is: an error, or a level of its own in the columns that have some.
+        Columns of real numbers: the number of equal-frequency bins, or increasing bin edges. Other
+        numbers are so by default, in as many bins as the cube root of the weight of their rows
+        comes nearest to, from 2 to 10, which `notes` say.
+    missing : {"level", "error"}
+        What a missing cell is: a level of its own in the columns that have some, which `notes` say,
+        or an error.
     schema : Schema
         Code by an earlier table's schema and infer nothing; excludes the declarations above.
 
@@ -170,7 +178,7 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read a comma-separated UTF-8 file with a header, twice, in chunks.
+        """Read a comma-separated UTF-8 file with a header, twice or three times, in chunks.
 
         The file may be compressed (.gz). Cells mean what pandas.read_csv takes them for, and the
         table is the one that `from_frame` makes of its DataFrame. But rows of another width than
@@ -204,7 +212,7 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read a Parquet file, twice, in chunks. Parameters and errors: see `from_csv`."""
+        """Read a Parquet file in chunks. Parameters and errors: see `from_csv`."""
         return _read(ParquetSource(path, chunk_rows), Declarations(**declared), weights, schema)
 
     @property
@@ -236,8 +244,9 @@ def _read(
     weights: str | NDArray[np.float64] | None,
     schema: Schema | None,
 ) -> Table:
-    """Read a source: once for its levels and largest weight, once for its rows."""
+    """Read a source: for its levels and largest weight, for bins if need be, and for its rows."""
     check_distinct_names(source.names)
+    notes: list[str] = []
     is_inferred = schema is None
     if schema is None:
         weights_column = weights if isinstance(weights, str) else None
@@ -249,7 +258,9 @@ def _read(
         ]
         largest_weight = _scan(source, collectors, weights)
         is_weighted = weights is not None
-        schema = Schema(tuple(c.column(declarations.missing, is_weighted) for c in collectors))
+        collectors = _with_bins(source, collectors, weights)
+        schema = Schema(collected_columns(collectors, declarations.missing, is_weighted))
+        notes = [text for collector in collectors for text in collector.notes]
     else:
         if not declarations.is_empty:
             raise ParameterError("schema excludes columns, drop, nominal, ordinal and continuous")
@@ -279,8 +290,28 @@ def _read(
         n_rows=n_rows,
         total_weight=math.fsum(row_weights),
         source=source.label,
-        notes=tuple(_constant_note(column) for column in schema.columns if column.n_levels == 1),
+        notes=(*notes, *(_constant_note(c) for c in schema.columns if c.n_levels == 1)),
     )
+
+
+def _with_bins(
+    source: Source, collectors: Sequence[Collector], weights: str | NDArray[np.float64] | None
+) -> list[Collector]:
+    """Return the collectors, of columns of numbers that have to be cut those of their bins.
+
+    Such columns are read once more.
+    """
+    is_weighted = weights is not None
+    found = [
+        BinCollector(name=c.name, declared=c.declared, is_text=c.is_text)
+        if isinstance(c, LevelCollector) and c.needs_bins(is_weighted)
+        else c
+        for c in collectors
+    ]
+    binned = [new for new, old in zip(found, collectors, strict=True) if new is not old]
+    if binned:
+        _scan(source, binned, weights)
+    return found
 
 
 def _scan(

@@ -133,8 +133,9 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
         Parameters
         ----------
         X : DataFrame, array, mapping, Series or Table
-            DataFrames are matched by column name. Missing cells are integrated out exactly: a row
-            gets the density of the cells that it has. What an unknown cell is, `unknown` says.
+            DataFrames are matched by column name. Missing cells of columns that have no level for
+            them are integrated out exactly: a row gets the density of the others. What an unknown
+            cell is, `unknown` says.
 
         Raises
         ------

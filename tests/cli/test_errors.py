@@ -21,10 +21,12 @@ FEW = ("--search", "anneal+metropolis", "--steps", 200, "--seed", 1)
         (None, "no such file: "),
         ("", "must have a header and rows, got an empty file"),
         ("a,b\nx,1\n", "at least one column must vary, got 1 row"),
-        ("id,b\n1,x\n2,y\n3,x\n4,y\n5,x\n", "value in every row (5 read): drop it (--drop id)"),
-        ("a,b\nx,1\n,2\nx,2\n", 'column "a" has 1 missing cell, the first in row 2'),
+        ("id,b\na,x\nb,y\nc,x\nd,y\ne,x\n", "value in every row (5 read): drop it (--drop id)"),
+        (
+            "id,when,b\na,,x\nb,,y\nc,,x\nd,,y\ne,,x\n",
+            '2 columns must be declared or dropped: "id" (different in every row), "when" (only',
+        ),
         ("a\n" + "".join(f"s{i % 65}\n" for i in range(130)), "has 65 levels, more than 64: group"),
-        ("a\n0.5\n1.5\n0.5\n", "(--continuous a:10)"),
     ],
 )  # fmt: skip
 def test_data_that_cannot_be_used(tmp_path: Path, content: str | None, message: str) -> None:

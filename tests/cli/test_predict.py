@@ -165,7 +165,6 @@ HEADER = (
         ("score", f"{HEADER}{BOARD},\n", 'column "outcome" must not have missing labels, got none'),
         ("score", HEADER, "must have at least one row, got none"),
         ("predict", "top_left\nx\n", 'column "top_center" is missing; columns: top_left'),
-        ("predict", f"{HEADER}{BOARD},\n{BOARD[1:]},\n", '"top_left" has a missing cell (NaN) in'),
     ],
 )
 def test_rows_that_cannot_be_used(

@@ -65,8 +65,9 @@ time_limit, checkpoint, resume, progress
         How to read columns, by name or, of an array, by number; see `data.table.Table`.
         Truth values, text and categories are nominal by default. The outer bins of declared edges
         are open as well.
-    missing : {"error", "level"}
-        What a missing cell is: an error, or a level of its own in the columns that have some.
+    missing : {"level", "error"}
+        What a missing cell is: a level of its own in the columns that have some in fit, and as an
+        unknown level in others; or an error.
     unknown : {"none", "error"}
         What a level is that fit has not seen: a cell that satisfies no condition, which is said in
         an `UnknownLevelWarning`, or an error. In cross-validation a rare level may be in a test

@@ -21,14 +21,12 @@ def test_declared_columns_are_used():
 
 
 def test_missing_cells_as_a_level():
-    """Asked for, a missing cell is a value like any other."""
+    """Unless refused, a missing cell is a value like any other."""
     frame = people().assign(age=lambda f: f["age"].where(f["fare"] < 30))
     with pytest.raises(DataError, match=r'column "age" has .* missing'):
-        LeafCascade(**QUICK).fit(frame)
+        LeafCascade(**QUICK, missing="error").fit(frame)
     age = {"age": ["child", "adult", "old"]}
-    model = LeafCascade(**QUICK, nominal=None, ordinal=age, drop=["fare"], missing="level").fit(
-        frame
-    )
+    model = LeafCascade(**QUICK, nominal=None, ordinal=age, drop=["fare"]).fit(frame)
     assert np.isfinite(model.score_samples(frame)).all()
     assert model.sample(300, random_state=0)["age"].isna().any()
 

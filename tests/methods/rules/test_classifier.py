@@ -272,10 +272,10 @@ def test_missing_cells():
     frame, labels = people(), fates(people())
     gaps = frame.assign(fare=frame["fare"].where(frame["sex"] == "male"))
     with pytest.raises(DataError, match=r'column "fare" has a missing cell \(NaN\) in row'):
-        RuleListClassifier(**QUICK).fit(gaps, labels)
+        RuleListClassifier(**QUICK, missing="error").fit(gaps, labels)
     with pytest.raises(DataError, match=r'column "fare" has a missing cell \(NaN\) in row'):
-        classifier().predict(gaps)
-    model = RuleListClassifier(**QUICK, missing="level").fit(gaps, labels)
+        classifier(missing="error").predict(gaps)
+    model = RuleListClassifier(**QUICK).fit(gaps, labels)
     assert model.schema_.columns[3].has_missing_level
     assert model.score(gaps, labels) > 0.75
     unseen = frame.assign(age=frame["age"].where(frame["crew"]))
@@ -322,7 +322,7 @@ def test_labeled_rows():
     ("parameters", "cells", "words"),
     [
         ({}, {"fare": np.inf}, "got inf in row 42"),
-        ({}, {"fare": None}, "has a missing cell (NaN) in row 42"),
+        ({"missing": "error"}, {"fare": None}, "has a missing cell (NaN) in row 42"),
         ({"unknown": "error"}, {"sex": "alien"}, '"alien" in row 42'),
         (
             {"missing": "level", "unknown": "error"},

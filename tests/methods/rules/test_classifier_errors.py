@@ -18,7 +18,7 @@ from tests.methods.rules.fits import QUICK, classifier, fates, people
         ({"n_bins": 1}, "n_bins must be an integer from 2 to 65535, got 1"),
         ({"predictive": "mean"}, "predictive must be one of 'map', 'average', got 'mean'"),
         ({"missing": "drop"}, "missing must be one of 'error', 'level', got 'drop'"),
-        ({"unknown": "ignore"}, "unknown must be one of 'error', 'none', got 'ignore'"),
+        ({"unknown": "ignore"}, "unknown must be one of 'none', 'error', got 'ignore'"),
         ({"memory_limit": 1e-6}, "lower max_size, raise min_support"),
         ({"nominal": "sex"}, "nominal must be a list of column names, got 'sex'"),
         ({"continuous": ["fare"]}, "continuous must map column names to"),
@@ -103,4 +103,4 @@ def test_missing_cells_when_predicting_have_a_remedy():
     """The message says what can be done about it."""
     frame = people(3).assign(sex=["male", None, "male"])
     with pytest.raises(DataError, match=r'in row 2.*: fill it, or fit with missing="level"'):
-        classifier().predict(frame)
+        classifier(missing="error").predict(frame)
