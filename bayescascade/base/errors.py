@@ -1,8 +1,10 @@
-"""Every exception the package raises on purpose, under one base class, and its warning.
+"""Every exception the package raises on purpose, under one base class, and how it warns.
 
 A message names the parameter or column, the rule it broke, and the value found.
 """
 
+import sys
+import warnings
 from collections.abc import Mapping
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "TooLargeError",
     "UnknownLevelError",
     "UnknownLevelWarning",
+    "warn_user",
 ]
 
 _MOST_TOLD = 5  # columns that a warning names
@@ -111,3 +114,15 @@ class UnknownLevelWarning(UserWarning):
 
 class ModelFileError(BayesCascadeError, ValueError):
     """A saved model cannot be read: truncated, edited, of another format."""
+
+
+def warn_user(warning: Warning) -> None:
+    """Warn as from the line of a user's code that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(str(frame.f_globals.get("__name__"))):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]

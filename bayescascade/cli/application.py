@@ -122,11 +122,15 @@ def main() -> NoReturn:
 
 
 def _shown_once() -> Callable[..., None]:
-    """Return what shows warnings as lines on stderr, equal ones once."""
+    """Return what shows warnings as lines on stderr, equal ones once.
+
+    What chains lack is told by the commands themselves; the class of that warning is known by name,
+    as it is scikit-learn's, which takes long to load.
+    """
     shown = set[str]()
 
-    def show(text: Warning | str, *_: object) -> None:
-        if str(text) not in shown:
+    def show(text: Warning | str, category: type[Warning], *_: object) -> None:
+        if category.__name__ != "ConvergenceWarning" and str(text) not in shown:
             shown.add(str(text))
             click.echo(f"warning: {text}", err=True)
 

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bayescascade.base.errors import UnknownLevelWarning
+from bayescascade.base.errors import UnknownLevelWarning, warn_user
 from bayescascade.report.page import counted
 
 __all__ = ["UnknownRows"]
@@ -44,8 +44,7 @@ class UnknownRows:
     def warn(self) -> None:
         """Warn of all of them, if there are any."""
         if self.n_rows:
-            found = UnknownLevelWarning(self.n_rows, self.levels, self._meaning)
-            warnings.warn(found, stacklevel=2)
+            warn_user(UnknownLevelWarning(self.n_rows, self.levels, self._meaning))
 
     @property
     def pieces(self) -> list[str]:

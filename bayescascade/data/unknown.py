@@ -1,13 +1,10 @@
 """Cells that are outside what a model learned of: which rows have some, and the warning of it."""
 
-import sys
-import warnings
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import UnknownLevelWarning
+from bayescascade.base.errors import UnknownLevelWarning, warn_user
 from bayescascade.data.column import UNKNOWN
 from bayescascade.data.levels import Cells, level_text, plain_level
 
@@ -45,17 +42,4 @@ class UnknownCells:
     def warn(self, meaning: str) -> None:
         """Warn of the rows that have such a cell, if any; `meaning` is what one was taken for."""
         if self.levels:
-            warning = UnknownLevelWarning(self.n_rows, self.levels, meaning)
-            warnings.warn(warning, stacklevel=_users_level())
-
-
-def _users_level() -> int:
-    """Return how far up the stack, seen from who called, the code is that is none of ours."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(str(frame.f_globals.get("__name__"))):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == __name__.partition(".")[0]
+            warn_user(UnknownLevelWarning(self.n_rows, self.levels, meaning))

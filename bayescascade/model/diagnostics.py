@@ -41,9 +41,11 @@ class Diagnostic:
         return self.r_hat <= RHAT_CEILING and self.ess >= ESS_FLOOR
 
 
-def convergence_advice(search: object) -> str:
-    """Return what to do where a diagnostic is not fine, given the search that was run."""
+def convergence_advice(search: object, n_chains: int | None = None) -> str:
+    """Return what to do where a diagnostic is not fine, given the search and number of chains."""
     longer = "run longer chains (n_steps, --steps)"
+    if n_chains == 1:  # which nothing can be compared with
+        longer = "run several chains (n_chains, --chains), or longer ones (n_steps, --steps)"
     if search == "tempering" or "langevin" in str(search):
         return longer
     return f'{longer} or search="tempering" (--search tempering)'

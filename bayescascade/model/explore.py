@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from sklearn.exceptions import ConvergenceWarning
+
 import samplers
-from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.errors import ParameterError, TooLargeError, warn_user
 from bayescascade.model.draws import PosteriorRun, TraceLegend
 from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
 from bayescascade.model.solution import Certificate, Solution
@@ -139,6 +141,12 @@ def explore(
     samplers.CheckpointError
         If the checkpoint is of another posterior, is damaged, or cannot be written.
 
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
+        sample size below 400. It says what to do.
+
     Examples
     --------
     >>> import samplers
@@ -220,6 +228,9 @@ def explore_by(
     legend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
     title = title or type(posterior).__name__
     run_ = PosteriorRun.of(run, legend=legend, settings=told_settings, title=title, told=told)
+    summary = summarize(run_, told_settings["search"], data, solution, reason)
+    if summary.warnings:
+        warn_user(ConvergenceWarning("; ".join(summary.warnings)))
     state = run.best_state
     if hasattr(posterior, "canonical"):
         state = posterior.canonical(state)
@@ -227,7 +238,7 @@ def explore_by(
         state=state,
         log_density=float(posterior.log_density(state)),
         run_=run_,
-        summary_=summarize(run_, told_settings["search"], data, solution, reason),
+        summary_=summary,
         posterior=posterior,
         solution=solution,
     )

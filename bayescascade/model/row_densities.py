@@ -121,6 +121,12 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
             If the data cannot be used; the message names column, value and row.
         samplers.CheckpointError
             If the checkpoint is of another model or data, is damaged, or cannot be written.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
+            sample size below 400. It says what to do.
         """
         del y
         learn = self._learner()

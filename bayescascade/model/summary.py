@@ -95,7 +95,7 @@ class FitSummary:
                     f"{trace_words(name)}: R-hat {diagnostic.r_hat:.3f} (should be at most 1.01), "
                     f"ESS {diagnostic.ess:,.0f} (at least 400)"
                 )
-        return [*found, convergence_advice(self.method)] if found else []
+        return [*found, convergence_advice(self.method, self.n_chains)] if found else []
 
     def found_words(self, learned: str) -> str:
         """Return how what was learned, such as a "tree", was found, and what was proved of it."""

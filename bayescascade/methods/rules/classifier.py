@@ -148,6 +148,12 @@ time_limit, checkpoint, resume, progress
             If the data cannot be used; the message names column, value and row.
         samplers.CheckpointError
             If the checkpoint is of another model or data, is damaged, or cannot be written.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
+            sample size below 400. It says what to do.
         """
         search = self.check_parameters()
         self._labeled = self._labeled_rows(X, y, sample_weight)

@@ -1,0 +1,61 @@
+"""Chains that do not agree are told of where nobody prints the model: in pipelines and searches."""
+
+import warnings
+
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from bayescascade import LeafCascade, StochasticNeighborCompression, explore
+from tests.commands import run
+from tests.contracts.listed import ESTIMATORS, gibbs, rows
+from tests.people import DECLARED
+
+BRIEF = {"n_steps": 60, "n_chains": 2, "random_state": 3, "search": "anneal+metropolis"}
+TOLD = (
+    r"R-hat .*should be at most 1.01.*ESS .*at least 400.*; run longer chains \(n_steps, --steps\)"
+)
+
+
+def test_fits_warn_of_what_falls_short_and_say_what_to_do():
+    """Once a fit, from the user's line; also inside a search of parameters."""
+    with pytest.warns(ConvergenceWarning, match=TOLD) as caught:
+        model = LeafCascade(**BRIEF, **DECLARED).fit(rows())
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert str(caught[0].message) == "; ".join(model.summary_.warnings)
+    with pytest.warns(ConvergenceWarning, match=TOLD):
+        GridSearchCV(LeafCascade(**BRIEF, **DECLARED), {"concentration": [1.0]}, cv=2).fit(rows())
+    labels = ESTIMATORS["tree"].labels()
+    for case in ("tree", "labels", "neighbors"):
+        with pytest.warns(ConvergenceWarning, match="run longer chains"):
+            ESTIMATORS[case].make(**{**ESTIMATORS[case].parameters, "n_steps": 60}).fit(
+                rows(), labels
+            )
+    with pytest.warns(ConvergenceWarning, match=TOLD):
+        explore(gibbs(), n_steps=60, random_state=0)
+
+
+def test_what_is_sure_is_silent():
+    """An exact search, one that draws nothing, and chains that agree."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LeafCascade(search="exact", partitions="levels", random_state=0, **DECLARED).fit(rows())
+        LeafCascade(**{**BRIEF, "search": "anneal"}, **DECLARED).fit(rows())
+        StochasticNeighborCompression(n_prototypes=4, random_state=0).fit(
+            rows(), ESTIMATORS["tree"].labels()
+        )
+        explore(gibbs(), n_steps=40_000, random_state=0)
+
+
+def test_the_command_says_it_once(tmp_path):
+    """As a part of what it prints, or on stderr, not as both."""
+    rows().to_csv(tmp_path / "x.csv", index=False)
+    arguments = ["fit", tmp_path / "x.csv", "--steps", 60, "--chains", 2, "--seed", 3,
+                 "--search", "anneal+metropolis", "--leaf", "uniform"]  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        found = run(*arguments)
+    assert found.exit_code == 0
+    assert found.stdout.count("run longer chains") == 1
+    assert found.stderr.count("run longer chains") == 1  # where stdout is no terminal
