@@ -32,7 +32,8 @@ class RareRow:
 class RarestRows:
     """Keeps the `n_rows` different rows of lowest density, of all that are added.
 
-    Rows are different if their codes are; of equally rare ones the earlier are kept.
+    Rows are different if their codes are, and all unknown levels of a column have one; of equally
+    rare rows the earlier are kept.
     """
 
     def __init__(self, density: "DensityParts", n_rows: int) -> None:
