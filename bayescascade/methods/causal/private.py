@@ -86,9 +86,9 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Between which the variables are known to be, from elsewhere than these rows; what is outside
         is clipped, and how much that is, is not told.
     regularization : float >= 1e-6, optional
-        Lambda of kernel ridge regression, lambda / 2 |w|**2 + mean squared error, where variables
-        are scaled to [-1, 1] and its bandwidth is 0.2. By default both are chosen from the training
-        rows, or for "stability" lambda is 0.03.
+        Lambda of kernel ridge regression, ``lambda / 2 |w|**2 + mean squared error``, where
+        variables are scaled to [-1, 1] and its bandwidth is 0.2. By default both are chosen from
+        the training rows, or for "stability" lambda is 0.03.
     bandwidth : float >= 0.02
         Of the Gaussian kernels of HSIC, in half widths of the bounds.
     proposed : float >= 0, optional

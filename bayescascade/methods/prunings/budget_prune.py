@@ -146,7 +146,7 @@ class BudgetPrune(ForestPruner):
 
     @property
     def error_gap_(self) -> float:
-        """See the class: for any pruning, error + tradeoff_ x cost >= lower_bound_."""
+        """See the class: for any pruning, ``error + tradeoff_ x cost >= lower_bound_``."""
         left = 0.0 if self.budget is None else max(0.0, self.budget - self.validation_cost_)
         return max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
 
