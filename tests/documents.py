@@ -1,4 +1,4 @@
-"""README and notebooks as documents that run: what they print is checked, or written anew.
+"""README, docs and notebooks as documents that run: what they print is checked, or written anew.
 
 ``python -m tests.documents`` runs all of their code and writes its output into them.
 """
@@ -20,16 +20,16 @@ from nbclient import NotebookClient
 __all__ = [
     "ENVIRONMENT",
     "NOTEBOOKS",
-    "README",
+    "PAGES",
     "ROOT",
     "Example",
+    "examples_of",
     "executed",
     "printed",
-    "readme_examples",
 ]
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
 # The root is on the path because a checkout need not be installed; output is that of a terminal.
@@ -47,7 +47,7 @@ _COMMAND = re.compile(r"^\$ (?P<code>.*\n)(?P<output>(?:(?!\$ ).*\n)*)", re.MULT
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Code of the README, and what it prints according to the README.
+    """Code of a page, and what it prints according to the page.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class Example:
     end: int
 
 
-def readme_examples(text: str) -> Iterator[Example]:
-    """Yield the README's Python blocks and commands, in its order within each kind."""
+def examples_of(text: str) -> Iterator[Example]:
+    """Yield a page's Python blocks and commands, in its order within each kind."""
     for block in _PYTHON.finditer(text):
         yield Example("python", block["code"], block["output"], *block.span("output"))
     for session in _CONSOLE.finditer(text):
@@ -118,17 +118,23 @@ def _arguments(example: Example) -> list[str]:
 
 
 def _refresh() -> None:
-    """Write what everything prints now into the README and the notebooks."""
-    text = README.read_text(encoding="utf-8")
-    examples = list(readme_examples(text))
+    """Write what everything prints now into the pages and the notebooks."""
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(_with_outputs(text), encoding="utf-8")
+    for path in NOTEBOOKS:
+        nbformat.write(executed(path), path)
+
+
+def _with_outputs(text: str) -> str:
+    """Return a page with what its examples print now."""
+    examples = list(examples_of(text))
     outputs = printed(examples)
     for example, output in sorted(
         zip(examples, outputs, strict=True), key=lambda pair: -pair[0].start
     ):
         text = text[: example.start] + output + text[example.end :]
-    README.write_text(text, encoding="utf-8")
-    for path in NOTEBOOKS:
-        nbformat.write(executed(path), path)
+    return text
 
 
 if __name__ == "__main__":

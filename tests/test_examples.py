@@ -12,26 +12,27 @@ import pytest
 from tests.documents import (
     ENVIRONMENT,
     NOTEBOOKS,
-    README,
+    PAGES,
     ROOT,
+    examples_of,
     executed,
     printed,
-    readme_examples,
 )
 
 _NUMBER = re.compile(r"\s*-?\d[\d,]*(?:\.\d+)?")  # with the spaces that align it
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+SHOWING = [path for path in PAGES if any(examples_of(path.read_text(encoding="utf-8")))]
 
 
 @pytest.mark.slow
-def test_readme_shows_real_output() -> None:
-    """A reader who types the examples must see what the README shows."""
-    examples = list(readme_examples(README.read_text(encoding="utf-8")))
-    assert {example.kind for example in examples} == {"python", "console"}
+@pytest.mark.parametrize("path", SHOWING, ids=lambda path: path.stem)
+def test_page_shows_real_output(path: Path) -> None:
+    """A reader who types the examples must see what the page shows."""
+    examples = list(examples_of(path.read_text(encoding="utf-8")))
     for example, output in zip(examples, printed(examples), strict=True):
         assert max(map(len, output.splitlines()), default=0) <= 80
-        assert output == example.output, f"`make examples` writes the README anew: {example.code}"
+        assert output == example.output, f"`make examples` writes the page anew: {example.code}"
 
 
 @pytest.mark.slow
