@@ -1,9 +1,10 @@
 # make demo      install into .venv, fit the Titanic table, show what was found, classify games and patients
 # make test      the tests
-# make slow      the heavier statistical tests, the README, examples and notebooks
+# make slow      the heavier statistical tests, the README, documentation, examples and notebooks
 # make lint      style, format, types, and which room imports which
+# make docs      the documentation, into build/docs
 # make bench     speed and memory, beside their targets
-# make examples  run README and notebooks and write what they print into them
+# make examples  run README, documentation and notebooks, and write what they print into them
 # make clean     remove whatever these made
 #
 # Needs Python 3.11 or newer, git and make; PYTHON=python3.12 chooses another interpreter.
@@ -15,7 +16,7 @@ bin := $(VENV)/bin
 demo := build/demo
 install := $(bin)/python -m pip install -qq --disable-pip-version-check
 
-.PHONY: help demo test slow lint bench examples clean
+.PHONY: help demo test slow lint docs bench examples clean
 .DELETE_ON_ERROR:
 
 help:
@@ -41,11 +42,17 @@ lint: $(VENV)/.installed-dev
 	$(bin)/mypy
 	$(bin)/lint-imports
 
+# Warnings, such as of a link to nowhere, are errors.
+docs: $(VENV)/.installed-docs
+	$(bin)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
+
 # Benchmarks are kept out of the default run by options that must not apply here.
 bench: $(VENV)/.installed-dev
 	$(bin)/python -m pytest -o addopts= --import-mode=importlib tests/benchmarks
 
 examples: $(VENV)/.installed-test
+	$(bin)/python docs/pictures.py
 	$(bin)/python -m tests.documents
 
 clean:
