@@ -12,7 +12,15 @@ from sphinx.writers.html5 import HTML5Translator
 
 __all__ = ["setup"]
 
-_CAPITAL = re.compile("<mi>(&#x003[9A][0-9A-F];)</mi>")  # Greek, which TeX does not slant
+_MENDED = (
+    (re.compile(r"<mi>(&#x003[9A][0-9A-F];)</mi>"), r'<mi mathvariant="normal">\1</mi>'),
+    (re.compile(r"<mi>(log|exp)</mi>(?!<mo)"), r'<mi>\1</mi><mspace width="0.17em"></mspace>'),
+    (
+        re.compile(r'<mo stretchy="false">(&#x0007C;)'),
+        r'<mo stretchy="false" lspace="0" rspace="0">\1',
+    ),
+)
+"""What the converter leaves undone: upright Greek capitals, space after log, none around bars."""
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -34,4 +42,7 @@ def _block(translator: HTML5Translator, node: nodes.math_block) -> None:
 
 
 def _mathml(formula: str, display: str) -> str:
-    return _CAPITAL.sub(r'<mi mathvariant="normal">\1</mi>', convert(formula, display=display))
+    text: str = convert(formula, display=display)
+    for pattern, better in _MENDED:
+        text = pattern.sub(better, text)
+    return text
