@@ -1,12 +1,14 @@
 """Commands run in this process, as a user would see them when piped."""
 
 import inspect
+from pathlib import Path
 
+import pandas as pd
 from click.testing import CliRunner, Result
 
 from bayescascade.cli.application import application
 
-__all__ = ["invoke", "run"]
+__all__ = ["invoke", "read_written", "run"]
 
 # click before 8.2 mixes both streams unless told not to, and later ones take no such parameter
 _SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
@@ -23,3 +25,16 @@ def run(*arguments: object) -> Result:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def read_written(path: Path) -> pd.DataFrame:
+    """Read CSV that a command wrote, every digit of its numbers, which pandas 2 would round."""
+    texts = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return texts.apply(lambda column: _numbers(column.tolist()))
+
+
+def _numbers(texts: list[str]) -> pd.Series:
+    try:
+        return pd.Series([float(text) for text in texts])
+    except ValueError:
+        return pd.Series(texts)

@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 import bayescascade
 from bayescascade.cli import rows
 from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
+from tests.commands import read_written
 
 PROBABILITIES = ["P(negative)", "P(positive)"]
 
@@ -20,7 +21,7 @@ def test_predictions_are_the_models(classified: Fitted, tmp_path: Path) -> None:
     model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
     out = tmp_path / "p.csv"
     assert run("predict", classified.model, TIC_TAC_TOE, "--out", out).stdout == ""
-    written = pd.read_csv(out, float_precision="round_trip")
+    written = read_written(out)
     assert list(written) == ["row", "predicted", *PROBABILITIES, "low_95", "high_95"]
     predicted = model.predict(frame)
     np.testing.assert_array_equal(written["row"], np.arange(1, 959))
@@ -36,7 +37,7 @@ def test_the_rule_that_fires_is_told(classified: Fitted, tmp_path: Path) -> None
     model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
     out = tmp_path / "p.csv"
     assert run("predict", classified.model, TIC_TAC_TOE, "--explain", "--out", out).exit_code == 0
-    written = pd.read_csv(out, float_precision="round_trip")
+    written = read_written(out)
     for row in (0, 400, 957):
         assert model.explain(frame.iloc[row]).startswith(f"{written['rule'][row]}: P(positive)")
     assert "anything else" in set(written["rule"])
@@ -86,7 +87,7 @@ def test_averages_and_numbers(tmp_path: Path) -> None:
     record = json.loads(run("score", model, tmp_path / "new.csv", "--json", "--out", out).stdout)
     fitted = bayescascade.load(model)
     probabilities = fitted.predict_proba(frame)
-    written = pd.read_csv(out, float_precision="round_trip")
+    written = read_written(out)
     np.testing.assert_array_equal(written[["P(2)", "P(3)", "P(10)"]], probabilities)
     np.testing.assert_array_equal(written["label"], frame["y"])
     np.testing.assert_array_equal(written["predicted"], fitted.predict(frame))
