@@ -20,6 +20,7 @@ from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_
 __all__ = [
     "CHOICE_OPTIONS",
     "COLUMN_OPTIONS",
+    "FULL_OPTION",
     "POSITIVE",
     "RULE_OPTIONS",
     "RUN_OPTIONS",
@@ -94,6 +95,11 @@ RULE_OPTIONS: tuple[Option, ...] = (
 )
 """What lists of rules are like."""
 
+FULL_OPTION: Option = click.option(
+    "--full", is_flag=True, help="Print all of a large tree or list, nothing folded."
+)
+"""Whether long trees, lists and columns are printed in full."""
+
 RUN_OPTIONS: tuple[Option, ...] = (
     click.option(
         "--memory-limit",
@@ -124,6 +130,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
     click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ."),
     click.option("--out", metavar="FILE.json", help="Save the model."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision."),
+    FULL_OPTION,
     click.option(
         "--quiet", is_flag=True, help="No progress bar, and nothing on stdout but --json."
     ),
@@ -150,6 +157,7 @@ def unknown_option(**meanings: str) -> Option:
     return click.option("--unknown", type=click.Choice(list(meanings)), help=told)
 
 
+_OUTPUTS = ("out", "trace", "as_json", "full", "quiet")
 _DECLARED = ("columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing")
 
 
@@ -161,6 +169,7 @@ class Task(NamedTuple):
     out: str | None  # files, None for none
     trace: str | None
     as_json: bool
+    full: bool
     quiet: bool
 
 
@@ -221,7 +230,7 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     from bayescascade.base.extras import check_traces
     from bayescascade.model.record import model_class
 
-    outputs = {name: options.pop(name) for name in ("out", "trace", "as_json", "quiet")}
+    outputs = {name: options.pop(name) for name in _OUTPUTS}
     check_outputs(
         {f"--{name}": (outputs | options)[name] for name in ("out", "trace", "checkpoint")},
         {"DATA": data},
@@ -284,7 +293,7 @@ def _print(task: Task) -> None:
     if task.as_json:
         echo_json(task.model.record())
     elif not task.quiet:
-        echo_page(task.model.page())
+        echo_page(task.model.page(), full=task.full)
     if task.as_json or task.quiet or not sys.stdout.isatty():  # else the text has said it
         for text in task.model.summary_.warnings:
             click.echo(f"warning: {text}", err=True)

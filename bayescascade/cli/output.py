@@ -57,11 +57,12 @@ def echo_json(record: Any) -> None:
     click.echo(json.dumps(json_ready(record), indent=2, allow_nan=False))
 
 
-def echo_page(page: "Page") -> None:
-    """Print a page as wide as the terminal, with color there."""
+def echo_page(page: "Page", *, full: bool = False) -> None:
+    """Print a page as wide as the terminal, with color there; folded where long unless `full`."""
+    from bayescascade.report.folding import folded
     from bayescascade.report.page import render
 
-    click.echo(render(page, **_layout_options()))
+    click.echo(render(page if full else folded(page), **_layout_options()))
 
 
 def note(text: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from bayescascade.cli.learning import FULL_OPTION
 from bayescascade.cli.options import Integer, parse_given
 from bayescascade.cli.output import (
     check_outputs,
@@ -31,10 +32,13 @@ _BLOCK_ROWS = 100_000
     metavar="NAME=LEVEL,...",
     help="Show the density given this: sex=male, class=1st,2nd, income=0,10 (from edge to edge).",
 )
+@FULL_OPTION
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @click.option("--dot", is_flag=True, help="Print Graphviz source.")
 @click.option("--png", metavar="FILE.png", help="Draw the tree into a file.")
-def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str | None) -> None:
+def show(
+    model: str, given: tuple[str, ...], full: bool, as_json: bool, dot: bool, png: str | None
+) -> None:
     """Print the model saved in MODEL.json."""
     if as_json + dot + (png is not None) > 1:
         raise click.UsageError("--json, --dot and --png exclude each other")
@@ -59,7 +63,7 @@ def show(model: str, given: tuple[str, ...], as_json: bool, dot: bool, png: str 
     elif as_json:
         echo_json(shown.record())
     else:
-        echo_page(shown.page())
+        echo_page(shown.page(), full=full)
 
 
 @click.command(short_help="Score rows: the rarest, and why; or how well labels are predicted.")

@@ -19,6 +19,7 @@ __all__ = [
     "LEAST_WIDTH",
     "Block",
     "Fitting",
+    "Fold",
     "Guided",
     "Heading",
     "Numbers",
@@ -54,6 +55,8 @@ class Pieces:
         Between two pieces.
     most_lines : int or None
         Pieces that would begin a further line are left out, all of them if none fits.
+    noun : str
+        What the pieces are, such as "column", if they may be folded where there are many.
     """
 
     pieces: Sequence[str]
@@ -62,6 +65,7 @@ class Pieces:
     first: str = ""
     gap: str = GAP
     most_lines: int | None = None
+    noun: str = ""
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, each of at most `width` columns."""
@@ -123,6 +127,34 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """What is told of a table's rows where there are too many to show: see `report.folding`.
+
+    Parameters
+    ----------
+    weights : sequence of float >= 0
+        How much each row tells; those that tell most stay.
+    measure : str
+        What the weights are parts of, such as "what is spent".
+    nouns : (str, str)
+        What one row is called, and several; of a tree, a leaf.
+    sizes : sequence of float
+        How many of `counted` each row stands for, a node of a tree for all below it; or empty.
+    counted : str
+        One of what `sizes` count.
+    keeps_last : bool
+        Whether the last row stays, such as an `else`.
+    """
+
+    weights: Sequence[float]
+    measure: str
+    nouns: tuple[str, str]
+    sizes: Sequence[float] = ()
+    counted: str = "row"
+    keeps_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Labels on the left, wrapped where they are long, and numbers on the right.
 
@@ -145,6 +177,8 @@ class Table:
         Least and most columns before each number.
     stacks : bool
         Whether labels that have no room beside the numbers stand above them.
+    fold : Fold or None
+        How rows are folded where there are many; None if they are not.
     """
 
     labels: Sequence[str]
@@ -156,6 +190,7 @@ class Table:
     least_label: int = 8
     gaps: tuple[int, int] = (2, 3)
     stacks: bool = False
+    fold: Fold | None = None
 
     def room(self, width: int) -> int:
         """Return how many columns numbers leave for labels."""
@@ -189,6 +224,8 @@ class Guided:
         From a node to the words that lead there.
     below : sequence of Pieces or None
         What stands below each node; empty for nothing.
+    fold : Fold or None
+        How nodes are folded where there are many; None if they are not.
     """
 
     labels: Sequence[str]
@@ -196,6 +233,7 @@ class Guided:
     columns: Sequence[Numbers]
     heading: Callable[[int], str]
     below: Sequence[Pieces | None] = ()
+    fold: Fold | None = None
 
     header: ClassVar[str] = ""
     styles: ClassVar[Sequence[str]] = ()
@@ -208,6 +246,14 @@ class Guided:
         for parent in self.parents[1:]:
             depths.append(depths[parent] + 1)
         return depths
+
+    @property
+    def children(self) -> list[list[int]]:
+        """The nodes below each node, in their order."""
+        children: list[list[int]] = [[] for _ in self.labels]
+        for node in range(1, len(self.labels)):
+            children[self.parents[node]].append(node)
+        return children
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, each of at most `width` columns; long labels go on below."""
@@ -222,9 +268,7 @@ class Guided:
         """Yield the nodes in the table's order, no more than `most_deep` levels of guides."""
         dashes = "─" * (guide_width - 2) + " "
         bar, blank = ljust("│", guide_width), " " * guide_width
-        children: list[list[int]] = [[] for _ in self.labels]
-        for node in range(1, len(self.labels)):
-            children[self.parents[node]].append(node)
+        children = self.children
         sections = deque([0])
         numbers: dict[int, int] = {}  # of the sections, by their first node
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.report.folding import folded
 from bayescascade.report.layout import printable
 from bayescascade.report.page import Block, Fitting, Guided, Heading, Page, Pieces, Table, render
 
@@ -35,8 +38,21 @@ class Printed(ABC):
     def page(self) -> Page:
         """Return what is printed, block by block."""
 
+    def to_text(self, *, width: int = 80, full: bool = False) -> str:
+        """Return what `print` shows.
+
+        Parameters
+        ----------
+        width : int >= 60
+            Most columns of a line.
+        full : bool
+            Whether all of a large tree or list, and all columns, are shown; else what tells least
+            is folded.
+        """
+        return render(self.page() if full else folded(self.page()), width=width)
+
     def __str__(self) -> str:
-        return render(self.page())
+        return self.to_text()
 
     def _repr_html_(self) -> str | None:
         return to_html(self.page())
@@ -55,6 +71,11 @@ class PrintedModel(Printed):
 
     It stands before scikit-learn's own classes among the bases.
     """
+
+    def to_text(self, *, width: int = 80, full: bool = False) -> str:
+        """Return what `print` shows of the fitted model; see `Printed.to_text`."""
+        check_is_fitted(self)
+        return super().to_text(width=width, full=full)
 
     def __str__(self) -> str:
         return super().__str__() if self.__sklearn_is_fitted__() else repr(self)

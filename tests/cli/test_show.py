@@ -18,6 +18,22 @@ def test_json_is_the_model(density: Fitted) -> None:
     assert record["model"] == model.model_name
 
 
+def test_long_trees_are_folded_unless_asked_for(tmp_path: Path) -> None:
+    """Printed first is what tells most; all of it for the asking, of fit and of show."""
+    rows = ["".join(f"{bit}," for bit in f"{i:08b}")[:-1] for i in range(0, 256, 3)]
+    data, model = tmp_path / "rows.csv", tmp_path / "m.json"
+    data.write_text("\n".join([",".join("abcdefgh"), *rows * 40]) + "\n")
+    options = ("--steps", 300, "--seed", 0, "--search", "anneal", "--leaf", "uniform")
+    folded = run("fit", data, *options, "--out", model).stdout
+    full = run("fit", data, *options, "--full").stdout
+    assert " splits, with " in folded
+    assert "--full" in folded
+    assert "--full" not in full
+    assert len(full.splitlines()) > len(folded.splitlines())
+    assert run("show", model).stdout == folded
+    assert run("show", model, "--full").stdout == full
+
+
 def test_dot_and_png(fitted: Fitted, tmp_path: Path) -> None:
     tree = bayescascade.load(fitted.model).tree_
     assert run("show", fitted.model, "--dot").stdout == tree_dot(tree)

@@ -111,7 +111,7 @@ def test_any_tree_fits_its_width_and_shows_every_node(
 def test_numbers_read_back(rng: np.random.Generator, n_splits: int) -> None:
     """A wrong number beside a label is worse than none."""
     density = random_density(rng, TITANIC, n_splits)
-    rows = parsed_rows(str(density))
+    rows = parsed_rows(density.to_text(full=True))
     assert len(rows) == density.tree.n_nodes
     for node, (label, (count, share, cells, likeliness, ratio)) in enumerate(rows):
         assert label.endswith(density.branch_words(node) if node else "everyone")
@@ -128,7 +128,7 @@ def test_a_deep_tree_goes_on_in_numbered_sections() -> None:
     for code in reversed(range(60)):
         nested = (0, [((code,), None), (tuple(range(code + 1, 100)), nested)])
     schema = Schema((Column("x", "ordinal", tuple(range(100))),))
-    text = str(density_tree(schema, nested, list(range(61))))
+    text = density_tree(schema, nested, list(range(61))).to_text(full=True)
     referred = re.findall(r" \[(\d+)\]", text)
     assert referred == [str(i + 1) for i in range(len(referred))]
     assert len(referred) > 3

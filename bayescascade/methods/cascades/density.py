@@ -22,7 +22,7 @@ from bayescascade.data.evidence import agrees
 from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.report.numbers import density_text
-from bayescascade.report.page import Guided, Numbers, Page, Pieces
+from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["DensityTree"]
 
 _MOSTLY = "mostly "  # what stands out inside a leaf, below it
+_WON = "the log likelihood that splits win"
 _MOST_TOLD = 3  # levels that stand out, in an explanation
 
 
@@ -85,7 +86,8 @@ class DensityTree(TreeParts):
         ]
         labels = [self.branch_words(node) for node in nodes]
         parents = self.tree.parent.tolist()
-        return (Guided(labels, parents, columns, self.rule_words, inside),)
+        fold = Fold(self.gains.tolist(), _WON, ("leaf", "leaves"), self.counts.tolist())
+        return (Guided(labels, parents, columns, self.rule_words, inside, fold),)
 
     def _inside_words(self, leaf: int) -> list[str]:
         """Return what there is to say of the inside of a leaf, the most telling first."""

@@ -9,6 +9,12 @@ probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (
   is worth at least 0.1 nats (of two levels of equal width: from 0.73 on), and 3 nats over all of
   the leaf's rows, for a few rows may be alike by chance; the most worth first.
 * `rarities`: of a row, the levels with ``q`` at most half of ``u``, the smallest ratio first.
+
+A split wins log likelihood: with ``n`` rows at a node, a branch of the share ``q`` of its
+probability and ``u`` of its volume wins ``n (q ln(q / u) - q + u)`` over leaving the node uniform.
+Where leaves are independent inside, so would the node be, its levels mixed from the leaves; then a
+branch wins ``n q`` times the divergence of its levels from the node's, added over all columns but
+that of the split.
 """
 
 from collections.abc import Sequence
@@ -180,6 +186,36 @@ class TreeParts(DensityParts):
     def _branch_codes(self, node: int) -> tuple[int, ...]:
         column = int(self.tree.feature[self.tree.parent[node]])
         return block_codes(self.is_nominal[column], int(self.tree.block[node]))
+
+    @cached_property
+    def gains(self) -> Floats:
+        """What each node wins as a branch of its parent, (n_nodes,) float64 >= 0 nats; the root 0.
+
+        Those of a split's branches add up to what the split wins, by the probabilities of the
+        nodes; of dependent leaves it is what is won of columns one by one.
+        """
+        tree, gains = self.tree, np.zeros(self.tree.n_nodes)
+        nodes = np.arange(1, tree.n_nodes)
+        parents, counts = tree.parent[nodes], self.counts[tree.parent[nodes]]
+        above = self.probabilities[parents]
+        q = np.divide(self.probabilities[nodes], above, out=np.zeros(nodes.size), where=above > 0)
+        if self.level_probabilities is None:
+            u = np.exp(self.log_volumes[nodes] - self.log_volumes[parents])
+            gains[nodes] = counts * (rel_entr(q, u) - q + u)
+            return gains.clip(min=0.0)
+        levels = np.zeros((tree.n_nodes, self.level_probabilities.shape[1]))
+        levels[tree.leaves] = self.level_probabilities
+        levels[tree.leaves] *= self.probabilities[tree.leaves, np.newaxis]
+        for node in range(tree.n_nodes - 1, 0, -1):
+            levels[tree.parent[node]] += levels[node]
+        totals = self.probabilities[:, np.newaxis]
+        levels = np.divide(levels, totals, out=np.zeros_like(levels), where=totals > 0)
+        for place, weight in enumerate((counts * q).tolist()):
+            node, parent = place + 1, parents[place]
+            start, end = self._level_starts[tree.feature[parent] :][:2]
+            apart = rel_entr(levels[node], levels[parent])
+            gains[node] = weight * (apart.sum() - apart[start:end].sum())
+        return gains.clip(min=0.0)
 
     def standouts(self, leaf: int) -> list[Standout]:
         """Return the sets of levels that most rows of a leaf have, the most telling first.

@@ -27,7 +27,7 @@ from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.roles import Predicted
 from bayescascade.report.numbers import cost_texts, share_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import BLANK, Fold, Heading, Numbers, Page, Pieces, Table, counted
 
 __all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
 
@@ -279,16 +279,21 @@ class BudgetedClassifier(MatrixClassifier):
         acquired = self._acquired()
         if acquired:
             names, costs, shares = zip(*acquired, strict=True)
+            paid = [cost * share for _, cost, share in acquired]
             columns = [
                 Numbers("cost", cost_texts(costs)),
                 Numbers("rows", list(map(share_text, shares))),
-                Numbers("spent", cost_texts([cost * share for _, cost, share in acquired])),
+                Numbers("spent", cost_texts(paid)),
             ]
-            page += (Table(names, columns, "acquired"),)
-        unused = np.flatnonzero(self.feature_shares_ == 0)
-        if unused.size:
-            listed = ", ".join(self.feature_texts[column] for column in unused)
-            page += (Pieces([f"never acquired: {listed}"], "dim"),)
+            fold = Fold(paid, "what is spent", ("feature", "features"))
+            page += (Table(names, columns, "acquired", fold=fold),)
+        unused = [
+            self.feature_texts[column] for column in np.flatnonzero(self.feature_shares_ == 0)
+        ]
+        if unused:
+            pieces = [f"{name}," for name in unused[:-1]] + unused[-1:]
+            pieces[0] = f"never acquired: {pieces[0]}"
+            page += (Pieces(pieces, "dim", gap=" ", noun="feature"),)
         return page
 
     def _acquired(self) -> list[tuple[str, float, float]]:

@@ -11,7 +11,7 @@ row beyond the range that was learned from: it is in the outer bin of a continuo
 level that was never seen may be let pass: it satisfies no condition.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_probability
@@ -218,7 +219,7 @@ class LabelList(ListedRules):
                 ),
             ]
             told = Pieces([f"P: probability of {self.class_texts[1]}"], "dim", indent=3)
-            return (*(() if is_short else (told,)), self._listed(columns))
+            return (*(() if is_short else (told,)), self._parts_table(columns))
         below = []
         for of_part, ends in zip(self.probabilities, intervals, strict=True):
             pieces = [
@@ -226,7 +227,7 @@ class LabelList(ListedRules):
                 for c in np.argsort(-of_part, kind="stable").tolist()
             ]
             below.append(Pieces(pieces, indent=0))
-        narrow = self._listed([self._rows], below)
+        narrow = self._parts_table([self._rows], below)
         return self._fitting((self._class_table,), (narrow,))
 
     @property
@@ -249,7 +250,24 @@ class LabelList(ListedRules):
     def _class_table(self) -> Table:
         """The table with a column for each class."""
         texts = map(self._probability_texts, range(self.n_classes))
-        return self._listed([self._rows, *map(Numbers, self._headers, texts)])
+        return self._parts_table([self._rows, *map(Numbers, self._headers, texts)])
+
+    def _parts_table(self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()) -> Table:
+        told = "the information about the classes"
+        return self._listed(columns, below, weights=self.information, measure=told)
+
+    @cached_property
+    def information(self) -> NDArray[np.float64]:
+        """Rows of each part times the divergence of its classes from those of all rows, nats.
+
+        (n_rules + 1,) float64 >= 0.
+        """
+        of_parts = self.counts.sum(axis=1)
+        everyone = of_parts @ self.probabilities / self.total
+        information: NDArray[np.float64] = of_parts * rel_entr(self.probabilities, everyone).sum(
+            axis=1
+        )
+        return information.clip(min=0.0)
 
     @property
     def _headers(self) -> list[str]:

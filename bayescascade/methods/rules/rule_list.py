@@ -21,7 +21,7 @@ from bayescascade.methods.rules.antecedents import (
     antecedent_words,
 )
 from bayescascade.methods.rules.models import MAX_RULES
-from bayescascade.report.page import Numbers, Pieces, Table
+from bayescascade.report.page import Fold, Numbers, Pieces, Table
 from bayescascade.report.printed import Readable
 
 __all__ = ["ListedRules", "RuleList", "read_numbers_of_candidates", "read_rules"]
@@ -99,13 +99,25 @@ class ListedRules(Readable):
             return antecedent_words(self.schema, self.rules[part], is_open=self.is_open)
         return "anything else" if self.rules else "any row"
 
-    def _listed(self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()) -> Table:
-        """Return the table "if ..", "else if ..", "else" downward, and what is below each part."""
+    def _listed(
+        self,
+        columns: Sequence[Numbers],
+        below: Sequence[Pieces] = (),
+        *,
+        weights: NDArray[np.float64],
+        measure: str,
+    ) -> Table:
+        """Return the table "if ..", "else if ..", "else" downward, and what is below each part.
+
+        Of a long list, parts with the least `weights`, each's share of a `measure`, may be folded.
+        """
+        sizes = self.counts.reshape(self.n_rules + 1, -1).sum(axis=1)
+        fold = Fold(weights.tolist(), measure, ("rule", "rules"), sizes.tolist(), keeps_last=True)
         labels = [self.part_words(part) for part in range(self.n_rules + 1)]
         if self.rules:
             first, *others, _ = labels
             labels = [f"if {first}", *(f"else if {one}" for one in others), "else"]
-        return Table(labels, columns, below=below, hanging=3, least_label=0, stacks=True)
+        return Table(labels, columns, below=below, hanging=3, least_label=0, stacks=True, fold=fold)
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the rules as plain data with what is told of each part."""

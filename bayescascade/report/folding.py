@@ -1,0 +1,268 @@
+"""What of a long page is shown first: the rows of trees and lists that tell most.
+
+A tree of a hundred leaves is read from its strongest splits on. Nodes are taken by falling weight
+(see `Fold`), each with all that leads to it, as long as there is room. Below a node, what is left
+out has one line that says how much that is; a sibling that would be left out alone is shown, as it
+takes no more room. What is a little too long stays whole: folding it would save little.
+
+A folded page is a page, so that text and HTML are made of it as of any other.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bayescascade.report.numbers import count_texts, share_text
+from bayescascade.report.page import (
+    Block,
+    Fitting,
+    Fold,
+    Guided,
+    Numbers,
+    Page,
+    Pieces,
+    Table,
+    counted,
+)
+
+__all__ = ["MOST_ROWS", "fold_words", "folded", "shown_nodes", "shown_rows"]
+
+MOST_ROWS = 40
+
+_LITTLE = 1.5  # times as many rows are not folded
+_MOST_PIECES = 12  # such as columns
+_ALL = "all: --full, in Python to_text(full=True)"
+
+
+def folded(page: Page, most_rows: int = MOST_ROWS) -> Page:
+    """Return a page whose long trees, lists and pieces are folded, each with a note that says so.
+
+    Parameters
+    ----------
+    page : Page
+    most_rows : int >= 1
+        About how many lines a tree or list has then. Up to half as many more are left as they are.
+    """
+    return tuple(block for one in page for block in _folded(one, most_rows))
+
+
+def _folded(block: Block, most_rows: int) -> Page:
+    if isinstance(block, Fitting):
+        pages = (folded(page, most_rows) for page in (block.wide, block.narrow))
+        return (Fitting(block.table, block.room, *pages),)
+    if isinstance(block, Pieces) and block.noun and len(block.pieces) > _MOST_PIECES:
+        left_out = len(block.pieces) - _MOST_PIECES
+        more = f"... {counted(left_out, f'more {block.noun}')}"
+        return (replace(block, pieces=[*block.pieces[:_MOST_PIECES], more]),)
+    if isinstance(block, Guided) and block.fold is not None:
+        shown = shown_nodes(block, most_rows)
+        if len(shown) < len(block.labels):
+            return (_folded_tree(block, shown), _note(block.fold, *_splits(block, shown)))
+    elif isinstance(block, Table) and block.fold is not None:
+        shown = shown_rows(block, most_rows)
+        if len(shown) < len(block.labels):
+            left = set(range(len(block.labels))) - shown
+            told = counted(len(block.labels), *block.fold.nouns)
+            return (_folded_table(block, shown), _note(block.fold, left, len(left), told))
+    return (block,)
+
+
+def _note(fold: Fold, left_out: set[int], n_folded: int, of_what: str) -> Pieces:
+    """Return how much is folded, what it is worth, and how to see it."""
+    total = sum(fold.weights)
+    worth = sum(fold.weights[row] for row in left_out)
+    share = f", with {share_text(min(1.0, worth / total))} of {fold.measure}" if total > 0 else ""
+    return Pieces([f"folded: {n_folded:,} of {of_what}{share}", _ALL], "dim")
+
+
+def fold_words(fold: Fold, count: int, size: float, total: float, n_splits: int = 0) -> str:
+    """Return what is folded into a line, such as "12 leaves in 3 splits, 85 rows (4.0 %)".
+
+    Parameters
+    ----------
+    fold : Fold
+    count : int
+        Rows of the table, of a tree its leaves.
+    size, total : float >= 0
+        What they stand for, by `fold.sizes`, and of how many.
+    n_splits : int
+        Splits of a tree among what is folded.
+    """
+    words = counted(count, *fold.nouns)
+    if n_splits:
+        words += f" in {counted(n_splits, 'split')}"
+    if fold.sizes and total > 0:
+        noun = fold.counted if size == 1 else f"{fold.counted}s"
+        words += f", {count_texts([size])[0]} {noun} ({share_text(min(1.0, size / total))})"
+    return words
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+
+def shown_nodes(tree: Guided, most_rows: int = MOST_ROWS) -> set[int]:
+    """Return the nodes that tell most, each with all above it; all of them if they are few."""
+    n_nodes, children = len(tree.labels), tree.children
+    lines = _lines(tree, n_nodes)
+    everything = set(range(n_nodes))
+    if tree.fold is None or sum(lines) <= _LITTLE * most_rows:
+        return everything
+    weights = tree.fold.weights
+    shown, n_lines = {0}, lines[0]
+    for node in sorted(range(1, n_nodes), key=lambda each: -weights[each]):
+        grown = shown | _led_to(tree, children, shown, node)
+        n_grown = sum(lines[each] for each in grown)
+        n_grown += sum(not grown.issuperset(children[each]) for each in grown)
+        if n_grown > most_rows and n_lines > 1:
+            break
+        shown, n_lines = grown, n_grown
+    return shown
+
+
+def _led_to(tree: Guided, children: list[list[int]], shown: set[int], node: int) -> set[int]:
+    """Return a node and all above it that is not shown, and siblings that would be left alone."""
+    found: set[int] = set()
+    while node not in shown and node not in found:
+        found.add(node)
+        parent = tree.parents[node]
+        left = [each for each in children[parent] if each not in shown | found]
+        found.update(left if len(left) == 1 else ())
+        node = parent
+    return found
+
+
+def _splits(tree: Guided, shown: set[int]) -> tuple[set[int], int, str]:
+    """Return the nodes left out, how many splits are not shown in full, and of how many."""
+    inner = [below for below in tree.children if below]
+    n_folded = sum(not shown.issuperset(below) for below in inner)
+    return set(range(len(tree.labels))) - shown, n_folded, counted(len(inner), "split")
+
+
+def _folded_tree(tree: Guided, shown: set[int]) -> Guided:
+    """Return the tree of the nodes shown, and of lines that stand for siblings left out."""
+    assert tree.fold is not None
+    fold, children = tree.fold, tree.children
+    n_leaves, n_splits = [0] * len(children), [0] * len(children)  # at each node and below
+    for node in reversed(range(len(children))):
+        is_leaf = not children[node]
+        n_leaves[node] += is_leaf
+        n_splits[node] += not is_leaf
+        if node:
+            n_leaves[tree.parents[node]] += n_leaves[node]
+            n_splits[tree.parents[node]] += n_splits[node]
+    labels: list[str] = []
+    parents: list[int] = []
+    kept: list[int | None] = []  # which node each row is, if it is one
+    inside: list[Pieces | None] = []
+
+    def walk(node: int, parent: int) -> None:
+        row = len(labels)
+        below = [child for child in children[node] if child in shown]
+        left = [child for child in children[node] if child not in shown]
+        labels.append(tree.labels[node])
+        parents.append(parent)
+        kept.append(node)
+        inside.append(tree.below[node] if tree.below else None)
+        for child in below:
+            walk(child, row)
+        if below and left:
+            count, splits = (sum(of[child] for child in left) for of in (n_leaves, n_splits))
+            size = sum(fold.sizes[child] for child in left) if fold.sizes else 0.0
+            labels.append("... " + fold_words(fold, count, size, sum(fold.sizes[:1]), splits))
+            parents.append(row)
+            kept.append(None)
+            inside.append(None)
+        elif left:  # whose rows are those of the node
+            words = f"... {fold_words(fold, n_leaves[node], 0.0, 0.0, n_splits[node])}"
+            inside[row] = Pieces([words], "dim")
+
+    walk(0, 0)
+    known = [0 if node is None else node for node in kept]  # only nodes have headings
+    return replace(
+        tree,
+        labels=labels,
+        parents=parents,
+        columns=_taken(tree.columns, kept),
+        heading=lambda row: tree.heading(known[row]),
+        below=inside,
+        fold=None,
+    )
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def shown_rows(table: Table, most_rows: int = MOST_ROWS) -> set[int]:
+    """Return the rows that tell most; all of them if they are few."""
+    n_rows = len(table.labels)
+    lines = _lines(table, n_rows)
+    if table.fold is None or sum(lines) <= _LITTLE * most_rows:
+        return set(range(n_rows))
+    weights = table.fold.weights
+    shown = {n_rows - 1} if table.fold.keeps_last else set()
+    for row in sorted(range(n_rows), key=lambda each: -weights[each]):
+        grown = shown | {row}
+        left = [each for each in range(n_rows) if each not in grown]
+        n_lines = sum(lines[each] for each in grown) + len(list(_stretches(left)))
+        if n_lines > most_rows and len(shown) > 1:
+            break
+        shown = grown
+    left = [each for each in range(n_rows) if each not in shown]
+    return shown.union(*(stretch for stretch in _stretches(left) if len(stretch) == 1))
+
+
+def _folded_table(table: Table, shown: set[int]) -> Table:
+    """Return the table of the rows shown, and of lines that stand for those between them."""
+    assert table.fold is not None
+    fold, total = table.fold, sum(table.fold.sizes)
+    left = [row for row in range(len(table.labels)) if row not in shown]
+    ends = {stretch[0]: stretch for stretch in _stretches(left)}
+    labels: list[str] = []
+    kept: list[int | None] = []
+    for row, label in enumerate(table.labels):
+        if row in shown:
+            labels.append(label)
+            kept.append(row)
+        elif row in ends:
+            size = sum(fold.sizes[each] for each in ends[row]) if fold.sizes else 0.0
+            labels.append("... " + fold_words(fold, len(ends[row]), size, total))
+            kept.append(None)
+    styles = ["dim" if row is None else (table.styles or [""] * (row + 1))[row] for row in kept]
+    return replace(
+        table,
+        labels=labels,
+        columns=_taken(table.columns, kept),
+        styles=styles,
+        below=[None if row is None else table.below[row] for row in kept] if table.below else [],
+        fold=None,
+    )
+
+
+def _stretches(rows: Sequence[int]) -> Iterator[list[int]]:
+    """Yield ascending rows in pieces without gaps."""
+    start = 0
+    for place in range(1, len(rows) + 1):
+        if place == len(rows) or rows[place] != rows[place - 1] + 1:
+            yield list(rows[start:place])
+            start = place
+
+
+# -- both ------------------------------------------------------------------------------------------
+
+
+def _lines(table: Table | Guided, n_rows: int) -> list[int]:
+    """Return how many lines each row takes where nothing is wrapped."""
+    if not table.below:
+        return [1] * n_rows
+    return [1 + (below is not None and bool(below.pieces)) for below in table.below]
+
+
+def _taken(columns: Sequence[Numbers], kept: Sequence[int | None]) -> list[Numbers]:
+    """Return the columns of the rows kept, empty in lines that stand for others."""
+
+    def chosen(texts: Sequence[str]) -> list[str]:
+        return ["" if row is None else texts[row] for row in kept] if texts else []
+
+    return [
+        replace(column, texts=chosen(column.texts), styles=chosen(column.styles))
+        for column in columns
+    ]
