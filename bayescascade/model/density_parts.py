@@ -29,6 +29,7 @@ from bayescascade.report.printed import Readable
 
 __all__ = ["DensityParts"]
 
+_STRONGEST = math.log(20.0)  # bars of more than 20 times, or less than a 20th, are as long
 _NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colored
 
 
@@ -189,13 +190,23 @@ class DensityParts(Readable):
             Numbers(
                 "expected\nrows" if self.evidence else "rows", count_texts(self.counts.tolist())
             ),
-            Numbers("share", [share_text(p) for p in self.probabilities.tolist()]),
+            Numbers(
+                "share",
+                [share_text(p) for p in self.probabilities.tolist()],
+                bars=self.probabilities.tolist(),
+            ),
             Numbers(
                 "cells" if is_counted else "volume",
                 [size_text(v) for v in self.log_volumes.tolist()],
             ),
             Numbers("density", [significant_text(d) for d in self.log_densities.tolist()]),
-            Numbers("x uniform", [ratio_text(r) for r in ratios], [_style(r) for r in ratios]),
+            Numbers(
+                "x uniform",
+                [ratio_text(r) for r in ratios],
+                [_style(r) for r in ratios],
+                bars=[max(-1.0, min(1.0, r / _STRONGEST)) for r in ratios],
+                is_centered=True,
+            ),
         ]
 
     def record(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from bayescascade.report.page import (
     counted,
 )
 
-__all__ = ["MOST_ROWS", "fold_words", "folded", "shown_nodes", "shown_rows"]
+__all__ = ["MOST_ROWS", "fold_words", "folded", "left_out", "shown_nodes", "shown_rows"]
 
 MOST_ROWS = 40
 
@@ -49,9 +49,8 @@ def _folded(block: Block, most_rows: int) -> Page:
     if isinstance(block, Fitting):
         pages = (folded(page, most_rows) for page in (block.wide, block.narrow))
         return (Fitting(block.table, block.room, *pages),)
-    if isinstance(block, Pieces) and block.noun and len(block.pieces) > _MOST_PIECES:
-        left_out = len(block.pieces) - _MOST_PIECES
-        more = f"... {counted(left_out, f'more {block.noun}')}"
+    if isinstance(block, Pieces) and (left := left_out(block)):
+        more = f"... {counted(left, f'more {block.noun}')}"
         return (replace(block, pieces=[*block.pieces[:_MOST_PIECES], more]),)
     if isinstance(block, Guided) and block.fold is not None:
         shown = shown_nodes(block, most_rows)
@@ -60,16 +59,21 @@ def _folded(block: Block, most_rows: int) -> Page:
     elif isinstance(block, Table) and block.fold is not None:
         shown = shown_rows(block, most_rows)
         if len(shown) < len(block.labels):
-            left = set(range(len(block.labels))) - shown
+            hidden = set(range(len(block.labels))) - shown
             told = counted(len(block.labels), *block.fold.nouns)
-            return (_folded_table(block, shown), _note(block.fold, left, len(left), told))
+            return (_folded_table(block, shown), _note(block.fold, hidden, len(hidden), told))
     return (block,)
 
 
-def _note(fold: Fold, left_out: set[int], n_folded: int, of_what: str) -> Pieces:
+def left_out(block: Pieces) -> int:
+    """Return how many pieces are folded."""
+    return max(0, len(block.pieces) - _MOST_PIECES) if block.noun else 0
+
+
+def _note(fold: Fold, hidden: set[int], n_folded: int, of_what: str) -> Pieces:
     """Return how much is folded, what it is worth, and how to see it."""
     total = sum(fold.weights)
-    worth = sum(fold.weights[row] for row in left_out)
+    worth = sum(fold.weights[row] for row in hidden)
     share = f", with {share_text(min(1.0, worth / total))} of {fold.measure}" if total > 0 else ""
     return Pieces([f"folded: {n_folded:,} of {of_what}{share}", _ALL], "dim")
 
@@ -263,6 +267,6 @@ def _taken(columns: Sequence[Numbers], kept: Sequence[int | None]) -> list[Numbe
         return ["" if row is None else texts[row] for row in kept] if texts else []
 
     return [
-        replace(column, texts=chosen(column.texts), styles=chosen(column.styles))
+        replace(column, texts=chosen(column.texts), styles=chosen(column.styles), bars=())
         for column in columns
     ]

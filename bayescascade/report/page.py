@@ -1,7 +1,8 @@
 """Pages: what an object says of itself, block by block, and how blocks are laid out as text.
 
 A page is a tuple of blocks and knows no width: what depends on that, such as where a line breaks or
-whether columns fit, is decided when it is rendered. `html` lays the same blocks out for notebooks.
+whether columns fit, is decided when it is rendered. `html` lays the same blocks out for notebooks
+and documents, `folding` folds what is long.
 """
 
 from collections import deque
@@ -113,12 +114,18 @@ class Numbers:
         Of each text; see `Ink`. Empty for none.
     least_width : int
         Columns of the terminal that it takes at least.
+    bars : sequence of float in [-1, 1]
+        Of each text, the length of a bar behind it where there are pictures; empty for none.
+    is_centered : bool
+        Whether bars start in the middle, those < 0 to the left; else all are >= 0.
     """
 
     header: str
     texts: Sequence[str]
     styles: Sequence[str] = ()
     least_width: int = 0
+    bars: Sequence[float] = ()
+    is_centered: bool = False
 
     @property
     def width(self) -> int:

@@ -6,19 +6,32 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade import BudgetPrune, LeafCascade, Table
+from bayescascade import (
+    AdditiveNoiseModel,
+    BudgetPrune,
+    LeafCascade,
+    PrivacyLedger,
+    Rados,
+    Table,
+    audit_privacy,
+    explore,
+)
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.curve import cost_accuracy_curve
 from bayescascade.methods.cascades.evidence_grid import evidence_grid
 from bayescascade.model.comparison import Comparison
+from bayescascade.privacy.accounting import Cost
+from bayescascade.report.folding import folded
+from bayescascade.report.html import to_html
 from bayescascade.report.page import Fitting, Guided, Heading, Table as Numbers, render
-from bayescascade.report.printed import to_html
+from tests.contracts.listed import gibbs
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 from tests.report.lists import label_list, titanic_list
 from tests.report.runs import toy_run
 from tests.report.test_comparison import comparison
 from tests.report.test_model_text import model
-from tests.report.trees import titanic_tree, with_independent_leaves
+from tests.report.test_tree_text import MIXED
+from tests.report.trees import random_density, titanic_tree, with_independent_leaves
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +44,8 @@ def kinds():
     pruned = BudgetPrune(forest, costs=COSTS, tradeoff=0.01, random_state=0).fit(frame, labels)
     plain = PlainForest(costs=COSTS).fit(frame, labels)
     table = Table.from_frame(frame[["sex", "ward"]])
+    spent = PrivacyLedger(epsilon=1.0)
+    spent.spend(Cost(0.25), "<mean> of the ages")
     return [
         titanic_tree(),
         titanic_tree().condition({"sex": "male"}),
@@ -49,6 +64,12 @@ def kinds():
         cost_accuracy_curve([plain, pruned], frame, labels),
         pruned.path([0.001, 0.01]),
         pruned.near_optimal(n_steps=2000, n_draws=20, random_state=0),
+        explore(gibbs(), n_steps=200, n_chains=2, random_state=0),
+        AdditiveNoiseModel(random_state=0).fit(frame["age"], frame["age"] ** 2 + frame["scan"]),
+        Rados.sample(frame[["age"]], frame["sex"], n_rados=20, random_state=0),
+        spent,
+        audit_privacy(lambda data: data, (0.0, 1.0), n_samples=40),
+        random_density(rng, MIXED, 80),
     ]
 
 
@@ -74,12 +95,13 @@ def test_all_that_prints_is_html(kinds):
         assert html == printed._repr_html_()
         root = ElementTree.fromstring(html)
         assert {element.tag for element in root.iter()} <= {
-            "div", "br", "table", "tr", "th", "td",
+            "div", "span", "br", "table", "tr", "th", "td", "details", "summary", "style",
         }  # fmt: skip
         shown = "".join(root.itertext())
         assert all(text in shown for text in texts(printed.page()))
+        assert not {"href", "src", "onclick"} & {n for e in root.iter() for n in e.attrib}
         n_rows = sum(len(b.labels) for b in printed.page() if isinstance(b, Numbers | Guided))
-        assert len(root.findall(".//tr")) >= n_rows
+        assert len(root.findall(".//tr")) + html.count('class="row"') >= n_rows
 
 
 def test_all_that_prints_fits_and_color_changes_no_text(kinds):
@@ -90,7 +112,8 @@ def test_all_that_prints_fits_and_color_changes_no_text(kinds):
         for code in ("1", "2", "33", "36", "0"):
             colored = colored.replace(f"\x1b[{code}m", "")
         assert colored == plain
-        assert str(printed) == render(printed.page())
+        assert str(printed) == render(folded(printed.page()))
+        assert printed.to_text(full=True) == render(printed.page())
     assert "\x1b[36m        4.81\x1b[0m" in render(titanic_tree().page(), color=True)
 
 

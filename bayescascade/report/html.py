@@ -1,0 +1,260 @@
+"""Pages as HTML: the same blocks as in print, trees and long lists folded with ``<details>``.
+
+There are no scripts, files or addresses in it, and every text is escaped. Looks are in `STYLES`,
+whose colors stand halfway between black and white, so that they can be read on dark and on light
+backgrounds. Where a program drops the styles, what is left is still in reading order.
+"""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from bayescascade.report.folding import fold_words, left_out, shown_nodes, shown_rows
+from bayescascade.report.layout import printable
+from bayescascade.report.page import (
+    Block,
+    Fitting,
+    Guided,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    Table,
+    counted,
+)
+
+__all__ = ["STYLES", "element", "shown_and_more", "text", "to_html"]
+
+_WIDTH = 120  # columns of a terminal that a notebook is about as wide as
+_LINE = "rgba(128,128,128,.38)"
+_FAINT = "rgba(128,128,128,.16)"
+_SHARE, _MORE, _LESS = "rgba(128,138,150,.5)", "rgba(27,143,176,.7)", "rgba(190,130,20,.7)"
+
+STYLES = f"""
+.bayescascade{{line-height:1.45}}
+.bayescascade .bold{{font-weight:600}}
+.bayescascade .dim{{opacity:.68}}
+.bayescascade .more{{color:#1b8fb0}}
+.bayescascade .less,.bayescascade .warning{{color:#b07a10}}
+.bayescascade table{{border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums}}
+.bayescascade th,.bayescascade td{{border:0;padding:.12em .6em;text-align:right}}
+.bayescascade th{{font-weight:normal}}
+.bayescascade tr>:first-child{{text-align:left;padding-left:0}}
+.bayescascade .rows{{font-variant-numeric:tabular-nums;max-width:62em;margin:.5em 0}}
+.bayescascade .row{{display:flex;gap:.7em;align-items:baseline;border-bottom:1px solid {_FAINT}}}
+.bayescascade .head{{border-bottom-color:{_LINE}}}
+.bayescascade .label{{flex:1 1 9em;min-width:0;overflow-wrap:anywhere;padding:.14em 0}}
+.bayescascade .number{{flex:none;box-sizing:content-box;text-align:right;white-space:nowrap}}
+.bayescascade .bar{{padding-left:3.8em;background-size:3.4em 58%;background-position:0 50%;
+background-repeat:no-repeat;-webkit-print-color-adjust:exact;print-color-adjust:exact}}
+.bayescascade summary{{list-style:none;cursor:pointer}}
+.bayescascade summary::-webkit-details-marker{{display:none}}
+.bayescascade .mark{{display:inline-block;width:1em;opacity:.55}}
+.bayescascade summary .mark::before{{content:"\\25B8"}}
+.bayescascade details[open]>summary .mark::before{{content:"\\25BE"}}
+.bayescascade .count{{margin-left:.7em;font-size:.88em;opacity:.68;white-space:nowrap}}
+.bayescascade details[open]>summary .count{{display:none}}
+.bayescascade .below{{margin-left:.35em;padding-left:.85em;border-left:1px solid {_LINE}}}
+.bayescascade .inside{{font-size:.9em;opacity:.75;padding:.1em 0 .2em 1.1em}}
+.bayescascade .piece{{margin-right:1.1em}}
+"""
+"""The stylesheet of what `to_html` returns."""
+
+
+def to_html(page: Page) -> str:
+    """Return a page as one HTML element, its styles included.
+
+    Parameters
+    ----------
+    page : Page
+    """
+    return element("div", element("style", STYLES) + blocks(page), "bayescascade")
+
+
+def blocks(page: Page) -> str:
+    """Return the blocks of a page, without the styles."""
+    return "".join(map(_block, page))
+
+
+def element(tag: str, content: str, look: str = "", attributes: str = "") -> str:
+    """Return an element; the content is HTML already."""
+    named = f' class="{look}"' if look else ""
+    return f"<{tag}{named}{attributes}>{content}</{tag}>"
+
+
+def text(words: str) -> str:
+    """Return words of whatever origin as HTML."""
+    return escape(printable(words))
+
+
+def shown_and_more(shown: str, more: str, words: str) -> str:
+    """Return HTML that is there at once, and HTML behind a line that says what it is."""
+    if not more:
+        return shown
+    summary = element("summary", element("span", "", "mark") + text(words))
+    return shown + element("details", summary + element("div", more, "below"))
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Fitting):
+        return blocks(block.chosen(_WIDTH))
+    if isinstance(block, Guided):
+        return "".join(_tree(block))
+    if isinstance(block, Table):
+        is_folded = len(shown_rows(block)) < len(block.labels)
+        return "".join(_folded_table(block) if is_folded else _table(block))
+    if isinstance(block, Heading):
+        return element("div", _told(block.pieces), "bold")
+    return _line(block) if block.pieces else "<br/>"
+
+
+def _line(block: Pieces) -> str:
+    first = " ".join(block.first.split())
+    start = element("span", text(first), "piece") if first else ""
+    left = left_out(block)
+    shown = block.pieces[: len(block.pieces) - left]
+    told = start + _told(shown, block.gap)
+    more = _told(block.pieces[len(shown) :], block.gap)
+    words = counted(left, f"more {block.noun}")
+    return element("div", shown_and_more(told, more, words), block.style)
+
+
+def _told(pieces: Sequence[str], gap: str = "  ") -> str:
+    if len(gap) == 1:
+        return gap.join(map(text, pieces))
+    return " ".join(element("span", text(piece), "piece") for piece in pieces)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Yield a table whose rows are all there."""
+    yield "<table>"
+    headers = [text(column.header.replace("\n", " ")) for column in table.columns]
+    cells = [text(table.header), *headers]
+    yield element("tr", "".join(element("th", cell, "dim") for cell in cells))
+    for row, label in enumerate(table.labels):
+        style = table.styles[row] if table.styles else ""
+        told = element("td", text(label), style)
+        for column in table.columns:
+            look, bar = _look(column, row, style), _bar(column, row)
+            told += element("td", text(column.texts[row]), look, f' style="{bar}"' if bar else "")
+        yield element("tr", told)
+        inside = table.below[row] if table.below else None
+        if inside is not None and inside.pieces:
+            span = f' colspan="{1 + len(table.columns)}"'
+            yield element("tr", element("td", _line(inside), "inside", span))
+    yield "</table>"
+
+
+def _folded_table(table: Table) -> Iterator[str]:
+    """Yield a table whose rows that tell least are behind lines that stand for them."""
+    assert table.fold is not None
+    shown, fold = shown_rows(table), table.fold
+    total = sum(fold.sizes)
+    yield '<div class="rows">' + _head(table)
+    stretch: list[int] = []
+    for row in range(len(table.labels) + 1):
+        if row < len(table.labels) and row not in shown:
+            stretch.append(row)
+            continue
+        if stretch:
+            size = sum(fold.sizes[each] for each in stretch) if fold.sizes else 0.0
+            more = "".join(_plain_row(table, each) for each in stretch)
+            yield shown_and_more("", more, fold_words(fold, len(stretch), size, total))
+            stretch = []
+        if row < len(table.labels):
+            yield _plain_row(table, row)
+    yield "</div>"
+
+
+def _plain_row(table: Table, row: int) -> str:
+    return element("div", _cells(table, row), "row") + _inside(table, row)
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+
+def _tree(tree: Guided) -> Iterator[str]:
+    """Yield the nodes, each with those below it, which are folded where they are in print."""
+    shown, children = shown_nodes(tree), tree.children
+    n_leaves = [0] * len(children)
+    for node in reversed(range(len(children))):
+        n_leaves[node] += not children[node]
+        if node:
+            n_leaves[tree.parents[node]] += n_leaves[node]
+    nouns = ("leaf", "leaves") if tree.fold is None else tree.fold.nouns
+
+    def walk(node: int) -> Iterator[str]:
+        if not children[node]:
+            yield element("div", _cells(tree, node), "row") + _inside(tree, node)
+            return
+        count = element("span", text(counted(n_leaves[node], *nouns)), "count")
+        is_open = ' open=""' if shown.issuperset(children[node]) else ""
+        yield f"<details{is_open}>"
+        yield element("summary", _cells(tree, node, count), "row") + _inside(tree, node)
+        yield '<div class="below">'
+        for child in children[node]:
+            yield from walk(child)
+        yield "</div></details>"
+
+    yield '<div class="rows">' + _head(tree)
+    yield from walk(0)
+    yield "</div>"
+
+
+# -- both ------------------------------------------------------------------------------------------
+
+
+def _head(table: Table | Guided) -> str:
+    headers = [text(column.header.replace("\n", " ")) for column in table.columns]
+    label = element("span", text(table.header), "label")
+    cells = zip(table.columns, headers, strict=True)
+    numbers = (
+        element("span", told, "number bar" if column.bars else "number", _place(column))
+        for column, told in cells
+    )
+    return element("div", " ".join([label, *numbers]), "row head dim")
+
+
+def _cells(table: Table | Guided, row: int, count: str = "") -> str:
+    """Return the label and the numbers of a row."""
+    style = table.styles[row] if table.styles else ""
+    label = element("span", "", "mark") + text(table.labels[row]) + count
+    told = element("span", label, f"label {style}".rstrip())
+    for column in table.columns:
+        look, place = f"number {_look(column, row, style)}", _place(column, _bar(column, row))
+        told += " " + element("span", text(column.texts[row]), look.rstrip(), place)
+    return told
+
+
+def _inside(table: Table | Guided, row: int) -> str:
+    inside = table.below[row] if table.below else None
+    if inside is None or not inside.pieces:
+        return ""
+    return element("div", _line(inside), "inside")
+
+
+def _look(column: Numbers, row: int, style: str) -> str:
+    looks = [column.styles[row] if column.styles else style, "bar" if column.bars else ""]
+    return " ".join(filter(None, looks))
+
+
+def _place(column: Numbers, bar: str = "") -> str:
+    return f' style="width:{column.width + 0.5:g}ch{bar and ";"}{bar}"'
+
+
+def _bar(column: Numbers, row: int) -> str:
+    """Return what draws the bar beside a number; nothing if it has none."""
+    if not column.bars:
+        return ""
+    bar = max(-1.0, min(1.0, column.bars[row]))
+    color, start, end = _SHARE, 0.0, 100.0 * bar
+    if column.is_centered:
+        color = _MORE if bar > 0 else _LESS
+        start, end = sorted((50.0, 50.0 + 50.0 * bar))
+    if end - start < 0.05:
+        return ""
+    ends = [("transparent", start), (color, start), (color, end), ("transparent", end)]
+    stops = ",".join(f"{name} {place:.1f}%" for name, place in ends)
+    return f"background-image:linear-gradient(90deg,{stops})"
