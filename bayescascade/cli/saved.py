@@ -36,17 +36,31 @@ _BLOCK_ROWS = 100_000
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @click.option("--dot", is_flag=True, help="Print Graphviz source.")
 @click.option("--png", metavar="FILE.png", help="Draw the tree into a file.")
+@click.option(
+    "--html", metavar="FILE.html", help="Write a report, to be read by anyone, into one file."
+)
 def show(
-    model: str, given: tuple[str, ...], full: bool, as_json: bool, dot: bool, png: str | None
+    model: str,
+    given: tuple[str, ...],
+    full: bool,
+    as_json: bool,
+    dot: bool,
+    png: str | None,
+    html: str | None,
 ) -> None:
     """Print the model saved in MODEL.json."""
-    if as_json + dot + (png is not None) > 1:
-        raise click.UsageError("--json, --dot and --png exclude each other")
-    check_outputs({"--png": png}, {"MODEL.json": model})
+    if as_json + dot + (png is not None) + (html is not None) > 1:
+        raise click.UsageError("--json, --dot, --png and --html exclude each other")
+    if given and html is not None:
+        raise click.UsageError("--html is about the whole model, not what --given leaves of it")
+    check_outputs({"--png": png, "--html": html}, {"MODEL.json": model})
     from bayescascade.model.record import load
     from bayescascade.model.roles import Conditional, Drawn
 
     fitted = load(model)
+    if html is not None:
+        fitted.report(html)
+        return
     shown: Any = fitted
     if given:
         density: Conditional = _in_role(Conditional, fitted, "--given", model)

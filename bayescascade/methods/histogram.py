@@ -79,6 +79,10 @@ class SmoothedHistogram(Baseline):
 
     model_name: ClassVar[str] = "histogram"
     title: ClassVar[str] = "smoothed histogram"
+    purpose: ClassVar[str] = (
+        "How common every combination of levels is, each by itself: what other models are "
+        "compared with."
+    )
 
     pseudo_count: float | None = None
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -19,6 +19,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.numbers import (
     cells_text,
+    common_text,
     count_texts,
     ratio_text,
     share_text,
@@ -156,6 +157,46 @@ class DensityParts(Readable):
         """Average density of every part as a multiple of the uniform density on the domain."""
         relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_domain)
         return relative
+
+    @property
+    @abstractmethod
+    def how_to_read(self) -> Sequence[tuple[str, str]]:
+        """How the parts are read, for people who see some for the first time: see `Reported`."""
+
+    @abstractmethod
+    def parts_in_words(self) -> list[tuple[str, str]]:
+        """Return the rules of the parts that are shown at first, and what is known of each."""
+
+    def columns_in_words(self) -> list[tuple[str, str]]:
+        """Return what the numbers of the parts are, by their headings."""
+        is_counted = self.schema.n_cells is not None
+        size, each = ("cells", "a cell") if is_counted else ("volume", "a unit of volume")
+        evenly = "all were equally common" if is_counted else "rows were spread evenly"
+        sizes = (
+            "how many combinations of levels are in it" if is_counted else "how much room it takes"
+        )
+        return [
+            ("rows", "how many of the rows are in the group"),
+            (
+                "share",
+                "how probable the group is by the model, which is a little more cautious than its "
+                "rows over all rows",
+            ),
+            (size, sizes),
+            ("density", f"the share that {each} of it has"),
+            (
+                "x uniform",
+                f"how many times as common it is as if {evenly}: bars to the right, in blue, are "
+                "more common, those to the left, in amber, rarer",
+            ),
+        ]
+
+    def _part_in_words(self, part: int) -> str:
+        """Return the rows of a part, its share, and how common it is."""
+        (rows,) = count_texts([float(self.counts[part])])
+        share = share_text(float(self.probabilities[part]))
+        ratio = float(self.log_densities[part]) + self.log_domain
+        return f"{rows} {'row' if rows == '1' else 'rows'} ({share})\n{common_text(ratio)}"
 
     def evidence_words(self) -> str:
         """Return what the density was conditioned on; empty if on nothing."""

@@ -31,13 +31,15 @@ from bayescascade.model.explore import explore_by
 from bayescascade.model.page import column_words, data_pieces, shares_page
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
+from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS, Reported
 from bayescascade.model.row_densities import UNKNOWNS, RowDensities
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
+from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted, warning
-from bayescascade.report.printed import PrintedModel, Readable
+from bayescascade.report.printed import Readable
 
 __all__ = ["Counted", "DensityEstimator", "Draw", "PosteriorEstimator"]
 
@@ -89,7 +91,7 @@ class Searched:
     progress: Callable[[samplers.Progress], object] | None = None
 
 
-class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, C, L]):
+class PosteriorEstimator(Reported, Saved, Searched, ColumnKinds, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.
@@ -313,6 +315,19 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
 
     def page(self) -> Page:
         """Return data, search, convergence, columns, what was learned and the posterior."""
+        learned = self.learned_
+        return (
+            *self._head(),
+            Pieces(self._column_pieces(), noun="column"),
+            BLANK,
+            *learned.page(),
+            BLANK,
+            *self._legend(learned),
+            *shares_page(self.summary_.shares),
+        )
+
+    def _head(self) -> Page:
+        """Return data, model, search and convergence."""
         summary, learned = self.summary_, self.learned_
         words = [self.title, *self._told()]
         if self.predictive == "average":
@@ -328,13 +343,32 @@ class PosteriorEstimator(PrintedModel, Saved, Searched, ColumnKinds, Generic[S, 
             Pieces(found),
             Pieces(summary.convergence_pieces),
             *(warning(f"warning: {text}") for text in summary.warnings),
-            Pieces(self._column_pieces(), noun="column"),
-            BLANK,
-            *learned.page(),
-            BLANK,
-            *self._legend(learned),
-            *shares_page(summary.shares),
         )
+
+    # -- reports -----------------------------------------------------------------------------------
+
+    def _facts(self) -> list[str]:
+        size = counted(getattr(self.learned_, self.size_name), *self.size_words)
+        pieces = self._data_pieces()
+        return [*(pieces[1:] if self.summary_.source else pieces), size]
+
+    def _shown(self) -> Page:
+        return self.learned_.page()
+
+    def _learned_from(self) -> list[str]:
+        source = self.summary_.source
+        return [*([f"The rows are those of {source}."] if source else []), *self.summary_.notes]
+
+    def _doubt(self) -> list[str]:
+        size = getattr(self.learned_, self.size_name)
+        return doubt_sentences(self.summary_, self.learned_word, self.size_words, size)
+
+    def _column_items(self) -> list[tuple[str, str]]:
+        split = (words.partition(": ") for words in self._column_pieces())
+        return [(name, domain) for name, _, domain in split]
+
+    def _details(self) -> Page:
+        return (*self._head(), BLANK, *shares_page(self.summary_.shares))
 
     def _data_pieces(self) -> list[str]:
         return data_pieces(self.summary_, self.schema_)
@@ -430,6 +464,18 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
         size = "cells" if self.schema_.n_cells is not None else "volume"
         legend = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
         return (Pieces([*legend, *learned.legend], "dim"),)
+
+    def _words_lead(self) -> list[str]:
+        return [AS_COMMON]
+
+    def _in_words(self) -> list[tuple[str, str]]:
+        return self.learned_.parts_in_words()
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [*self.learned_.how_to_read, *self.learned_.columns_in_words()]
+
+    def _cannot_tell(self) -> list[str]:
+        return [*OF_DENSITIES, *OF_ROWS]
 
     def _learner(self) -> Callable[[Table], None]:
         return partial(self._fit_table, search=self.check_parameters())

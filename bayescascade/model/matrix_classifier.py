@@ -14,12 +14,13 @@ from bayescascade.base.validation import check_choice
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
 from bayescascade.model.record import Saved
-from bayescascade.report.printed import PrintedModel
+from bayescascade.model.reporting import Reported
+from bayescascade.report.page import counted
 
 __all__ = ["MatrixClassifier"]
 
 
-class MatrixClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
+class MatrixClassifier(Reported, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
     """A classifier that reads rows by a `MatrixEncoder`; a `Predictor` but for `predict_block`.
 
     Subclasses set `_encoder` by `_set_encoder`, `classes_`, and have ``predict_proba(X)``.
@@ -95,6 +96,15 @@ class MatrixClassifier(PrintedModel, ClassifierMixin, Saved):  # type: ignore[mi
         best = self.predict_proba(X).argmax(axis=1)  # which says if nothing is fitted
         labels: NDArray[Any] = self.classes_[best]
         return labels
+
+    def _facts(self) -> list[str]:
+        return [
+            counted(self.n_features_in_, "column"),
+            counted(len(self.classes_), "class", "classes"),
+        ]
+
+    def _column_items(self) -> list[tuple[str, str]]:
+        return [(name, "") for name in self.feature_texts]
 
     @abstractmethod
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -42,7 +42,8 @@ from bayescascade.data.declarations import Columns, declared
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
-from bayescascade.report.printed import PrintedModel
+from bayescascade.model.page import column_words
+from bayescascade.model.reporting import OF_DENSITIES, OF_ROWS, Reported
 
 __all__ = ["UNKNOWNS", "Baseline", "RowDensities"]
 
@@ -208,7 +209,7 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
         return Table.from_arrays(X, sample_weight=sample_weight, **declared(self))
 
 
-class Baseline(PrintedModel, RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
+class Baseline(Reported, RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     """A density without a posterior; subclasses document their parameters.
 
     Attributes
@@ -219,6 +220,13 @@ class Baseline(PrintedModel, RowDensities, BaseEstimator, ABC):  # type: ignore[
 
     model_name: ClassVar[str]
     title: ClassVar[str]
+
+    def _column_items(self) -> list[tuple[str, str]]:
+        split = (column_words(column).partition(": ") for column in self.schema_.columns)
+        return [(name, domain) for name, _, domain in split]
+
+    def _cannot_tell(self) -> list[str]:
+        return [*OF_DENSITIES, *OF_ROWS]
 
     @abstractmethod
     def _check_parameters(self) -> None:

@@ -27,7 +27,6 @@ __all__ = ["STYLES", "element", "shown_and_more", "text", "to_html"]
 _WIDTH = 120  # columns of a terminal that a notebook is about as wide as
 _LINE = "rgba(128,128,128,.38)"
 _FAINT = "rgba(128,128,128,.16)"
-_SHARE, _MORE, _LESS = "rgba(128,138,150,.5)", "rgba(27,143,176,.7)", "rgba(190,130,20,.7)"
 
 STYLES = f"""
 .bayescascade{{line-height:1.45}}
@@ -42,13 +41,20 @@ STYLES = f"""
 .bayescascade .rows{{font-variant-numeric:tabular-nums;max-width:62em;margin:.5em 0}}
 .bayescascade .row{{display:flex;gap:.7em;align-items:baseline;border-bottom:1px solid {_FAINT}}}
 .bayescascade .head{{border-bottom-color:{_LINE}}}
-.bayescascade .label{{flex:1 1 9em;min-width:0;overflow-wrap:anywhere;padding:.14em 0}}
+.bayescascade .label{{flex:1 1 9em;min-width:0;overflow-wrap:anywhere;padding:.14em 0 .14em 1em;
+position:relative}}
 .bayescascade .number{{flex:none;box-sizing:content-box;text-align:right;white-space:nowrap}}
-.bayescascade .bar{{padding-left:3.8em;background-size:3.4em 58%;background-position:0 50%;
-background-repeat:no-repeat;-webkit-print-color-adjust:exact;print-color-adjust:exact}}
+.bayescascade .bar{{--room:3.4em;--from:0;--to:0;--ink:rgba(128,138,150,.5);
+padding-left:calc(var(--room) + .4em);background-image:linear-gradient(var(--ink),var(--ink));
+background-size:calc(var(--room)*(var(--to) - var(--from))) 58%;
+background-position:calc(var(--room)*var(--from)) 50%;background-repeat:no-repeat;
+-webkit-print-color-adjust:exact;print-color-adjust:exact}}
+.bayescascade .bar.more{{--ink:rgba(27,143,176,.7)}}
+.bayescascade .bar.less{{--ink:rgba(190,130,20,.7)}}
 .bayescascade summary{{list-style:none;cursor:pointer}}
 .bayescascade summary::-webkit-details-marker{{display:none}}
 .bayescascade .mark{{display:inline-block;width:1em;opacity:.55}}
+.bayescascade .label>.mark{{position:absolute;left:0}}
 .bayescascade summary .mark::before{{content:"\\25B8"}}
 .bayescascade details[open]>summary .mark::before{{content:"\\25BE"}}
 .bayescascade .count{{margin-left:.7em;font-size:.88em;opacity:.68;white-space:nowrap}}
@@ -249,12 +255,5 @@ def _bar(column: Numbers, row: int) -> str:
     if not column.bars:
         return ""
     bar = max(-1.0, min(1.0, column.bars[row]))
-    color, start, end = _SHARE, 0.0, 100.0 * bar
-    if column.is_centered:
-        color = _MORE if bar > 0 else _LESS
-        start, end = sorted((50.0, 50.0 + 50.0 * bar))
-    if end - start < 0.05:
-        return ""
-    ends = [("transparent", start), (color, start), (color, end), ("transparent", end)]
-    stops = ",".join(f"{name} {place:.1f}%" for name, place in ends)
-    return f"background-image:linear-gradient(90deg,{stops})"
+    start, end = sorted((0.5, 0.5 + bar / 2)) if column.is_centered else (0.0, bar)
+    return f"--from:{start:.3f};--to:{end:.3f}"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "cells_text",
+    "common_text",
     "cost_texts",
     "count_texts",
     "density_text",
@@ -149,6 +150,25 @@ def ratio_text(log_ratio: float) -> str:
     if math.log(0.005) <= log_ratio < math.log(1e6):
         return f"{math.exp(log_ratio):,.2f}"
     return significant_text(log_ratio, 2)
+
+
+def common_text(log_ratio: float) -> str:
+    """Return how common something is, from the log of its density over the uniform one."""
+    if log_ratio == -math.inf:
+        return "not seen at all"
+    if abs(log_ratio) < math.log(1.05):
+        return "about as common as all"
+    if log_ratio > 0:
+        return f"{_times(log_ratio)} times as common"
+    return f"{_times(-log_ratio)} times rarer"
+
+
+def _times(log_ratio: float) -> str:
+    """Return a ratio above 1 with two or three digits."""
+    if log_ratio < math.log(100.0):
+        return f"{math.exp(log_ratio):.1f}"
+    told = ratio_text(log_ratio)
+    return told if "e" in told else told.partition(".")[0]
 
 
 def nats_text(log_density: float) -> str:

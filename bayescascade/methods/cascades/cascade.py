@@ -88,6 +88,10 @@ class CascadeParameters:
 class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree]):
     """What both cascades do; the subclasses document the parameters."""
 
+    purpose: ClassVar[str] = (
+        "Which groups of rows are common and which are rare, as a tree that divides the rows by "
+        "one column after the other."
+    )
     learned_name: ClassVar[str] = "tree"
     learned_word: ClassVar[str] = "tree"
     size_name: ClassVar[str] = "n_leaves"

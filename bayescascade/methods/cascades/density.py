@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from bayescascade.data.column import Column
 from bayescascade.data.evidence import agrees
 from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
+from bayescascade.report.folding import shown_nodes
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
 
@@ -88,6 +90,49 @@ class DensityTree(TreeParts):
         parents = self.tree.parent.tolist()
         fold = Fold(self.gains.tolist(), _WON, ("leaf", "leaves"), self.counts.tolist())
         return (Guided(labels, parents, columns, self.rule_words, inside, fold),)
+
+    @property
+    def how_to_read(self) -> list[tuple[str, str]]:
+        """How the tree is read."""
+        inside = "Inside a group that is not divided further all combinations are equally probable."
+        if self.level_probabilities is not None:
+            inside = (
+                "A group that is not divided further is not all alike: below it stands what is "
+                "mostly so inside it, with its probability."
+            )
+        return [
+            (
+                "",
+                "Read it from the top. Each line is a group of rows; the lines below it, further "
+                "to the right, divide it by one column. The rows of a group fulfill its line and "
+                "all lines on the way to it from the top.",
+            ),
+            (
+                "",
+                "A line with a small triangle can be opened and closed. Parts that tell least are "
+                "closed at first; all are there, and all are printed.",
+            ),
+            ("", inside),
+        ]
+
+    def parts_in_words(self) -> list[tuple[str, str]]:
+        """Return the rule of every group, and what is known of it, what stands out most first.
+
+        Groups are leaves, or what print does not divide further because it tells little.
+        """
+        (table,) = self._table([])
+        assert isinstance(table, Guided)
+        shown = shown_nodes(table)
+        children = table.children
+        groups = np.array([node for node in sorted(shown) if shown.isdisjoint(children[node])])
+        q, u = self.probabilities[groups], np.exp(self.log_volumes[groups] - self.log_domain)
+        told = []
+        for node in groups[np.argsort(u - q - rel_entr(q, u), kind="stable")].tolist():
+            is_leaf = not children[node]
+            mostly = " and ".join(self._inside_words(node)[:_MOST_TOLD] if is_leaf else [])
+            rule = self.rule_words(node) + (f"; mostly {mostly}" if mostly else "")
+            told.append((rule, self._part_in_words(node)))
+        return told
 
     def _inside_words(self, leaf: int) -> list[str]:
         """Return what there is to say of the inside of a leaf, the most telling first."""

@@ -61,6 +61,7 @@ from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
 from bayescascade.model.estimator import DENSITIES
+from bayescascade.model.reporting import AS_COMMON
 from bayescascade.model.row_densities import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
@@ -131,6 +132,10 @@ class DensityEstimationTree(Baseline):
 
     model_name: ClassVar[str] = "det"
     title: ClassVar[str] = "density estimation tree"
+    purpose: ClassVar[str] = (
+        "Which groups of rows are common and which are rare, as a tree that divides the rows by "
+        "one column after the other."
+    )
 
     min_leaf_size: float = 0.0
     max_leaf_size: float = 10.0
@@ -188,6 +193,15 @@ class DensityEstimationTree(Baseline):
     def page(self) -> Page:
         """Return the tree."""
         return self.tree_.page()
+
+    def _words_lead(self) -> list[str]:
+        return [AS_COMMON]
+
+    def _in_words(self) -> list[tuple[str, str]]:
+        return self.tree_.parts_in_words()
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [*self.tree_.how_to_read, *self.tree_.columns_in_words()]
 
 
 @dataclass(frozen=True, slots=True)

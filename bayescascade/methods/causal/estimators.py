@@ -34,16 +34,16 @@ from bayescascade.methods.causal.scores import (
     score_of,
 )
 from bayescascade.model.record import NOT_SAVED, Saved
+from bayescascade.model.reporting import OF_ROWS, Reported
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
-from bayescascade.report.printed import PrintedModel
 
 __all__ = ["AdditiveNoiseModel"]
 
 _MOST_COMPARED = 1000  # rows between which the median distance is taken
 
 
-class DirectionModel(PrintedModel, Saved):
+class DirectionModel(Reported, Saved):
     """What the private and the other additive noise model have in common.
 
     Attributes
@@ -56,6 +56,7 @@ class DirectionModel(PrintedModel, Saved):
     """
 
     title: ClassVar[str]
+    purpose: ClassVar[str] = "Which of two columns is the cause of the other, if one of them is."
 
     direction_: str | None
     n_rows_: int
@@ -63,6 +64,29 @@ class DirectionModel(PrintedModel, Saved):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "names_")
+
+    def _facts(self) -> list[str]:
+        return [counted(self.n_rows_, "row"), "2 columns"]
+
+    def _column_items(self) -> list[tuple[str, str]]:
+        return [(str(name), "") for name in self.names_.values()]
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [
+            (
+                "",
+                "Each column is predicted from the other. Of the right direction, what is left "
+                "over does not depend on the cause: the lower the score, the less it does.",
+            )
+        ]
+
+    def _cannot_tell(self) -> list[str]:
+        return [
+            "It takes for granted that one of the two columns causes the other, that nothing "
+            "causes both, and that chance is added to what the cause does. Where that is not so, "
+            "the answer means nothing, and the scores cannot say.",
+            *OF_ROWS[:1],
+        ]
 
     def record(self) -> dict[str, Any]:
         """Return the fitted model as plain data, at full precision, as `save` writes it."""

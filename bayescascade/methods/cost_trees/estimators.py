@@ -18,6 +18,7 @@ from bayescascade.methods.cost_trees.tree import BudgetTree
 from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.search import SAMPLED, Search, Seed
+from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
 
 __all__ = ["BudgetTreeClassifier"]
@@ -131,6 +132,9 @@ class BudgetTreeClassifier(BudgetedClassifier):
         forest = posterior.forest([drawn[place] for place in places])
         self._become(forest, training.validation_rows)
         return self
+
+    def _doubt(self) -> list[str]:
+        return doubt_sentences(self.summary_, "tree", ("leaf", "leaves"), None)
 
     @property
     def certificate_texts(self) -> list[str]:

@@ -25,6 +25,7 @@ from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
+from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import BLANK, Fold, Heading, Numbers, Page, Pieces, Table, counted
@@ -79,6 +80,10 @@ class BudgetedClassifier(MatrixClassifier):
 
     cells: ClassVar[CellPolicy] = CELLS
     unknowns: ClassVar[tuple[str, ...]] = ("missing", "error")
+    purpose: ClassVar[str] = (
+        "Which class a row is of, by decision trees that ask only for features that are worth "
+        "what they cost."
+    )
 
     _not_saved = (*NOT_SAVED, "costs", "forest")  # costs are a field of their own
 
@@ -295,6 +300,32 @@ class BudgetedClassifier(MatrixClassifier):
             pieces[0] = f"never acquired: {pieces[0]}"
             page += (Pieces(pieces, "dim", gap=" ", noun="feature"),)
         return page
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [
+            (
+                "",
+                "Each line is a feature that rows are asked for, those on which most is spent "
+                "first. A row is asked only for what its own way through the trees needs, for "
+                "each feature once.",
+            ),
+            ("cost", "what one look at the feature costs"),
+            ("rows", "the share of the rows for which it is looked at"),
+            ("spent", "what that comes to for a row on average"),
+        ]
+
+    def _doubt(self) -> list[str]:
+        told = ", ".join(self.certificate_texts)
+        return [f"What is known of how good it is: {told}."] if told else []
+
+    def _cannot_tell(self) -> list[str]:
+        return [
+            "A feature that is never acquired need not be unimportant: others may say the same "
+            "for less.",
+            "Probabilities are shares of rows at the ends of the trees, and more extreme than they "
+            "should be where these are few.",
+            *OF_ROWS,
+        ]
 
     def _acquired(self) -> list[tuple[str, float, float]]:
         """Return what rows acquire, its cost and their share, most is spent on first.

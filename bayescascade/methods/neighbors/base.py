@@ -17,6 +17,7 @@ from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.prototypes import Floats
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
+from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import count_texts, nats_text, share_text
@@ -188,6 +189,27 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
             raise ParameterError(f"target must be the name of no column, got {target!r}")
         frame = pd.DataFrame(self.prototypes_, columns=self.column_texts_)
         return frame.assign(**{target: self.prototype_labels_})
+
+    def _facts(self) -> list[str]:
+        rows = counted(int(self._sizes.sum()), "row")
+        return [rows, *super()._facts(), counted(self.n_kept_, "prototype")]
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [
+            (
+                "",
+                "A few prototypes stand in for all rows: a new row is of the class whose "
+                "prototypes are nearest to it. The table has a line for each class.",
+            ),
+            ("taken wrong", "the share of its rows that would be taken for another class"),
+        ]
+
+    def _cannot_tell(self) -> list[str]:
+        return [
+            "taken wrong is counted on rows that were learned from; of other rows more will be.",
+            "A prototype is no row, but may be close to one where a class has few rows.",
+            *OF_ROWS,
+        ]
 
     def page(self) -> Page:
         """Return how many prototypes there are, how they were found, and each class."""

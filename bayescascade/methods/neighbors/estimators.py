@@ -120,6 +120,9 @@ class StochasticNeighborCompression(CompressedClassifier):
 
     model_name: ClassVar[str] = "StochasticNeighborCompression"
     title: ClassVar[str] = "neighbor compression"
+    purpose: ClassVar[str] = (
+        "Which class a row is of, by a few prototypes that stand in for all rows."
+    )
 
     compression: float = 0.04
     n_prototypes: int | Mapping[Any, int] | None = None

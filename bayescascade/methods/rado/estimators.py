@@ -22,6 +22,7 @@ from bayescascade.methods.rado.reading import Reading
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.explore import explore_by
 from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Search, Seed
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
@@ -98,6 +99,9 @@ class RadoBoostClassifier(MatrixClassifier):
 
     model_name: ClassVar[str] = "RadoBoostClassifier"
     title: ClassVar[str] = "rado classifier"
+    purpose: ClassVar[str] = (
+        "Which of two classes a row is of, learned from sums of rows instead of rows."
+    )
 
     n_rounds: int = 1000
     weak_learner: str = "best"
@@ -283,6 +287,29 @@ class RadoBoostClassifier(MatrixClassifier):
             *rest,
             Pieces([f'positive: for "{yes}", negative: for "{no}"; per unit of the rados'], "dim"),
         )
+
+    def _facts(self) -> list[str]:
+        of_rows = counted(self._about["n_rows"], "row")
+        return [of_rows, counted(self._about["n_rados"], "sum of rows", "sums of rows")]
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        no, yes = (level_text(label) for label in self.classes_.tolist())
+        return [
+            ("", "Each line is a feature, or a level of one; those that say most come first."),
+            (
+                "coefficient",
+                f'one > 0 speaks for "{yes}" where the feature is large, or is so, one < 0 for '
+                f'"{no}"; the further from 0, the more',
+            ),
+        ]
+
+    def _cannot_tell(self) -> list[str]:
+        return [
+            "Features count each by itself: what two say only together it does not see.",
+            "Sums of rows tell about single rows, too, unless what is promised above says "
+            "otherwise.",
+            *OF_ROWS,
+        ]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "theta_")

@@ -32,6 +32,7 @@ from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import read_rules
 from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.page import column_words
+from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.report.page import Page, counted
 
@@ -100,6 +101,9 @@ time_limit, checkpoint, resume, progress
 
     model_name: ClassVar[str] = "rule_classifier"
     title: ClassVar[str] = "rule list classifier"
+    purpose: ClassVar[str] = (
+        "How probable each class is for a row, as a list of rules that is read downward."
+    )
     takes_texts: ClassVar[bool] = True
 
     min_support: float = 0.05
@@ -344,6 +348,34 @@ time_limit, checkpoint, resume, progress
 
     def _legend(self, learned: LabelList) -> Page:
         return learned.legend
+
+    def _in_words(self) -> list[tuple[str, str]]:
+        return self.learned_.parts_in_words()
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [
+            (
+                "",
+                "Read it downward. The first line whose conditions a row fulfills decides, "
+                "whatever stands below; rows that fulfill none are under else.",
+            ),
+            ("rows", "how many of the rows a line decided"),
+            ("P" if len(self.classes_) == 2 else "classes", "how probable each is for such a row"),
+            (
+                "interval",
+                "what holds that probability 95 times out of 100, if other rows are like these: "
+                "where it is wide, there were few rows",
+            ),
+        ]
+
+    def _cannot_tell(self) -> list[str]:
+        return [
+            "The probability is that of rows like one, not of this one: who decides about a person "
+            "should look at what no column says.",
+            "Conditions are what the classes go together with here. To change them need not "
+            "change the class.",
+            *OF_ROWS,
+        ]
 
     def _log_likelihood(self, counted: LabelList) -> float:
         return label_log_likelihood(counted.counts, self.concentration)

@@ -92,6 +92,23 @@ class DensityList(ListedRules, DensityParts):
         return (self._listed(columns, weights=self.gains, measure=won),)
 
     @property
+    def how_to_read(self) -> list[tuple[str, str]]:
+        """How the list is read."""
+        return [
+            (
+                "",
+                "Read it downward. The first line whose conditions a row fulfills is its group, "
+                "whatever stands below; rows that fulfill none are in the last group, else.",
+            ),
+            ("", "Inside a group all combinations are equally probable."),
+        ]
+
+    def parts_in_words(self) -> list[tuple[str, str]]:
+        """Return every part's rule, in their order, and what is known of it."""
+        labels = self.labels
+        return [(label, self._part_in_words(part)) for part, label in enumerate(labels)]
+
+    @property
     def gains(self) -> NDArray[np.float64]:
         """What each part wins over the uniform density, (n_rules + 1,) float64 >= 0 nats.
 

@@ -276,6 +276,10 @@ class DensityRuleList(
         **RuleListEstimator._later_parameters,
         **DensityEstimator._later_parameters,
     }
+    purpose: ClassVar[str] = (
+        "Which groups of rows are common and which are rare, as a list of rules that is read "
+        "downward."
+    )
 
     posterior_: DensityListPosterior = field(init=False)
 

@@ -37,7 +37,13 @@ from bayescascade.methods.rules.models import (
 from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.report.layout import longest, printable
-from bayescascade.report.numbers import count_texts, estimate_text, interval_text, probability_text
+from bayescascade.report.numbers import (
+    count_texts,
+    estimate_text,
+    interval_text,
+    probability_text,
+    share_text,
+)
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 
 __all__ = ["UNKNOWNS", "LabelList", "encode_for_labels"]
@@ -255,6 +261,23 @@ class LabelList(ListedRules):
     def _parts_table(self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()) -> Table:
         told = "the information about the classes"
         return self._listed(columns, below, weights=self.information, measure=told)
+
+    def parts_in_words(self) -> list[tuple[str, str]]:
+        """Return every part's rule, in their order, and how probable the classes are in it."""
+        told = []
+        for part, label in enumerate(self.labels):
+            of_part, intervals = self.probabilities[part], self.intervals()[part]
+            chosen = (
+                [1] if self.n_classes == 2 else np.argsort(-of_part, kind="stable")[:3].tolist()
+            )
+            classes = ", ".join(
+                f"{self.class_texts[c]} {share_text(of_part[c])} "
+                f"({share_text(intervals[c][0])} to {share_text(intervals[c][1])})"
+                for c in chosen
+            )
+            (rows,) = count_texts([float(self.counts[part].sum())])
+            told.append((label, f"{classes}\n{rows} {'row' if rows == '1' else 'rows'}"))
+        return told
 
     @cached_property
     def information(self) -> NDArray[np.float64]:

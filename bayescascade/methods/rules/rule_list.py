@@ -99,6 +99,15 @@ class ListedRules(Readable):
             return antecedent_words(self.schema, self.rules[part], is_open=self.is_open)
         return "anything else" if self.rules else "any row"
 
+    @property
+    def labels(self) -> list[str]:
+        """What stands before each part: "if ..", "else if ..", "else"; or "any row"."""
+        labels = [self.part_words(part) for part in range(self.n_rules + 1)]
+        if self.rules:
+            first, *others, _ = labels
+            labels = [f"if {first}", *(f"else if {one}" for one in others), "else"]
+        return labels
+
     def _listed(
         self,
         columns: Sequence[Numbers],
@@ -113,11 +122,9 @@ class ListedRules(Readable):
         """
         sizes = self.counts.reshape(self.n_rules + 1, -1).sum(axis=1)
         fold = Fold(weights.tolist(), measure, ("rule", "rules"), sizes.tolist(), keeps_last=True)
-        labels = [self.part_words(part) for part in range(self.n_rules + 1)]
-        if self.rules:
-            first, *others, _ = labels
-            labels = [f"if {first}", *(f"else if {one}" for one in others), "else"]
-        return Table(labels, columns, below=below, hanging=3, least_label=0, stacks=True, fold=fold)
+        return Table(
+            self.labels, columns, below=below, hanging=3, least_label=0, stacks=True, fold=fold
+        )
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the rules as plain data with what is told of each part."""

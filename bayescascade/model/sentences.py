@@ -1,0 +1,218 @@
+"""What is known of a fit, in sentences for people who have never heard of chains or nats."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.data.labels import check_labels, label_codes
+from bayescascade.model.scores import LabelScores
+from bayescascade.model.summary import FitSummary
+from bayescascade.model.trace import COLUMNS_USED
+from bayescascade.report.numbers import cost_texts, ratio_text, share_text
+from bayescascade.report.page import counted
+
+__all__ = ["doubt_sentences", "held_out_sentences"]
+
+_MOST_NAMES = 12
+_NEARLY = 0.95  # from which share on something is so of practically all draws
+_HARDLY = 0.05
+_USUAL = 0.9  # of the draws, whose sizes are told
+
+
+def doubt_sentences(
+    summary: FitSummary, learned: str, size_words: tuple[str, str] | None, size: int | None
+) -> list[str]:
+    """Return how what was learned was found, what was proved of it, and what else may be true.
+
+    Parameters
+    ----------
+    summary : FitSummary
+    learned : str
+        What it is called, such as "tree".
+    size_words : (str, str) or None
+        One of what its size counts, and several.
+    size : int or None
+        Its size.
+    """
+    found = [_proved(summary, learned)]
+    for title, shares in summary.shares.items():
+        if size_words is not None and title == size_words[1]:
+            found.append(_sizes(shares, learned, size_words, size))
+        elif title == COLUMNS_USED:
+            found.append(_columns(shares))
+        elif shares:
+            found.append(_first(title, shares))
+    return [sentence for sentence in found if sentence]
+
+
+def _proved(summary: FitSummary, learned: str) -> str:
+    certificate = summary.certificate
+    if certificate is not None and certificate.gap == 0:
+        which = f"every possible {learned} {certificate.scope}".rstrip()
+        return (
+            f"What is shown is proved to be the most probable: {which} was taken into account, "
+            "none was left to chance."
+        )
+    stopped = "The search was stopped early. " if summary.interrupted else ""
+    if certificate is not None:
+        return (
+            f"{stopped}What is shown is the best that was found; it is proved that no {learned} is "
+            f"more probable by over {certificate.gap:,.2f} nats (a factor of "
+            f"{_factor(certificate.gap)}). A longer search may find a better one."
+        )
+    if not summary.diagnostics:
+        return (
+            f"{stopped}What is shown is the best that a search found. Whether others are nearly as "
+            "good was not looked into."
+        )
+    chains = counted(summary.n_chains, "independent search", "independent searches")
+    least = min(each.ess for each in summary.diagnostics.values())
+    worst = max(each.r_hat for each in summary.diagnostics.values())
+    numbers = f"(R-hat {worst:.3f}, effective sample size {least:,.0f})"
+    if not summary.warnings:
+        return (
+            f"{stopped}What is shown is the best of {chains}. They agree with each other on what "
+            f"is probable {numbers}, so what follows can be relied on."
+        )
+    return (
+        f"{stopped}What is shown is the best of {chains}. They do not agree well with each other "
+        f"{numbers}: take it as one good description among others, and what follows as rough. A "
+        "longer search would tell more."
+    )
+
+
+def _factor(nats: float) -> str:
+    return f"{math.exp(nats):,.3g}" if nats < math.log(1e6) else f"e to the {nats:,.0f}"
+
+
+def _sizes(
+    shares: Mapping[str, float], learned: str, words: tuple[str, str], size: int | None
+) -> str:
+    """Return between which sizes nine in ten draws are."""
+    usual: list[int] = []
+    total = 0.0
+    for label, share in shares.items():  # the most probable first
+        usual.append(int(label))
+        total += share
+        if total >= _USUAL:
+            break
+    low, high = min(usual), max(usual)
+    own = "" if size is None else f"; that shown has {size:,}"
+    within = counted(low, *words) if low == high else f"from {low:,} to {high:,} {words[1]}"
+    told = f"{share_text(total)} have {within}{own}"
+    return f"Of all {learned}s that are plausible given the rows, {told}."
+
+
+def _first(title: str, shares: Mapping[str, float]) -> str:
+    told = [(label, share) for label, share in shares.items() if share >= 0.005]
+    if not told:
+        return ""
+    listed = ", else ".join(f"{label} ({share_text(share)})" for label, share in told[:3])
+    many = "" if len(told) <= 3 else f", or one of {len(told) - 3} others"
+    return f"Its {title} is most probably {listed}{many}."
+
+
+def _columns(shares: Mapping[str, float]) -> str:
+    always = [name for name, share in shares.items() if share >= _NEARLY]
+    some = [(n, s) for n, s in shares.items() if _HARDLY <= s < _NEARLY]
+    never = [name for name, share in shares.items() if share < _HARDLY]
+    told = []
+    if always:
+        told.append(f"Columns that matter almost surely: {_names(always)}.")
+    if some:
+        told.append(
+            "Columns that may matter: "
+            f"{_names([f'{name} ({share_text(share)})' for name, share in some])}."
+        )
+    if never:
+        told.append(f"Columns that hardly matter: {_names(never)}.")
+    return " ".join(told)
+
+
+def _names(names: Sequence[str]) -> str:
+    left = len(names) - _MOST_NAMES
+    more = f" and {left} more" if left > 0 else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def held_out_sentences(model: Any, held_out: Any) -> list[str]:
+    """Return how well a model does on rows that it was not learned from.
+
+    Parameters
+    ----------
+    model : estimator
+    held_out : rows, or (rows, labels)
+        Labels of a classifier; rows that have them in the column `target_` need no others.
+
+    Raises
+    ------
+    ParameterError
+        If there are no rows, labels are missing, or the model neither scores nor classifies rows.
+    DataError
+        If the rows or labels cannot be read.
+    """
+    if hasattr(model, "predict_proba"):
+        return _classified(model, *_with_labels(model, held_out))
+    if not hasattr(model, "score_samples"):
+        raise ParameterError(f"held_out must be None for a {model.title}, which scores no rows")
+    scores = model.score_samples(held_out)
+    weights = getattr(held_out, "weights", np.ones(scores.size))
+    is_possible = np.isfinite(scores)
+    n_rows, kept = int(is_possible.sum()), weights * is_possible
+    if not kept.any():
+        raise ParameterError("held_out must have at least one row that is possible, got none")
+    mean = float(kept[is_possible] @ scores[is_possible] / kept.sum())
+    gain = mean + model.schema_.log_cells
+    how = "more" if gain >= 0 else "less"
+    told = (
+        f"The model was tried on {counted(n_rows, 'row')} that it was not learned from. It holds "
+        f"such a row for {ratio_text(abs(gain))} times {how} probable, on average, than a model "
+        f"without knowledge, for which all are alike (mean log density {mean:.4f} nats a row, "
+        f"{-model.schema_.log_cells:.4f} without knowledge)."
+    )
+    left = scores.size - n_rows
+    impossible = (
+        f"{counted(left, 'more row')} cannot be, according to the model, and "
+        f"{'is' if left == 1 else 'are'} not in this average."
+    )
+    return [told, impossible] if left else [told]
+
+
+def _with_labels(model: Any, held_out: Any) -> tuple[Any, Any]:
+    if isinstance(held_out, tuple) and len(held_out) == 2:
+        return held_out
+    target = getattr(model, "target_", None)
+    if target is None or not hasattr(held_out, "columns") or target not in held_out.columns:
+        named = "" if target is None else f', or rows with the column "{target}"'
+        raise ParameterError(
+            f"held_out must be (rows, labels){named}, got {type(held_out).__name__}"
+        )
+    return held_out, held_out[target]
+
+
+def _classified(model: Any, X: Any, y: Any) -> list[str]:
+    labels = check_labels(y, "held_out", type(model).__name__)
+    codes = label_codes(labels, model.classes_, "held_out")
+    probabilities: NDArray[np.float64] = model.predict_proba(X)
+    if len(probabilities) != len(codes):
+        raise ParameterError(
+            f"held_out must have a label for each row, {len(probabilities)}, got {len(codes)}"
+        )
+    scores = LabelScores(len(model.classes_))
+    scores.add(codes, probabilities)
+    usual = np.bincount(codes).max() / len(codes)
+    error = "" if math.isnan(scores.accuracy_error) else f" ± {100 * scores.accuracy_error:.1f}"
+    told = [
+        f"The model was tried on {counted(len(codes), 'row')} that it was not learned from. It "
+        f"names the right class for {100 * scores.accuracy:.1f}{error} % of them; to name the most "
+        f"frequent class always would be right for {share_text(float(usual))}."
+    ]
+    if hasattr(model, "acquisition_cost"):
+        costs = np.asarray(model.acquisition_cost(X), np.float64)
+        (cost,) = cost_texts([float(costs.mean())])
+        told.append(f"That costs {cost} a row on average.")
+    return told

@@ -1,0 +1,246 @@
+"""Whatever estimator there is makes a report: one file, complete, that any browser reads."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import bayescascade
+from bayescascade import (
+    AdditiveNoiseModel,
+    LeafCascade,
+    ParameterError,
+    PrivateAdditiveNoiseModel,
+)
+from bayescascade.model.diagnostics import Diagnostic
+from bayescascade.model.record import Saved
+from bayescascade.model.sentences import doubt_sentences, held_out_sentences
+from bayescascade.model.solution import Certificate
+from tests.cli.conftest import assert_error
+from tests.commands import run
+from tests.contracts.listed import COSTS, ESTIMATORS, fitted, rows
+from tests.report.test_folding import VOTES
+from tests.report.test_model_text import model as model_of
+from tests.report.trees import random_density
+
+EVIL = "<script>alert(1)</script>"
+EMPTY = {"meta"}
+
+
+class Outline(HTMLParser):
+    """Reads a file as a browser does, and is strict about what is open."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.texts, self.attributes = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+def read(path):
+    """Return the outline of a report, which fetches and runs nothing."""
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    for word in ("http", "url(", "@import", "<script", "<link", "<img", "<iframe"):
+        assert word not in text
+    outline = Outline(text)
+    assert {name for name, _ in outline.attributes} <= {
+        "lang", "charset", "name", "content", "class", "style", "open", "colspan",
+    }  # fmt: skip
+    return outline
+
+
+def directions():
+    """Return the models that are no classifier and no density."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 60)
+    y = np.tanh(3 * x) + 0.3 * rng.uniform(-1, 1, 60)
+    private = PrivateAdditiveNoiseModel(
+        epsilon=1.0, x_bounds=(-1, 1), y_bounds=(-2, 2), random_state=0
+    )
+    return [AdditiveNoiseModel(random_state=0).fit(x, y), private.fit(x, y)]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_makes_a_report(name, tmp_path):
+    """It says what it is, how it is read and what it cannot tell, before and after saving."""
+    model, path = fitted(name), tmp_path / "report.html"
+    model.report(path)
+    told = read(path)
+    for words in ("What was learned", "How to read it", "What it cannot tell", model.purpose):
+        assert words in told.text or name == "histogram"
+    for column in rows().columns:
+        assert column in told.text
+    if isinstance(model, Saved):
+        model.save(tmp_path / "model.json")
+        bayescascade.load(tmp_path / "model.json").report(tmp_path / "again.html")
+        assert (tmp_path / "again.html").read_bytes() == path.read_bytes()
+    with pytest.raises(Exception, match="not fitted"):
+        clone(model).report(path)
+
+
+def test_directions_make_reports(tmp_path):
+    for model in directions():
+        model.report(tmp_path / "report.html", title="Dose & response")
+        told = read(tmp_path / "report.html")
+        assert "Dose & response" in told.text
+        assert "takes for granted that one of the two columns causes the other" in told.text
+        with pytest.raises(ParameterError, match="held_out must be None"):
+            model.report(tmp_path / "report.html", held_out=rows())
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_names_and_levels_stay_text(name, tmp_path):
+    """Whoever names a column runs nothing in the browser of whoever reads of it."""
+    case = ESTIMATORS[name]
+    frame = rows().rename(columns={"sex": EVIL}).replace({"male": EVIL})
+    renamed = {EVIL if key == "sex" else key: cost for key, cost in COSTS.items()}
+    changed = {"costs": renamed, "budget": 8.0}  # in another order of columns, others are dear
+    model = case.fit_to(frame, **{k: v for k, v in changed.items() if k in case.parameters})
+    model.report(tmp_path / "report.html", title=EVIL)
+    told = read(tmp_path / "report.html")
+    assert told.text.count(EVIL) >= 3
+    assert "<script" not in model._repr_html_()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_rows_held_out_are_scored(name, tmp_path):
+    """A density tells how much more probable they are than by chance, a classifier who is right."""
+    case, model, path = ESTIMATORS[name], fitted(name), tmp_path / "report.html"
+    labels = case.labels()
+    model.report(path, held_out=(rows(), labels) if case.is_labeled else rows())
+    told = read(path).text
+    assert "tried on 150 rows that it was not learned from" in told
+    if case.is_labeled:
+        right = 100 * float((model.predict(rows()) == labels).mean())
+        assert f"names the right class for {right:.1f} " in told
+        with pytest.raises(ParameterError, match=r"held_out must be \(rows, labels\)"):
+            model.report(path, held_out=rows())
+    else:
+        assert f"{model.score_samples(rows()).mean():.4f} nats a row" in told
+
+
+def test_impossible_rows_are_told_apart():
+    """One row that cannot be must not hide what is known of the others."""
+    frame = pd.DataFrame({"a": ["x"] * 30 + ["y"] * 10, "b": ["x", "y"] * 20})
+    model = LeafCascade(density="empirical", expected_leaves=50.0, random_state=0)
+    model.set_params(nominal={"a": ["x", "y"]}).fit(frame[frame["a"] == "x"])
+    told = held_out_sentences(model, frame)
+    assert np.isneginf(model.score_samples(frame)).sum() == 10
+    assert "tried on 30 rows" in told[0]
+    assert told[1].startswith("10 more rows cannot be")
+
+
+def test_a_report_is_deterministic_and_replaced_whole(tmp_path):
+    model, path = fitted("leaf"), tmp_path / "report.html"
+    model.report(path)
+    before = path.read_bytes()
+    model.report(path)
+    assert path.read_bytes() == before
+    with pytest.raises(ParameterError, match="title must be text or None, got 3"):
+        model.report(path, title=3)
+    with pytest.raises(OSError, match="cannot write"):
+        model.report(tmp_path / "nowhere" / "report.html")
+    assert path.read_bytes() == before
+
+
+def test_the_command_writes_the_same_report(tmp_path):
+    """Who has the file of a model needs no Python."""
+    model, path = fitted("labels"), tmp_path / "model.json"
+    model.save(path)
+    model.report(tmp_path / "python.html")
+    assert run("show", path, "--html", tmp_path / "shown.html").stdout == ""
+    assert (tmp_path / "shown.html").read_bytes() == (tmp_path / "python.html").read_bytes()
+    assert_error(run("show", path, "--html", path), "--html must be another file")
+    assert_error(run("show", path, "--html", tmp_path / "x", "--json"), "exclude each other")
+    assert_error(run("show", path, "--html", tmp_path / "x", "--given", "sex=male"), "--given")
+
+
+def test_doubt_is_told_in_plain_words():
+    """R-hat means nothing to most readers; that searches disagree does."""
+    summary = fitted("leaf").summary_
+    sizes = {"leaves": {"9": 0.5, "10": 0.3, "12": 0.15, "30": 0.05}}
+    bad = {"n_leaves": Diagnostic(9.0, 1.0, 1.5, 12.0)}
+    rough = replace(summary, diagnostics=bad, shares=sizes)
+    told = doubt_sentences(rough, "tree", ("leaf", "leaves"), 9)
+    assert "They do not agree well with each other (R-hat 1.500" in told[0]
+    assert told[1] == (
+        "Of all trees that are plausible given the rows, 95.0 % have from 9 to 12 leaves; "
+        "that shown has 9."
+    )
+    fine = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, 1.0, 900.0)})
+    assert "can be relied on" in doubt_sentences(fine, "tree", ("leaf", "leaves"), 9)[0]
+    proved = replace(rough, certificate=Certificate(0.0, "9 boxes", None))
+    assert "proved to be the most probable" in doubt_sentences(proved, "tree", None, None)[0]
+    open_gap = replace(rough, certificate=Certificate(2.0, "9 boxes", None), interrupted=True)
+    (first, *_) = doubt_sentences(open_gap, "list", None, None)
+    assert "stopped early" in first
+    assert "no list is more probable by over 2.00 nats (a factor of 7.39)" in first
+    unsampled = replace(rough, diagnostics={}, shares={})
+    assert len(doubt_sentences(unsampled, "tree", None, None)) == 1
+
+
+def browser():
+    """Return a browser that can be run without a screen, None if none is found."""
+    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
+        if found := shutil.which(name):
+            return found
+    return None
+
+
+NO_BROWSER = "no browser was found: looked for chromium, chromium-browser, google-chrome, chrome"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser() is None, reason=NO_BROWSER)
+def test_a_browser_shows_and_prints_all_of_it(tmp_path):
+    """What is folded on the screen is on paper; a wide table of columns fits a phone."""
+    model = model_of(random_density(np.random.default_rng(0), VOTES, 100))
+    path, printed = tmp_path / "report.html", tmp_path / "report.pdf"
+    model.report(path)
+    options = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+
+    def browse(*more):
+        done = subprocess.run([*options, *more, path.as_uri()], capture_output=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode()
+
+    dom = browse("--dump-dom")
+    assert dom.count("<details") == path.read_text(encoding="utf-8").count("<details")
+    for size in ("1000,900", "500,900"):
+        browse(f"--window-size={size}", f"--screenshot={tmp_path / 'seen.png'}")
+        assert (tmp_path / "seen.png").stat().st_size > 20_000
+    browse("--no-pdf-header-footer", f"--print-to-pdf={printed}")
+    sheets = len(re.findall(rb"/Type\s*/Page\b", printed.read_bytes()))
+    closed = path.read_text(encoding="utf-8").replace("details::details-content", "nothing")
+    path.write_text(closed, encoding="utf-8")
+    browse("--no-pdf-header-footer", f"--print-to-pdf={printed}")
+    assert sheets > len(re.findall(rb"/Type\s*/Page\b", printed.read_bytes())) >= 2
