@@ -15,7 +15,7 @@ from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
 from bayescascade.model.record import Saved
 from bayescascade.model.reporting import Reported
-from bayescascade.report.page import counted
+from bayescascade.report.page import BLANK, Page, counted
 
 __all__ = ["MatrixClassifier"]
 
@@ -103,8 +103,16 @@ class MatrixClassifier(Reported, ClassifierMixin, Saved):  # type: ignore[misc] 
             counted(len(self.classes_), "class", "classes"),
         ]
 
-    def _column_items(self) -> list[tuple[str, str]]:
-        return [(name, "") for name in self.feature_texts]
+    def _column_names(self) -> list[str]:
+        return self.feature_texts
+
+    def _shown(self) -> Page:
+        page = self.page()
+        return page[page.index(BLANK) + 1 :]
+
+    def _details(self) -> Page:
+        page = self.page()
+        return page[: page.index(BLANK)]
 
     @abstractmethod
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

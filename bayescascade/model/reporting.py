@@ -15,7 +15,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.files import replaced_file
 from bayescascade.model.sentences import doubt_sentences, held_out_sentences
 from bayescascade.report.document import Section, to_document
-from bayescascade.report.page import Page, counted
+from bayescascade.report.page import Page, counted, named
 from bayescascade.report.printed import PrintedModel
 
 __all__ = ["AS_COMMON", "OF_DENSITIES", "OF_ROWS", "Reported"]
@@ -98,7 +98,8 @@ class Reported(PrintedModel):
 
         source = getattr(getattr(self, "summary_", None), "source", "")
         tried = [] if held_out is None else held_out_sentences(self, held_out)
-        named = self.title[0].upper() + self.title[1:]
+        kind = self.title[0].upper() + self.title[1:]
+        columns, names = self._column_items(), self._column_names()
         sections = (
             Section(
                 "In words",
@@ -115,14 +116,15 @@ class Reported(PrintedModel):
             Section(
                 "What it was learned from",
                 self._learned_from(),
-                self._column_items(),
+                columns,
                 ("column", "columns"),
+                () if columns or not names else (named(names, "column", "columns: "),),
             ),
             Section("For analysts", page=self._details(), is_folded=True),
         )
         return to_document(
-            title or source or named,
-            named,
+            title or source or kind,
+            kind,
             self.purpose,
             self._facts(),
             sections,
@@ -168,8 +170,12 @@ class Reported(PrintedModel):
         return [] if summary is None else list(summary.notes)
 
     def _column_items(self) -> Sequence[tuple[str, str]]:
-        """Return each column, and what is in it."""
-        return [(str(name), "") for name in getattr(self, "feature_names_in_", ())]
+        """Return each column, and what is in it; nothing where that is not known."""
+        return ()
+
+    def _column_names(self) -> Sequence[str]:
+        """Return what the columns are called."""
+        return [str(name) for name in getattr(self, "feature_names_in_", ())]
 
     def _details(self) -> Page:
         """Return how the model was made and found; nothing if `_shown` says so."""

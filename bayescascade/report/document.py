@@ -100,10 +100,10 @@ class Section:
         A list: what each is about, or nothing, and what is told of it; a line break may be in it.
     noun : (str, str)
         What one item is called, and several, where there are many.
-    is_beside : bool
-        Whether what is told of items stands to the right of them, where there is room.
     page : Page
         What follows.
+    is_beside : bool
+        Whether what is told of items stands to the right of them, where there is room.
     is_folded : bool
         Whether only the title is seen at first.
     """
@@ -112,8 +112,8 @@ class Section:
     sentences: Sequence[str] = ()
     items: Sequence[tuple[str, str]] = ()
     noun: tuple[str, str] = ("item", "items")
-    is_beside: bool = False
     page: Page = ()
+    is_beside: bool = False
     is_folded: bool = False
 
 

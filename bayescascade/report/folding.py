@@ -29,7 +29,6 @@ __all__ = ["MOST_ROWS", "fold_words", "folded", "left_out", "shown_nodes", "show
 MOST_ROWS = 40
 
 _LITTLE = 1.5  # times as many rows are not folded
-_MOST_PIECES = 12  # such as columns
 _ALL = "all: --full, in Python to_text(full=True)"
 
 
@@ -51,7 +50,7 @@ def _folded(block: Block, most_rows: int) -> Page:
         return (Fitting(block.table, block.room, *pages),)
     if isinstance(block, Pieces) and (left := left_out(block)):
         more = f"... {counted(left, f'more {block.noun}')}"
-        return (replace(block, pieces=[*block.pieces[:_MOST_PIECES], more]),)
+        return (replace(block, pieces=[*block.pieces[: block.most_pieces], more]),)
     if isinstance(block, Guided) and block.fold is not None:
         shown = shown_nodes(block, most_rows)
         if len(shown) < len(block.labels):
@@ -67,7 +66,7 @@ def _folded(block: Block, most_rows: int) -> Page:
 
 def left_out(block: Pieces) -> int:
     """Return how many pieces are folded."""
-    return max(0, len(block.pieces) - _MOST_PIECES) if block.noun else 0
+    return max(0, len(block.pieces) - block.most_pieces) if block.noun else 0
 
 
 def _note(fold: Fold, hidden: set[int], n_folded: int, of_what: str) -> Pieces:

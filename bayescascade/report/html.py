@@ -34,10 +34,14 @@ STYLES = f"""
 .bayescascade .dim{{opacity:.68}}
 .bayescascade .more{{color:#1b8fb0}}
 .bayescascade .less,.bayescascade .warning{{color:#b07a10}}
-.bayescascade table{{border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums}}
+.bayescascade table{{border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums;
+display:block;max-width:100%;overflow-x:auto}}
 .bayescascade th,.bayescascade td{{border:0;padding:.12em .6em;text-align:right}}
 .bayescascade th{{font-weight:normal}}
 .bayescascade tr>:first-child{{text-align:left;padding-left:0}}
+.bayescascade td:not(:first-child),.bayescascade th{{white-space:nowrap}}
+.bayescascade td.bar{{padding-left:calc(var(--room) + 1em);
+background-position:calc(.6em + var(--room)*var(--from)) 50%}}
 .bayescascade .rows{{font-variant-numeric:tabular-nums;max-width:62em;margin:.5em 0}}
 .bayescascade .row{{display:flex;gap:.7em;align-items:baseline;border-bottom:1px solid {_FAINT}}}
 .bayescascade .head{{border-bottom-color:{_LINE}}}
@@ -46,7 +50,7 @@ position:relative}}
 .bayescascade .number{{flex:none;box-sizing:content-box;text-align:right;white-space:nowrap}}
 .bayescascade .bar{{--room:3.4em;--from:0;--to:0;--ink:rgba(128,138,150,.5);
 padding-left:calc(var(--room) + .4em);background-image:linear-gradient(var(--ink),var(--ink));
-background-size:calc(var(--room)*(var(--to) - var(--from))) 58%;
+background-size:calc(var(--room)*(var(--to) - var(--from))) .7em;
 background-position:calc(var(--room)*var(--from)) 50%;background-repeat:no-repeat;
 -webkit-print-color-adjust:exact;print-color-adjust:exact}}
 .bayescascade .bar.more{{--ink:rgba(27,143,176,.7)}}

@@ -157,7 +157,7 @@ def common_text(log_ratio: float) -> str:
     if log_ratio == -math.inf:
         return "not seen at all"
     if abs(log_ratio) < math.log(1.05):
-        return "about as common as all"
+        return "as common as on average"
     if log_ratio > 0:
         return f"{_times(log_ratio)} times as common"
     return f"{_times(-log_ratio)} times rarer"

@@ -28,6 +28,7 @@ __all__ = [
     "Pieces",
     "Table",
     "counted",
+    "named",
     "render",
     "warning",
 ]
@@ -35,6 +36,7 @@ __all__ = [
 LEAST_WIDTH = 60
 
 _LEAST_BESIDE = 12  # columns with fewer of which labels stand above their numbers
+_MOST_NAMES = 40  # that are not folded
 _LEAST_GUIDED = 18  # columns that a label has at least beside its guides
 _WIDE_GUIDE, _NARROW_GUIDE = 3, 2  # columns per level of a tree
 
@@ -58,6 +60,8 @@ class Pieces:
         Pieces that would begin a further line are left out, all of them if none fits.
     noun : str
         What the pieces are, such as "column", if they may be folded where there are many.
+    most_pieces : int >= 1
+        How many are left where they are folded.
     """
 
     pieces: Sequence[str]
@@ -67,6 +71,7 @@ class Pieces:
     gap: str = GAP
     most_lines: int | None = None
     noun: str = ""
+    most_pieces: int = 12
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, each of at most `width` columns."""
@@ -353,6 +358,25 @@ def render(page: Page, *, width: int = 80, color: bool = False) -> str:
     check_integer("width", width, LEAST_WIDTH)
     ink = Ink(color)
     return "\n".join(line for block in page for line in block.lines(width, ink))
+
+
+def named(names: Sequence[str], noun: str, first: str = "", style: str = "") -> Pieces:
+    """Return a block of names with commas, which may be folded where there are many.
+
+    Parameters
+    ----------
+    names : sequence of str
+        At least one.
+    noun : str
+        What one of them is called.
+    first : str
+        What stands before them.
+    style : str
+        See `Ink`.
+    """
+    pieces = [*(f"{name}," for name in names[:-1]), names[-1]]
+    told = [first + pieces[0], *pieces[1:]]
+    return Pieces(told, style, gap=" ", noun=noun, most_pieces=_MOST_NAMES)
 
 
 def warning(text: str) -> Pieces:

@@ -83,7 +83,7 @@ def test_given_of_continuous_and_missing(tmp_path: Path) -> None:
         (["--given", "foo=x"], 'evidence names the unknown column "foo"'),
         (["--given", "sex="], 'column "sex" has no level for missing cells'),
         (["--given", "sex=male", "--given", "sex=male"], '--given must name column "sex" once'),
-        (["--json", "--dot"], "--json, --dot and --png exclude each other"),
+        (["--json", "--dot"], "--json, --dot, --png and --html exclude each other"),
     ],
 )
 def test_wrong_options(fitted: Fitted, options: list[str], message: str) -> None:

@@ -68,8 +68,8 @@ class DirectionModel(Reported, Saved):
     def _facts(self) -> list[str]:
         return [counted(self.n_rows_, "row"), "2 columns"]
 
-    def _column_items(self) -> list[tuple[str, str]]:
-        return [(str(name), "") for name in self.names_.values()]
+    def _column_names(self) -> list[str]:
+        return [str(name) for name in self.names_.values()]
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         return [

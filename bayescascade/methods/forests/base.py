@@ -28,7 +28,17 @@ from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.report.numbers import cost_texts, share_text
-from bayescascade.report.page import BLANK, Fold, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import (
+    BLANK,
+    Fold,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    Table,
+    counted,
+    named,
+)
 
 __all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
 
@@ -296,10 +306,14 @@ class BudgetedClassifier(MatrixClassifier):
             self.feature_texts[column] for column in np.flatnonzero(self.feature_shares_ == 0)
         ]
         if unused:
-            pieces = [f"{name}," for name in unused[:-1]] + unused[-1:]
-            pieces[0] = f"never acquired: {pieces[0]}"
-            page += (Pieces(pieces, "dim", gap=" ", noun="feature"),)
+            page += (named(unused, "feature", "never acquired: ", "dim"),)
         return page
+
+    def _facts(self) -> list[str]:
+        trees = counted(self.forest_.n_trees, "tree")
+        spent, everything = cost_texts([self.validation_cost_, float(self.items_.costs.sum())])
+        costs = [f"cost {spent} a row on average", f"{everything} for all features"]
+        return [*super()._facts(), trees, *costs]
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         return [

@@ -353,20 +353,23 @@ time_limit, checkpoint, resume, progress
         return self.learned_.parts_in_words()
 
     def _how_to_read(self) -> list[tuple[str, str]]:
-        return [
+        is_binary = len(self.classes_) == 2
+        told = [
             (
                 "",
                 "Read it downward. The first line whose conditions a row fulfills decides, "
                 "whatever stands below; rows that fulfill none are under else.",
             ),
             ("rows", "how many of the rows a line decided"),
-            ("P" if len(self.classes_) == 2 else "classes", "how probable each is for such a row"),
-            (
-                "interval",
-                "what holds that probability 95 times out of 100, if other rows are like these: "
-                "where it is wide, there were few rows",
-            ),
+            ("P", "how probable the class is for such a row")
+            if is_binary
+            else ("classes", "how probable each is for such a row"),
         ]
+        interval = (
+            "what holds that probability 95 times out of 100, if other rows are like these: where "
+            "it is wide, there were few rows"
+        )
+        return [*told, ("95 % interval", interval)] if is_binary else told
 
     def _cannot_tell(self) -> list[str]:
         return [

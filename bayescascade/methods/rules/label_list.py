@@ -56,6 +56,7 @@ _REMEDIES: Final = {
     "level": ': fill it, or let it pass with unknown="none" (--unknown none)',
 }
 _LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
+_MOST_BARS = 4  # classes whose probabilities have bars
 _LONGEST_CLASS = 16  # columns of a class's name in a header
 
 
@@ -219,7 +220,7 @@ class LabelList(ListedRules):
             is_short = longest([head]) <= _LONGEST_CLASS
             columns = [
                 self._rows,
-                Numbers(head if is_short else "P", self._probability_texts(1)),
+                self._probabilities(1, head if is_short else "P"),
                 Numbers(
                     "95 % interval", [interval_text(ends) for ends in intervals[:, 1].tolist()]
                 ),
@@ -255,28 +256,22 @@ class LabelList(ListedRules):
     @property
     def _class_table(self) -> Table:
         """The table with a column for each class."""
-        texts = map(self._probability_texts, range(self.n_classes))
-        return self._parts_table([self._rows, *map(Numbers, self._headers, texts)])
+        classes = map(self._probabilities, range(self.n_classes), self._headers)
+        return self._parts_table([self._rows, *classes])
 
     def _parts_table(self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()) -> Table:
         told = "the information about the classes"
         return self._listed(columns, below, weights=self.information, measure=told)
 
     def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return every part's rule, in their order, and how probable the classes are in it."""
+        """Return every part's rule, in their order, its most probable class and its rows."""
         told = []
         for part, label in enumerate(self.labels):
-            of_part, intervals = self.probabilities[part], self.intervals()[part]
-            chosen = (
-                [1] if self.n_classes == 2 else np.argsort(-of_part, kind="stable")[:3].tolist()
-            )
-            classes = ", ".join(
-                f"{self.class_texts[c]} {share_text(of_part[c])} "
-                f"({share_text(intervals[c][0])} to {share_text(intervals[c][1])})"
-                for c in chosen
-            )
+            best = int(self.probabilities[part].argmax())
+            share = share_text(self.probabilities[part, best])
             (rows,) = count_texts([float(self.counts[part].sum())])
-            told.append((label, f"{classes}\n{rows} {'row' if rows == '1' else 'rows'}"))
+            words = f"{self.class_texts[best]}: {share}"
+            told.append((label, f"{words}\n{rows} {'row' if rows == '1' else 'rows'}"))
         return told
 
     @cached_property
@@ -300,8 +295,11 @@ class LabelList(ListedRules):
     def _rows(self) -> Numbers:
         return Numbers("rows", count_texts(self.counts.sum(axis=1).tolist()))
 
-    def _probability_texts(self, label: int) -> list[str]:
-        return [probability_text(p) for p in self.probabilities[:, label].tolist()]
+    def _probabilities(self, label: int, header: str) -> Numbers:
+        """Return a class's probability in each part."""
+        of_class = self.probabilities[:, label].tolist()
+        bars = of_class if self.n_classes <= _MOST_BARS else []
+        return Numbers(header, [probability_text(p) for p in of_class], bars=bars)
 
     # -- rows --------------------------------------------------------------------------------------
 
