@@ -55,11 +55,12 @@ def show(
         raise click.UsageError("--html is about the whole model, not what --given leaves of it")
     check_outputs({"--png": png, "--html": html}, {"MODEL.json": model})
     from bayescascade.model.record import load
-    from bayescascade.model.roles import Conditional, Drawn
+    from bayescascade.model.roles import Conditional, Drawn, Reporting
 
     fitted = load(model)
     if html is not None:
-        fitted.report(html)
+        reporting: Reporting = _in_role(Reporting, fitted, "--html", model)
+        reporting.report(html)
         return
     shown: Any = fitted
     if given:

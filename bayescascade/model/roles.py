@@ -29,6 +29,7 @@ __all__ = [
     "Predictor",
     "PrivateRelease",
     "Regressor",
+    "Reporting",
     "Shown",
 ]
 
@@ -44,6 +45,14 @@ class Shown(Protocol):
 
     def record(self) -> Mapping[str, Any]:
         """Return it as plain data, at full precision."""
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """What makes a report, to be read by anyone."""
+
+    def report(self, path: "str | PathLike[str]") -> None:
+        """Write it into an HTML file."""
 
 
 @runtime_checkable
@@ -180,6 +189,7 @@ class PrivateRelease(Protocol):
 
 ROLE_WORDS: Mapping[type, str] = {
     Drawn: "a tree",
+    Reporting: "a model that makes reports",
     Conditional: "a density",
     Density: "a density",
     Predictor: "a model that predicts",

@@ -110,14 +110,15 @@ def shown_nodes(tree: Guided, most_rows: int = MOST_ROWS) -> set[int]:
     if tree.fold is None or sum(lines) <= _LITTLE * most_rows:
         return everything
     weights = tree.fold.weights
-    shown, n_lines = {0}, lines[0]
+    shown = {0}
     for node in sorted(range(1, n_nodes), key=lambda each: -weights[each]):
         grown = shown | _led_to(tree, children, shown, node)
         n_grown = sum(lines[each] for each in grown)
         n_grown += sum(not grown.issuperset(children[each]) for each in grown)
-        if n_grown > most_rows and n_lines > 1:
+        if n_grown <= most_rows:
+            shown = grown
+        elif len(shown) > 1:  # else it is too deep
             break
-        shown, n_lines = grown, n_grown
     return shown
 
 
@@ -157,28 +158,31 @@ def _folded_tree(tree: Guided, shown: set[int]) -> Guided:
     kept: list[int | None] = []  # which node each row is, if it is one
     inside: list[Pieces | None] = []
 
-    def walk(node: int, parent: int) -> None:
+    open_nodes: list[tuple[int, int | None]] = [(0, 0)]  # parent's row, and node; None: a line
+    waiting: list[str] = []  # for such lines
+    while open_nodes:
+        parent, opened = open_nodes.pop()
         row = len(labels)
+        parents.append(parent)
+        kept.append(opened)
+        if opened is None:
+            labels.append(waiting.pop())
+            inside.append(None)
+            continue
+        node = opened
+        labels.append(tree.labels[node])
+        inside.append(tree.below[node] if tree.below else None)
         below = [child for child in children[node] if child in shown]
         left = [child for child in children[node] if child not in shown]
-        labels.append(tree.labels[node])
-        parents.append(parent)
-        kept.append(node)
-        inside.append(tree.below[node] if tree.below else None)
-        for child in below:
-            walk(child, row)
         if below and left:
             count, splits = (sum(of[child] for child in left) for of in (n_leaves, n_splits))
             size = sum(fold.sizes[child] for child in left) if fold.sizes else 0.0
-            labels.append("... " + fold_words(fold, count, size, sum(fold.sizes[:1]), splits))
-            parents.append(row)
-            kept.append(None)
-            inside.append(None)
+            waiting.append("... " + fold_words(fold, count, size, sum(fold.sizes[:1]), splits))
+            open_nodes.append((row, None))
         elif left:  # whose rows are those of the node
             words = f"... {fold_words(fold, n_leaves[node], 0.0, 0.0, n_splits[node])}"
             inside[row] = Pieces([words], "dim")
-
-    walk(0, 0)
+        open_nodes += [(row, child) for child in reversed(below)]
     known = [0 if node is None else node for node in kept]  # only nodes have headings
     return replace(
         tree,

@@ -110,8 +110,7 @@ def _block(block: Block) -> str:
     if isinstance(block, Guided):
         return "".join(_tree(block))
     if isinstance(block, Table):
-        is_folded = len(shown_rows(block)) < len(block.labels)
-        return "".join(_folded_table(block) if is_folded else _table(block))
+        return "".join(_table(block) if block.fold is None else _list(block))
     if isinstance(block, Heading):
         return element("div", _told(block.pieces), "bold")
     return _line(block) if block.pieces else "<br/>"
@@ -138,7 +137,7 @@ def _told(pieces: Sequence[str], gap: str = "  ") -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Yield a table whose rows are all there."""
+    """Yield a table of few rows."""
     yield "<table>"
     headers = [text(column.header.replace("\n", " ")) for column in table.columns]
     cells = [text(table.header), *headers]
@@ -157,8 +156,8 @@ def _table(table: Table) -> Iterator[str]:
     yield "</table>"
 
 
-def _folded_table(table: Table) -> Iterator[str]:
-    """Yield a table whose rows that tell least are behind lines that stand for them."""
+def _list(table: Table) -> Iterator[str]:
+    """Yield a table that may be long; what tells least is behind lines that stand for it."""
     assert table.fold is not None
     shown, fold = shown_rows(table), table.fold
     total = sum(fold.sizes)
@@ -195,21 +194,23 @@ def _tree(tree: Guided) -> Iterator[str]:
             n_leaves[tree.parents[node]] += n_leaves[node]
     nouns = ("leaf", "leaves") if tree.fold is None else tree.fold.nouns
 
-    def walk(node: int) -> Iterator[str]:
+    yield '<div class="rows">' + _head(tree)
+    left: list[int | None] = [0]  # None: the end of a node with others below it
+    while left:
+        opened = left.pop()
+        if opened is None:
+            yield "</div></details>"
+            continue
+        node = opened
         if not children[node]:
             yield element("div", _cells(tree, node), "row") + _inside(tree, node)
-            return
-        count = element("span", text(counted(n_leaves[node], *nouns)), "count")
-        is_open = ' open=""' if shown.issuperset(children[node]) else ""
-        yield f"<details{is_open}>"
-        yield element("summary", _cells(tree, node, count), "row") + _inside(tree, node)
-        yield '<div class="below">'
-        for child in children[node]:
-            yield from walk(child)
-        yield "</div></details>"
-
-    yield '<div class="rows">' + _head(tree)
-    yield from walk(0)
+        else:
+            count = element("span", text(counted(n_leaves[node], *nouns)), "count")
+            is_open = ' open=""' if shown.issuperset(children[node]) else ""
+            yield f"<details{is_open}>"
+            yield element("summary", _cells(tree, node, count), "row") + _inside(tree, node)
+            yield '<div class="below">'
+            left += [None, *reversed(children[node])]
     yield "</div>"
 
 

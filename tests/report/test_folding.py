@@ -11,7 +11,8 @@ from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.report.folding import folded, shown_nodes
-from bayescascade.report.page import Fold, Numbers, Pieces, Table, render
+from bayescascade.report.html import to_html
+from bayescascade.report.page import Fold, Guided, Numbers, Pieces, Table, render
 from tests.report.lists import random_rules, wide_schema
 from tests.report.trees import (
     density_tree,
@@ -78,6 +79,20 @@ def test_branches_of_a_wide_split_are_folded_together():
     assert n_shown < 45
     assert int(told[1]) > 15
     assert f" {int(told[1]) * 10:,} rows (" in " ".join(" ".join(lines[-4:]).split())
+
+
+def test_no_depth_is_too_deep():
+    """A chain of a thousand splits ends in a note, not in a traceback, on every medium."""
+    chain = Guided(
+        [f"node {i}" for i in range(2399)],
+        [0, *(2 * (i // 2) for i in range(2398))],
+        [Numbers("rows", ["1"] * 2399)],
+        str,
+        fold=Fold([0.0] * 2398 + [9.0], "all", ("leaf", "leaves")),
+    )
+    text = render(folded((chain,)))
+    assert len(text.splitlines()) < 50
+    assert to_html((chain,)).count("<details") == 1199
 
 
 def test_gains_add_up_to_the_log_likelihood(rng):
