@@ -21,8 +21,8 @@ from bayescascade.report.printed import PrintedModel
 __all__ = ["AS_COMMON", "OF_DENSITIES", "OF_ROWS", "Reported"]
 
 AS_COMMON = (
-    "The groups that tell most come first. How common a group is, is said in comparison with rows "
-    "that are spread evenly over all that is possible."
+    "How common a group is, is said in comparison with rows that are spread evenly over all that "
+    "is possible."
 )
 """What is said before the groups of a density."""
 

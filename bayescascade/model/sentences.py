@@ -12,7 +12,7 @@ from bayescascade.data.labels import check_labels, label_codes
 from bayescascade.model.scores import LabelScores
 from bayescascade.model.summary import FitSummary
 from bayescascade.model.trace import COLUMNS_USED
-from bayescascade.report.numbers import cost_texts, ratio_text, share_text
+from bayescascade.report.numbers import cost_texts, diagnostic_text, ratio_text, share_text
 from bayescascade.report.page import counted
 
 __all__ = ["doubt_sentences", "held_out_sentences"]
@@ -20,6 +20,7 @@ __all__ = ["doubt_sentences", "held_out_sentences"]
 _MOST_NAMES = 12
 _NEARLY = 0.95  # from which share on something is so of practically all draws
 _HARDLY = 0.05
+_MOST_R_HAT = 100.0  # of chains that never move it is infinite, or nearly
 _USUAL = 0.9  # of the draws, whose sizes are told
 
 
@@ -70,9 +71,11 @@ def _proved(summary: FitSummary, learned: str) -> str:
             "good was not looked into."
         )
     chains = counted(summary.n_chains, "independent search", "independent searches")
-    least = min(each.ess for each in summary.diagnostics.values())
-    worst = max(each.r_hat for each in summary.diagnostics.values())
-    numbers = f"(R-hat {worst:.3f}, effective sample size {least:,.0f})"
+    found = summary.diagnostics.values()
+    r_hat = float(np.max([each.r_hat for each in found]))
+    worst = "over 100" if r_hat > _MOST_R_HAT else diagnostic_text(r_hat, 3)
+    least = diagnostic_text(float(np.min([each.ess for each in found])), 0)
+    numbers = f"(R-hat {worst}, effective sample size {least})"
     if not summary.warnings:
         return (
             f"{stopped}What is shown is the best of {chains}. They agree with each other on what "
@@ -167,12 +170,11 @@ def held_out_sentences(model: Any, held_out: Any) -> list[str]:
         raise ParameterError("held_out must have at least one row that is possible, got none")
     mean = float(kept[is_possible] @ scores[is_possible] / kept.sum())
     gain = mean + model.schema_.log_cells
-    how = "more" if gain >= 0 else "less"
     told = (
-        f"The model was tried on {counted(n_rows, 'row')} that it was not learned from. It holds "
-        f"such a row for {ratio_text(abs(gain))} times {how} probable, on average, than a model "
-        f"without knowledge, for which all are alike (mean log density {mean:.4f} nats a row, "
-        f"{-model.schema_.log_cells:.4f} without knowledge)."
+        f"The model was tried on {counted(n_rows, 'row')} that it was not learned from. It gives "
+        f"such a row {ratio_text(gain)} times the probability, on average, that a model without "
+        f"knowledge would give it, for which all are alike (mean log density {mean:.4f} nats a "
+        f"row, {-model.schema_.log_cells:.4f} without knowledge)."
     )
     left = scores.size - n_rows
     impossible = (

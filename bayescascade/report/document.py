@@ -126,7 +126,7 @@ def to_document(
     ----------
     title : str
     kind : str
-        What it is about, above the title.
+        What it is about, above the title; not repeated if it is the title.
     lede : str
         A sentence below it.
     facts : sequence of str
@@ -138,7 +138,7 @@ def to_document(
     """
     told = "".join(element("span", text(fact)) + " " for fact in facts)
     header = (
-        element("p", text(kind), "kind")
+        (element("p", text(kind), "kind") if kind != title else "")
         + element("h1", text(title))
         + element("p", text(lede))
         + (element("div", told, "facts bold") if facts else "")

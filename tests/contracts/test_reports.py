@@ -1,5 +1,6 @@
 """Whatever estimator there is makes a report: one file, complete, that any browser reads."""
 
+import math
 import re
 import shutil
 import subprocess
@@ -198,6 +199,8 @@ def test_doubt_is_told_in_plain_words():
     )
     fine = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, 1.0, 900.0)})
     assert "can be relied on" in doubt_sentences(fine, "tree", ("leaf", "leaves"), 9)[0]
+    few = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, math.nan, math.nan)})
+    assert "(R-hat unknown, " in doubt_sentences(few, "tree", ("leaf", "leaves"), 9)[0]
     proved = replace(rough, certificate=Certificate(0.0, "9 boxes", None))
     assert "proved to be the most probable" in doubt_sentences(proved, "tree", None, None)[0]
     open_gap = replace(rough, certificate=Certificate(2.0, "9 boxes", None), interrupted=True)
