@@ -207,7 +207,7 @@ def _classified(model: Any, X: Any, y: Any) -> list[str]:
     scores = LabelScores(len(model.classes_))
     scores.add(codes, probabilities)
     usual = np.bincount(codes).max() / len(codes)
-    error = "" if math.isnan(scores.accuracy_error) else f" ± {100 * scores.accuracy_error:.1f}"
+    error = f" ± {100 * scores.accuracy_error:.1f}" if scores.accuracy_error > 0 else ""
     told = [
         f"The model was tried on {counted(len(codes), 'row')} that it was not learned from. It "
         f"names the right class for {100 * scores.accuracy:.1f}{error} % of them; to name the most "
