@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data import sources
+from bayescascade.data import readers
 from bayescascade.data.table import Table
 
 DATA = Path(__file__).parents[1] / "data"
@@ -175,9 +175,9 @@ def test_headers_and_line_ends(
 
 def test_missing_texts_are_those_of_pandas() -> None:
     """Another version of pandas may have another list."""
-    for text in (*sources._MISSING_TEXTS, "missing", "-", "?", "nil", "NAN"):
+    for text in (*readers._MISSING_TEXTS, "missing", "-", "?", "nil", "NAN"):
         cell = pd.read_csv(io.StringIO(f"a,b\n{text},1\n"))["a"]
-        assert cell.isna().all() == (text in sources._MISSING_TEXTS)
+        assert cell.isna().all() == (text in readers._MISSING_TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_ragged_rows_are_numbered_far_into_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row's number counts from the start of the file, not of a block."""
-    monkeypatch.setattr(sources, "_CSV_BLOCK_BYTES", 256)
+    monkeypatch.setattr(readers, "_CSV_BLOCK_BYTES", 256)
     (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 999 + "1\n")
     with pytest.raises(DataError, match="got 1 in row 1000"):
         Table.from_csv(tmp_path / "x.csv")
@@ -220,7 +220,7 @@ def test_unreadable_paths(read: object, tmp_path: Path) -> None:
     (tmp_path / "x.gz").write_bytes(b"this is neither compressed nor a table")
     for path, message in (
         ("none.csv", "no such file"),
-        ("", "is a directory, not a file"),
+        ("", "is a directory without (CSV|Parquet) files"),
         ("x.gz/y", "no such file"),
         ("x.gz", "cannot read x.gz"),
     ):

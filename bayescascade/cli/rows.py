@@ -1,7 +1,6 @@
-"""Data files that commands read: CSV or Parquet, by the file's name."""
+"""Data files that commands read, as their names say."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,9 +9,10 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.declarations import Declarations
+from bayescascade.data.files import open_files
 from bayescascade.data.levels import Cells, parse_texts
 from bayescascade.data.schema import check_distinct_names, check_present
-from bayescascade.data.sources import CsvSource, ParquetSource, Source, weighted_blocks
+from bayescascade.data.sources import Source, weighted_blocks
 from bayescascade.data.table import Table
 from bayescascade.model.roles import Predictor
 
@@ -28,19 +28,15 @@ __all__ = [
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_CHUNK_ROWS = 100_000
-_PARQUET = (".parquet", ".pq")
-
 
 def read_table(path: str, **declared: Any) -> Table:
     """Read a data file as a table; `declared` as in `Table.from_csv`."""
-    read = Table.from_parquet if _is_parquet(path) else Table.from_csv
-    return read(path, **declared)
+    return Table.from_files(path, **declared)
 
 
 def open_rows(path: str) -> Source:
     """Open a data file to be read in blocks."""
-    return (ParquetSource if _is_parquet(path) else CsvSource)(path, _CHUNK_ROWS)
+    return open_files(path)
 
 
 def read_blocks(
@@ -145,7 +141,3 @@ def _typed(texts: Cells) -> Cells:
     """Return a CSV column's texts as numbers, truth values or text, as pandas.read_csv would."""
     positions, distinct = pd.factorize(texts)
     return pd.Series(parse_texts(distinct.tolist())).reindex(positions).reset_index(drop=True)
-
-
-def _is_parquet(path: str) -> bool:
-    return Path(path).suffix.lower() in _PARQUET

@@ -9,12 +9,14 @@ of rows or on how they were cut into blocks.
 import math
 
 import numpy as np
+import pyarrow
 from numpy.typing import NDArray
 
 __all__ = ["DistinctRows"]
 
 _LIMB_BITS = 32
 _N_LIMBS = 3
+_MANY = 10_000  # rows
 
 
 class DistinctRows:
@@ -40,12 +42,16 @@ class DistinctRows:
 
     def add(self, codes: NDArray[np.int32], weights: NDArray[np.float64] | None) -> None:
         """Add rows: codes (n_columns, n_rows) >= 0, weights (n_rows,) >= 0 or None for ones."""
+        self.add_sums(codes, self.to_limbs(weights, codes.shape[1]))
+
+    def add_sums(self, codes: NDArray[np.integer], limbs: NDArray[np.int64]) -> None:
+        """Add rows, some of which may be equal, with their weights as integers; see `to_limbs`."""
         words = np.zeros((len(self._word_columns), codes.shape[1]), dtype=np.uint64)
         for word, columns in zip(words, self._word_columns, strict=True):
             for column in columns:
                 word *= np.uint64(self._n_levels[column])
                 word += codes[column].astype(np.uint64)
-        self._pending.append(_sum_equal_rows(words, self._to_limbs(weights, codes.shape[1])))
+        self._pending.append(_sum_equal_rows(words, limbs))
         self._n_pending += self._pending[-1][0].shape[1]
         # Merging only when as much is pending as is merged keeps the total work linear.
         if self._n_pending >= self._words.shape[1]:
@@ -59,15 +65,25 @@ class DistinctRows:
         codes : (n_columns, n_distinct) int32
         weights : (n_distinct,) float64 > 0
         """
-        self._merge()
-        weights = self._from_limbs(self._limbs)
+        codes, limbs = self.sums()
+        weights = self._from_limbs(limbs)
         is_positive = weights > 0
-        words = self._words[:, is_positive]
-        codes = np.empty((len(self._n_levels), words.shape[1]), dtype=np.int32)
-        for word, columns in zip(words, self._word_columns, strict=True):
+        return np.compress(is_positive, codes, axis=1), weights[is_positive]
+
+    def sums(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the distinct rows in lexicographic order, and their weights as integers.
+
+        Returns
+        -------
+        codes : (n_columns, n_distinct) int32
+        limbs : (n_limbs, n_distinct) int64
+        """
+        self._merge()
+        codes = np.empty((len(self._n_levels), self._words.shape[1]), dtype=np.int32)
+        for word, columns in zip(self._words, self._word_columns, strict=True):
             for column in reversed(columns):
                 word, codes[column] = np.divmod(word, np.uint64(self._n_levels[column]))
-        return codes, weights[is_positive]
+        return codes, self._limbs
 
     def _merge(self) -> None:
         blocks = [(self._words, self._limbs), *self._pending]
@@ -77,8 +93,8 @@ class DistinctRows:
             np.concatenate([limbs for _, limbs in blocks], axis=1),
         )
 
-    def _to_limbs(self, weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.int64]:
-        """Return weights as (n_limbs, n_rows) integers, most significant first."""
+    def to_limbs(self, weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.int64]:
+        """Return weights as (n_limbs, n_rows) integers, most significant first; sums are exact."""
         if weights is None or self._exponent is None:
             return np.ones((1, n_rows), dtype=np.int64)
         limbs = np.empty((_N_LIMBS, n_rows), dtype=np.int64)
@@ -124,9 +140,25 @@ def _sum_equal_rows(
     """Sort columns of `words` lexicographically and sum `limbs` of equal ones."""
     if words.shape[1] == 0:
         return words, limbs
+    if words.shape[1] > _MANY:
+        words, limbs = _sum_by_hash(words, limbs)
     order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
     words, limbs = words[:, order], limbs[:, order]
     is_first = np.ones(words.shape[1], dtype=bool)
     is_first[1:] = (words[:, 1:] != words[:, :-1]).any(axis=0)
     starts = np.flatnonzero(is_first)
     return words[:, starts], np.add.reduceat(limbs, starts, axis=1)
+
+
+def _sum_by_hash(
+    words: NDArray[np.uint64], limbs: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Sum `limbs` of equal columns of `words`, in any order: of many, faster than to sort them."""
+    keys = [f"word{place}" for place in range(len(words))]
+    terms = [f"limb{place}" for place in range(len(limbs))]
+    table = pyarrow.table([*words, *limbs], names=[*keys, *terms])
+    sums = table.group_by(keys).aggregate([(term, "sum") for term in terms])
+    return (
+        np.array([sums.column(key).to_numpy() for key in keys]),
+        np.array([sums.column(f"{term}_sum").to_numpy() for term in terms]),
+    )

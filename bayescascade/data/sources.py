@@ -1,48 +1,45 @@
-"""Where rows come from: a DataFrame, a CSV file or a Parquet file, block by block.
+"""Where rows come from: any library's table, block by block.
 
-Tables of other libraries become DataFrames here, with their names and categories (`as_frame`).
+Tables of other libraries become DataFrames here, with their names and categories (`as_frame`), or
+are read as Arrow data in batches (`source_of`). Files are read by `bayescascade.data.readers`.
 """
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from os import PathLike
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 import pyarrow
-import pyarrow.csv
 import pyarrow.interchange
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
-from bayescascade.base.validation import check_integer, check_weight_values
+from bayescascade.base.validation import check_weight_values
 from bayescascade.data.levels import to_numbers
 
 __all__ = [
-    "CsvSource",
+    "BLOCK_ROWS",
+    "ArrowSource",
+    "Batch",
     "FrameSource",
-    "ParquetSource",
     "Source",
     "as_column",
     "as_frame",
+    "categorical_names",
+    "column_names",
+    "frame_of_arrow",
+    "is_partitioned",
+    "source_of",
     "weighted_blocks",
 ]
 
+BLOCK_ROWS = 100_000
+_LONG = 10_000  # rows
+
 _NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
 
-_FRAME_BLOCK_ROWS = 100_000
-_CSV_BLOCK_BYTES = 2 << 20
-
-# What pandas.read_csv takes for a missing cell.
-_MISSING_TEXTS = (
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
-    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
-)  # fmt: skip
+Batch: TypeAlias = pd.DataFrame | pyarrow.RecordBatch
 
 
 def as_frame(rows: Any) -> Any:
@@ -51,8 +48,9 @@ def as_frame(rows: Any) -> Any:
     Parameters
     ----------
     rows : object
-        A table of Arrow, of polars, or of whatever offers Arrow's PyCapsule interface or the
-        dataframe interchange protocol. Its dictionaries (categories) become categoricals.
+        A table of polars (lazy ones, too), Arrow (readers and data sets, too), DuckDB, Dask or
+        narwhals, or of whatever offers Arrow's PyCapsule interface or the dataframe interchange
+        protocol. Its dictionaries (categories) become categoricals.
 
     Raises
     ------
@@ -61,11 +59,19 @@ def as_frame(rows: Any) -> Any:
     """
     if isinstance(rows, _NATIVE):
         return rows
+    if is_partitioned(rows):
+        return _read(rows.compute, rows)
+    if hasattr(rows, "to_native"):  # of narwhals
+        return as_frame(rows.to_native())
+    if _is_lazy(rows):
+        return as_frame(_read(rows.collect, rows))
     if _is_arrow(rows):
-        return _read(lambda: _frame_of_arrow(pyarrow.table(rows)), rows)
+        return _read(lambda: frame_of_arrow(pyarrow.table(rows)), rows)
+    if _is_dataset(rows):
+        return _read(lambda: frame_of_arrow(rows.to_table()), rows)
     if hasattr(rows, "__dataframe__"):
         return _read(lambda: _frame_of_interchange(rows), rows)
-    if hasattr(type(rows), "columns"):  # as an array it would lose their names
+    if hasattr(type(rows), "columns") or not _is_array(rows):  # as an array it would lose names
         raise DataError(
             f"rows must be a DataFrame, an array or a table that Arrow can read, got "
             f"{type(rows).__name__}: convert it to one of these"
@@ -75,7 +81,13 @@ def as_frame(rows: Any) -> Any:
 
 def as_column(cells: Any) -> Any:
     """Return another library's column, or table of one column, in pandas' form; see `as_frame`."""
-    if isinstance(cells, _NATIVE) or not _is_arrow(cells):
+    if isinstance(cells, _NATIVE):
+        return cells
+    if is_partitioned(cells) or hasattr(cells, "to_native") or _is_lazy(cells):
+        whole = as_frame(cells)
+        one_column = isinstance(whole, pd.DataFrame) and whole.shape[1] == 1
+        return whole.iloc[:, 0] if one_column else as_column(whole)
+    if not _is_arrow(cells):
         return cells
     column = _read(lambda: pyarrow.chunked_array(cells), cells)
     if pyarrow.types.is_struct(column.type):
@@ -83,19 +95,13 @@ def as_column(cells: Any) -> Any:
     return _read(lambda: column.to_pandas(integer_object_nulls=True), cells)
 
 
-def _is_arrow(data: Any) -> bool:
-    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+def is_partitioned(rows: object) -> bool:
+    """Return whether rows are computed elsewhere, in parts, as those of Dask are."""
+    return hasattr(rows, "__dask_graph__") and hasattr(rows, "compute")
 
 
-def _read(reader: Callable[[], Any], data: object) -> Any:
-    try:
-        return reader()
-    except Exception as error:  # other libraries raise what they like
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"cannot read the {type(data).__name__} as Arrow data: {reason}") from error
-
-
-def _frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
+def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
+    """Return Arrow data as a DataFrame: whole numbers stay whole beside missing cells."""
     categories = {}
     for index, field in enumerate(table.schema):
         # pyarrow cannot convert categories that are intervals
@@ -107,12 +113,41 @@ def _frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
             categories[field.name] = pd.Categorical.from_codes(
                 column.indices.fill_null(-1), column.dictionary.to_pandas(), column.type.ordered
             )
-    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)
+    # To ask a pool of threads for a few cells would take longer than to convert them.
+    is_long = table.num_rows > _LONG
+    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, use_threads=is_long)
     return frame.assign(**categories)
 
 
+def _is_arrow(data: Any) -> bool:
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def _is_lazy(data: Any) -> bool:
+    """Whether it is a plan of a table that is not computed yet, of polars or narwhals."""
+    return hasattr(data, "collect") and hasattr(data, "collect_schema")
+
+
+def _is_dataset(data: Any) -> bool:
+    """Whether it is a data set, or what scans one, of Arrow."""
+    return type(data).__module__.startswith("pyarrow") and hasattr(data, "to_table")
+
+
+def _is_array(data: Any) -> bool:
+    """Whether NumPy, or scikit-learn's checks, may make something of it."""
+    return any(hasattr(data, name) for name in ("__array__", "__getitem__", "shape"))
+
+
+def _read(reader: Callable[[], Any], data: object) -> Any:
+    try:
+        return reader()
+    except Exception as error:  # other libraries raise what they like
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(f"cannot read the {type(data).__name__} as Arrow data: {reason}") from error
+
+
 def _frame_of_interchange(rows: Any) -> pd.DataFrame:
-    frame = _frame_of_arrow(pyarrow.interchange.from_dataframe(rows))
+    frame = frame_of_arrow(pyarrow.interchange.from_dataframe(rows))
     described = rows.__dataframe__()
     for name in frame.select_dtypes("category"):  # pyarrow forgets which are ordered
         if described.get_column_by_name(name).describe_categorical["is_ordered"]:
@@ -130,101 +165,144 @@ class Source(Protocol):
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, some rows at a time."""
 
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the same as `blocks`, in the form that takes least time to make.
+
+        Dictionaries of Arrow data are categories only if `categorical` names their column.
+        """
+
+    @property
+    def categorical(self) -> frozenset[str]:
+        """Names of the columns of `batches` whose dictionaries are declared categories."""
+
 
 class FrameSource:
     """A DataFrame's rows."""
 
     is_text = False
+    categorical: frozenset[str] = frozenset()
 
     def __init__(self, frame: pd.DataFrame, label: str = "") -> None:
         self.label = label
         self.names = [str(name) for name in frame.columns]
+        self.n_rows = len(frame)
         self._frame = frame
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, some rows at a time."""
         chosen = self._frame.iloc[:, [self.names.index(name) for name in names]]
         chosen = chosen.set_axis(list(names), axis=1)
-        for start in range(0, len(chosen), _FRAME_BLOCK_ROWS):
-            yield chosen.iloc[start : start + _FRAME_BLOCK_ROWS]
+        for start in range(0, len(chosen), BLOCK_ROWS):
+            yield chosen.iloc[start : start + BLOCK_ROWS]
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the same as `blocks`."""
+        yield from self.blocks(names)
 
 
-class CsvSource:
-    """A comma-separated UTF-8 file with a header, perhaps compressed (.gz, .bz2, .zst).
+class ArrowSource:
+    """The rows of Arrow data that can be read again, in batches.
 
-    Every cell is read as text. Rows must be as wide as the header; blank lines are skipped.
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    open_batches : callable
+        Returns an iterator over record batches of the columns that it is given the names of.
+    label : str
     """
-
-    is_text = True
-
-    def __init__(self, path: str | PathLike[str], chunk_rows: int) -> None:
-        self._path = _check_path(path)
-        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
-        self.label = self._path.name
-        self._raw_names = self._read_header()
-        # pandas calls a column without a name so
-        self.names = [name or f"Unnamed: {i}" for i, name in enumerate(self._raw_names)]
-
-    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
-        raw_names = [self._raw_names[self.names.index(name)] for name in names]
-        broken_rows = []
-
-        def refuse(row: pyarrow.csv.InvalidRow) -> str:
-            broken_rows.append(row)
-            return "error"
-
-        options = (
-            # Rows are numbered only if one thread reads, which is fast enough.
-            pyarrow.csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK_BYTES),
-            pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-            pyarrow.csv.ConvertOptions(
-                include_columns=raw_names,
-                column_types=dict.fromkeys(raw_names, pyarrow.string()),
-                null_values=_MISSING_TEXTS,
-                strings_can_be_null=True,
-            ),
-        )
-        with (
-            _explained_errors(self.label, broken_rows),
-            pyarrow.csv.open_csv(str(self._path), *options) as reader,
-        ):
-            for batch in reader:
-                for start in range(0, batch.num_rows, self._chunk_rows):
-                    frame = batch.slice(start, self._chunk_rows).to_pandas()
-                    yield frame.set_axis(list(names), axis=1)
-
-    def _read_header(self) -> list[str]:
-        with (
-            _explained_errors(self.label),
-            pyarrow.input_stream(str(self._path), compression="detect") as stream,
-            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
-        ):
-            header = next((row for row in csv.reader(text) if row), None)
-        if header is None:
-            raise DataError(f"{self.label} must have a header and rows, got an empty file")
-        return header
-
-
-class ParquetSource:
-    """A Parquet file's rows."""
 
     is_text = False
 
-    def __init__(self, path: str | PathLike[str], chunk_rows: int) -> None:
-        self._path = _check_path(path)
-        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
-        self.label = self._path.name
-        with _explained_errors(self.label), pyarrow.parquet.ParquetFile(self._path) as file:
-            # An index that pandas stored is no column.
-            columns = file.schema_arrow.empty_table().to_pandas().columns
-        self.names = [str(name) for name in columns]
+    def __init__(
+        self,
+        schema: pyarrow.Schema,
+        open_batches: Callable[[list[str]], Iterable[pyarrow.RecordBatch]],
+        label: str = "",
+    ) -> None:
+        self.label = label
+        self.names = column_names(schema)
+        self.categorical = categorical_names(schema)
+        self._open_batches = open_batches
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
-        with _explained_errors(self.label), pyarrow.parquet.ParquetFile(self._path) as file:
-            for batch in file.iter_batches(self._chunk_rows, columns=list(names)):
-                yield batch.to_pandas()[list(names)]
+        """Yield the rows' cells in the columns `names`, some rows at a time."""
+        for batch in self.batches(names):
+            yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the rows' cells in the columns `names`, some rows at a time."""
+        batches = iter(self._open_batches(list(names)))
+        try:
+            while (batch := _read(lambda: next(batches, None), batches)) is not None:
+                for start in range(0, batch.num_rows, BLOCK_ROWS):
+                    yield batch.slice(start, BLOCK_ROWS)
+        finally:  # the other library must not wait for batches that nobody reads
+            if hasattr(batches, "close"):
+                batches.close()
+
+
+def source_of(rows: Any, label: str = "") -> Source | None:
+    """Return any library's table as a source, None if it has no named columns; see `as_frame`.
+
+    Arrow data sets, plans of polars and relations of DuckDB are computed batch by batch, again for
+    each pass; what can be read only once is held in memory as Arrow data.
+    """
+    if hasattr(rows, "to_native"):
+        rows = rows.to_native()
+    if not isinstance(rows, _NATIVE) and not is_partitioned(rows):
+        for opened in (_open_dataset, _open_lazy, _open_relation, _open_arrow):
+            source: Source | None = _read(partial(opened, rows, label), rows)
+            if source is not None:
+                return source
+    frame = as_frame(rows)
+    return FrameSource(frame, label) if isinstance(frame, pd.DataFrame) else None
+
+
+def column_names(schema: pyarrow.Schema) -> list[str]:
+    """Return the names of columns; an index that pandas stored is none."""
+    return [str(name) for name in schema.empty_table().to_pandas().columns]
+
+
+def categorical_names(schema: pyarrow.Schema) -> frozenset[str]:
+    """Return the names of the columns that have dictionaries."""
+    types = zip(schema.names, schema.types, strict=True)
+    return frozenset(name for name, kind in types if pyarrow.types.is_dictionary(kind))
+
+
+def _open_dataset(rows: Any, label: str) -> Source | None:
+    if not _is_dataset(rows) or not hasattr(rows, "schema"):  # a scanner can be read only once
+        return None
+    return ArrowSource(rows.schema, lambda names: rows.to_batches(columns=names), label)
+
+
+def _open_lazy(rows: Any, label: str) -> Source | None:
+    if not _is_lazy(rows) or not hasattr(rows, "collect_batches"):
+        return None
+
+    def open_batches(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+        for part in rows.select(names).collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True):
+            yield from pyarrow.table(part).to_batches()
+
+    return ArrowSource(pyarrow.table(rows.head(0).collect()).schema, open_batches, label)
+
+
+def _open_relation(rows: Any, label: str) -> Source | None:
+    if not (_is_arrow(rows) and hasattr(rows, "to_arrow_reader") and hasattr(rows, "project")):
+        return None
+
+    def open_batches(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+        quoted = ('"' + name.replace('"', '""') + '"' for name in names)
+        with rows.project(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS) as reader:
+            yield from reader
+
+    return ArrowSource(rows.limit(0).to_arrow_table().schema, open_batches, label)
+
+
+def _open_arrow(rows: Any, label: str) -> Source | None:
+    if not _is_arrow(rows) and not _is_dataset(rows):
+        return None
+    table = pyarrow.table(rows) if _is_arrow(rows) else rows.to_table()
+    return ArrowSource(table.schema, lambda names: table.select(names).to_batches(), label)
 
 
 def weighted_blocks(
@@ -252,32 +330,3 @@ def weighted_blocks(
         first_row += len(frame)
     if first_row == 1:
         raise DataError(f"{source.label or 'the table'} must have at least one row, got none")
-
-
-def _check_path(path: str | PathLike[str]) -> Path:
-    checked = Path(path)
-    if checked.is_dir():
-        raise DataError(f"{path} is a directory, not a file")
-    if not checked.exists():
-        raise DataError(f"no such file: {path}")
-    return checked
-
-
-@contextmanager
-def _explained_errors(
-    label: str, broken_rows: Sequence[pyarrow.csv.InvalidRow] = ()
-) -> Iterator[None]:
-    """Turn what the readers raise into a DataError of one line."""
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError, csv.Error, UnicodeDecodeError) as error:
-        if broken_rows:
-            row = broken_rows[0]
-            raise DataError(
-                f"{label}: every row must have {row.expected_columns} cells, "
-                f"got {row.actual_columns} in row {row.number - 1}"
-            ) from None
-        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
-            raise DataError(f"{label} must be UTF-8 text: convert its encoding") from None
-        reason = str(error).splitlines()[0]
-        raise DataError(f"cannot read {label}: {reason}") from None

@@ -9,39 +9,21 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.declarations import Declarations, Declared, by_name
-from bayescascade.data.distinct_rows import DistinctRows
-from bayescascade.data.inference import (
-    BinCollector,
-    Collector,
-    LevelCollector,
-    collected_columns,
-)
+from bayescascade.data.files import Paths, are_paths, open_files
 from bayescascade.data.levels import level_text
-from bayescascade.data.schema import (
-    Column,
-    Schema,
-    check_distinct_names,
-    check_present,
-    frame_from_array,
-)
-from bayescascade.data.sources import (
-    CsvSource,
-    FrameSource,
-    ParquetSource,
-    Source,
-    as_frame,
-    weighted_blocks,
-)
+from bayescascade.data.readers import CsvSource, ParquetSource
+from bayescascade.data.reading import CountedRows, RowReader
+from bayescascade.data.schema import Column, Schema, frame_from_array
+from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, as_frame, source_of
 
 __all__ = ["Table"]
 
@@ -50,8 +32,8 @@ __all__ = ["Table"]
 class Table:
     """Distinct rows of a table, coded, with their summed weights.
 
-    Build one with `from_frame`, `from_arrays`, `from_csv` or `from_parquet`; they share these
-    declarations, all by keyword and optional:
+    Build one with `from_frame`, `from_arrays` or `from_files` (`from_csv`, `from_parquet`); they
+    share these declarations, all by keyword and optional:
 
     columns, drop : list of str
         The columns to use, in this order (default: all), and those to leave out.
@@ -110,7 +92,9 @@ class Table:
     ) -> "Table":
         """Read a DataFrame; `weights` is a column's name or (n_rows,) numbers >= 0.
 
-        A table of polars, Arrow, or anything that Arrow can read is taken for a DataFrame.
+        A table of polars, Arrow, DuckDB, Dask or narwhals, or anything that Arrow can read, is
+        taken for a DataFrame. Data sets of Arrow, plans of polars and relations of DuckDB are read
+        batch by batch.
 
         Declarations: see the class.
 
@@ -127,13 +111,12 @@ class Table:
         >>> Table.from_frame(frame)
         <Table: 3 rows, 2 distinct, 2 columns, 4 cells>
         """
-        frame = as_frame(frame)
-        if not isinstance(frame, pd.DataFrame):
+        if not (weights is None or isinstance(weights, str)):
+            frame = as_frame(frame)  # weights are of rows that can be counted
+        opened = source_of(frame, source)
+        if opened is None:
             raise ParameterError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
-        declarations = Declarations(**declared)
-        if weights is not None and not isinstance(weights, str):
-            weights = check_weights("weights", weights, len(frame))
-        return _read(FrameSource(frame, source), declarations, weights, schema)
+        return _read(opened, Declarations(**declared), weights, schema)
 
     @classmethod
     def from_arrays(
@@ -141,7 +124,7 @@ class Table:
         X: ArrayLike | pd.DataFrame,
         *,
         names: Sequence[str] | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: str | ArrayLike | None = None,
         schema: Schema | None = None,
         source: str = "",
         **declared: Unpack[Declared],
@@ -149,45 +132,50 @@ class Table:
         """Read a 2-D array or a list of rows, (n_rows, n_columns).
 
         `names` default to the schema's or to x0, x1, ...; declarations may use names or column
-        numbers. A DataFrame or other table is read as by `from_frame`. Declarations: see the class.
+        numbers. A DataFrame or other table is read as by `from_frame`, paths as by `from_files`; of
+        these, `sample_weight` may be a column's name. Declarations: see the class.
 
         Raises
         ------
         DataError, ParameterError
             As `from_frame`; also if the array's width is not the number of names.
         """
-        frame = as_frame(X)
-        if not isinstance(frame, pd.DataFrame):
-            frame = frame_from_array(frame, schema.names if names is None and schema else names)
-        known = [str(name) for name in frame.columns]
+        rows: Any = X
+        if not (sample_weight is None or isinstance(sample_weight, str) or are_paths(rows)):
+            rows = as_frame(rows)  # weights are of rows that can be counted
+        opened = open_files(rows) if are_paths(rows) else source_of(rows, source)
+        if opened is None:
+            found = schema.names if names is None and schema else names
+            opened = FrameSource(frame_from_array(as_frame(rows), found), source)
         Declarations(**declared)  # checks the shapes, before numbers are replaced
         named: Any = {
-            option: value if option == "missing" else by_name(option, value, known)
+            option: value if option == "missing" else by_name(option, value, opened.names)
             for option, value in declared.items()
             if value is not None
         }
-        return cls.from_frame(frame, weights=sample_weight, schema=schema, source=source, **named)
+        return _read(opened, Declarations(**named), sample_weight, schema)
 
     @classmethod
-    def from_csv(
+    def from_files(
         cls,
-        path: str | PathLike[str],
+        paths: Paths,
         *,
-        chunk_rows: int = 100_000,
+        chunk_rows: int = BLOCK_ROWS,
         weights: str | None = None,
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read a comma-separated UTF-8 file with a header, twice or three times, in chunks.
+        """Read CSV, Parquet or Arrow files, as their names say, in chunks, as one table.
 
-        The file may be compressed (.gz). Cells mean what pandas.read_csv takes them for, and the
-        table is the one that `from_frame` makes of its DataFrame. But rows of another width than
-        the header, and equal column names, are errors; and integers beyond 2**53 stay exact beside
-        missing cells. Memory: a chunk and the distinct rows.
+        Rows are counted in one pass. Weights and columns that are cut into bins take another pass,
+        over these columns only; so does an error, for the row to be named.
 
         Parameters
         ----------
-        path : path
+        paths : path, URL, or list of them
+            Files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows, such as
+            "s3://bucket/parts". All must have the same columns. Files of a list are read in its
+            order, others by name.
         chunk_rows : int >= 1
             Most rows held at a time; does not change the result.
         weights : str, optional
@@ -198,22 +186,44 @@ class Table:
         Raises
         ------
         DataError, ParameterError
-            As `from_frame`; also if the file cannot be read.
+            As `from_frame`; also if a file cannot be read or has other columns than the first.
         """
-        return _read(CsvSource(path, chunk_rows), Declarations(**declared), weights, schema)
+        return _read(open_files(paths, chunk_rows), Declarations(**declared), weights, schema)
 
     @classmethod
-    def from_parquet(
+    def from_csv(
         cls,
-        path: str | PathLike[str],
+        path: Paths,
         *,
-        chunk_rows: int = 100_000,
+        chunk_rows: int = BLOCK_ROWS,
         weights: str | None = None,
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read a Parquet file in chunks. Parameters and errors: see `from_csv`."""
-        return _read(ParquetSource(path, chunk_rows), Declarations(**declared), weights, schema)
+        """Read comma-separated UTF-8 files with a header in chunks, whatever their names are.
+
+        Files may be compressed (.gz). Cells mean what pandas.read_csv takes them for, and the
+        table is the one that `from_frame` makes of its DataFrame. But rows of another width than
+        the header, and equal column names, are errors; and integers beyond 2**53 stay exact beside
+        missing cells. Memory: a chunk and the distinct rows. Parameters and errors: see
+        `from_files`.
+        """
+        source = open_files(path, chunk_rows, CsvSource)
+        return _read(source, Declarations(**declared), weights, schema)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Paths,
+        *,
+        chunk_rows: int = BLOCK_ROWS,
+        weights: str | None = None,
+        schema: Schema | None = None,
+        **declared: Unpack[Declared],
+    ) -> "Table":
+        """Read Parquet files in chunks. Parameters and errors: see `from_files`."""
+        source = open_files(path, chunk_rows, ParquetSource)
+        return _read(source, Declarations(**declared), weights, schema)
 
     @property
     def n_distinct(self) -> int:
@@ -241,95 +251,37 @@ class Table:
 def _read(
     source: Source,
     declarations: Declarations,
-    weights: str | NDArray[np.float64] | None,
+    weights: str | ArrayLike | None,
     schema: Schema | None,
 ) -> Table:
-    """Read a source: for its levels and largest weight, for bins if need be, and for its rows."""
-    check_distinct_names(source.names)
-    notes: list[str] = []
-    is_inferred = schema is None
-    if schema is None:
-        weights_column = weights if isinstance(weights, str) else None
-        collectors: list[Collector] = [
-            (BinCollector if declared.kind == "continuous" else LevelCollector)(
-                name=name, declared=declared, is_text=source.is_text
+    checked: str | NDArray[np.float64] | None = None
+    if isinstance(weights, str):
+        checked = weights
+    elif weights is not None:
+        if not isinstance(source, FrameSource):
+            raise ParameterError(
+                f"weights must be the name of a column of {source.label}, "
+                f"got {type(weights).__name__}"
             )
-            for name, declared in declarations.resolve(source.names, weights_column).items()
-        ]
-        largest_weight = _scan(source, collectors, weights)
-        is_weighted = weights is not None
-        collectors = _with_bins(source, collectors, weights)
-        schema = Schema(collected_columns(collectors, declarations.missing, is_weighted))
-        notes = [text for collector in collectors for text in collector.notes]
-    else:
-        if not declarations.is_empty:
-            raise ParameterError("schema excludes columns, drop, nominal, ordinal and continuous")
-        needed = [*schema.names, weights] if isinstance(weights, str) else schema.names
-        check_present(needed, source.names)
-        largest_weight = None if weights is None else _scan(source, [], weights)
-    rows = DistinctRows(schema.n_levels, largest_weight)
-    n_rows = 0
-    for first_row, cells, block_weights in weighted_blocks(source, schema.names, weights):
-        rows.add(schema.encode(cells, allow_missing=False, first_row=first_row), block_weights)
-        n_rows += len(cells)
-    if is_inferred and (schema.n_levels == 1).all():
-        counted = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
-        raise DataError(
-            f"at least one column must vary, got {counted} with the same values: "
-            "there is nothing to split"
-        )
-    codes, row_weights = rows.result()
+        checked = check_weights("weights", weights, source.n_rows)
+    return _table(RowReader.of(source, declarations, checked, schema).read(), source.label)
+
+
+def _table(rows: CountedRows, source: str) -> Table:
+    schema = rows.schema
     is_small = schema.n_levels.max() <= 256
-    compact = codes.astype(np.uint8) if is_small else codes.astype(np.uint16)
+    compact = rows.codes.astype(np.uint8) if is_small else rows.codes.astype(np.uint16)
     compact.flags.writeable = False
-    row_weights.flags.writeable = False
+    rows.weights.flags.writeable = False
     return Table(
         schema=schema,
         codes=compact,
-        weights=row_weights,
-        n_rows=n_rows,
-        total_weight=math.fsum(row_weights),
-        source=source.label,
-        notes=(*notes, *(_constant_note(c) for c in schema.columns if c.n_levels == 1)),
+        weights=rows.weights,
+        n_rows=rows.n_rows,
+        total_weight=math.fsum(rows.weights),
+        source=source,
+        notes=tuple(_constant_note(column) for column in schema.columns if column.n_levels == 1),
     )
-
-
-def _with_bins(
-    source: Source, collectors: Sequence[Collector], weights: str | NDArray[np.float64] | None
-) -> list[Collector]:
-    """Return the collectors, of columns of numbers that have to be cut those of their bins.
-
-    Such columns are read once more.
-    """
-    is_weighted = weights is not None
-    found = [
-        BinCollector(name=c.name, declared=c.declared, is_text=c.is_text)
-        if isinstance(c, LevelCollector) and c.needs_bins(is_weighted)
-        else c
-        for c in collectors
-    ]
-    binned = [new for new, old in zip(found, collectors, strict=True) if new is not old]
-    if binned:
-        _scan(source, binned, weights)
-    return found
-
-
-def _scan(
-    source: Source, collectors: Sequence[Collector], weights: str | NDArray[np.float64] | None
-) -> float | None:
-    """Show every row to the collectors; return the largest weight, None without weights."""
-    largest = 0.0
-    names = [collector.name for collector in collectors]
-    for _, cells, block_weights in weighted_blocks(source, names, weights):
-        for collector in collectors:
-            collector.add(cells[collector.name], block_weights)
-        if block_weights is not None:
-            largest = max(largest, float(block_weights.max()))
-    if weights is None:
-        return None
-    if largest == 0:
-        raise DataError("weights must not be all zero, got only zeros")
-    return largest
 
 
 def _constant_note(column: Column) -> str:

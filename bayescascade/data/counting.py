@@ -1,0 +1,239 @@
+"""Distinct rows counted in one pass, before it is known what their cells mean.
+
+A column's cells become numbers: positions among the values that were met so far (`Codebook`), or
+codes if its levels or bins are known (`KnownCodes`). Arrow counts equal rows of numbers, batch by
+batch. What remains are the distinct rows; levels are then found among the distinct values, and
+only distinct rows are coded. Memory is proportional to the distinct rows.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+from bayescascade.base.validation import check_weight_values
+from bayescascade.data.column import MAX_LEVELS, MISSING, Column
+from bayescascade.data.distinct_rows import DistinctRows
+from bayescascade.data.inference import Collector
+from bayescascade.data.levels import Cells, Level, factorize, to_numbers
+from bayescascade.data.sources import Batch, frame_of_arrow
+
+__all__ = ["Codebook", "KnownCodes", "RawRows"]
+
+_FIRST_CAPACITY = 16
+_MISSING_CELL = pd.Series([None], dtype=object)
+
+
+class KnownCodes:
+    """The codes of a column whose levels or bins are known.
+
+    Parameters
+    ----------
+    column : Column
+    """
+
+    def __init__(self, column: Column) -> None:
+        self.name, self.capacity = column.name, column.n_levels
+        self.column = column
+
+    def encode(self, cells: Cells) -> NDArray[np.int32]:
+        """Return the code of each cell, (n_rows,) int32; raises DataError as `Column.encode`."""
+        codes = self.column.encode(cells)
+        if (codes == MISSING).any():
+            raise DataError(f'column "{self.name}" has a missing cell but no level for it')
+        return codes
+
+
+class Codebook:
+    """The distinct values of a column so far, numbered from 1 as they are met; 0 is missing.
+
+    Parameters
+    ----------
+    name : str
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.capacity = name, _FIRST_CAPACITY
+        # Keyed by type as well: True and 1 are equal.
+        self._number_of: dict[tuple[type, Level], int] = {}
+        self._forms: set[tuple[bool, bool]] = set()
+        self._samples: list[Cells] = []
+
+    def encode(self, cells: Cells) -> NDArray[np.int32]:
+        """Return the number of each cell, (n_rows,) int32.
+
+        Raises
+        ------
+        DataError
+            If a cell cannot be a level, or there are more values than a column may have.
+        """
+        factor = factorize(self.name, cells)
+        form = (factor.is_categorical, factor.is_ordered)
+        keys = [(type(value), value) for value in factor.values]
+        new = [place for place, key in enumerate(keys) if key not in self._number_of]
+        if keys and (new or form not in self._forms):
+            self._forms.add(form)
+            if factor.is_categorical:
+                sample = pd.Series(cells.cat.categories).astype(cells.dtype)
+            else:
+                values = list(factor.intervals) or [factor.values[place] for place in new or [0]]
+                sample = pd.Series(values, dtype=object)
+            self._samples.append(sample)
+            for place in new:
+                self._number_of[keys[place]] = len(self._number_of) + 1
+            if len(keys) > MAX_LEVELS or len(self._number_of) > MAX_LEVELS:
+                raise DataError(f'column "{self.name}" has more values than levels are allowed')
+            while self.capacity <= len(self._number_of):
+                self.capacity *= 2
+        numbers = [*(self._number_of[key] for key in keys), 0]  # of position -1
+        found: NDArray[np.int32] = np.array(numbers, np.int32)[factor.positions]
+        return found
+
+    def show(self, collector: Collector) -> None:
+        """Let a collector see a cell of each value, in the forms that they were met in."""
+        for sample in self._samples:
+            collector.add(sample, None)
+
+    def codes(self, column: Column) -> NDArray[np.int32]:
+        """Return the code in a column of each number, (n_numbers,) int32; MISSING has none."""
+        codes = np.empty(len(self._number_of) + 1, np.int32)
+        codes[:1] = column.encode(_MISSING_CELL)
+        for sample in self._samples:
+            codes[self.encode(sample)] = column.encode(sample)
+        return codes
+
+    def numbers_of(self, other: "Codebook") -> NDArray[np.int32]:
+        """Return the number here of each number of another codebook; learns its values."""
+        numbers = np.zeros(len(other._number_of) + 1, np.int32)
+        for sample in other._samples:
+            numbers[other.encode(sample)] = self.encode(sample)
+        return numbers
+
+
+class RawRows:
+    """Distinct rows of numbers, and how often each was met.
+
+    Parameters
+    ----------
+    coders : list of Codebook or KnownCodes
+        Of the columns, in order.
+    largest_weight : float > 0, or None
+        An upper bound of the weights to come; None if every row counts once.
+    """
+
+    def __init__(
+        self, coders: Sequence[Codebook | KnownCodes], largest_weight: float | None
+    ) -> None:
+        self.coders = list(coders)
+        self.n_rows = 0
+        self.largest_weight = largest_weight
+        self._capacities: list[int] = []
+        self._rows = self._make_room()
+
+    def add(
+        self,
+        batch: Batch,
+        weights: str | NDArray[np.float64] | None,
+        categorical: frozenset[str] = frozenset(),
+    ) -> None:
+        """Add the rows of a batch.
+
+        Parameters
+        ----------
+        batch : DataFrame or RecordBatch
+        weights : str, (n_rows,) float64 >= 0, or None
+            The rows' weights, perhaps as a column of the batch.
+        categorical : frozenset of str
+            Columns of a RecordBatch whose dictionaries are categories.
+
+        Raises
+        ------
+        DataError
+            If a cell or weight cannot be used; the row is not told.
+        pyarrow.ArrowException
+            If Arrow cannot group a column.
+        """
+        n_rows = len(batch) if isinstance(batch, pd.DataFrame) else batch.num_rows
+        first = self.n_rows
+        row_weights = weights[first : first + n_rows] if isinstance(weights, np.ndarray) else None
+        if isinstance(weights, str):
+            label = f'weights column "{weights}"'
+            cells = _weight_cells(batch, weights)
+            row_weights = check_weight_values(label, to_numbers(label, cells), 1)
+        numbers = np.empty((len(self.coders), n_rows), np.int32)
+        for coder, column in zip(self.coders, numbers, strict=True):
+            column[:] = _numbers(coder, batch, categorical)
+        self._add_sums(numbers, self._rows.to_limbs(row_weights, n_rows))
+        self.n_rows += n_rows
+
+    def merge(self, other: "RawRows") -> None:
+        """Add the rows that were met elsewhere, with the same columns and largest weight."""
+        numbers, limbs = other.sums()
+        for coder, theirs, column in zip(self.coders, other.coders, numbers, strict=True):
+            if isinstance(coder, Codebook) and isinstance(theirs, Codebook):
+                column[:] = coder.numbers_of(theirs)[column]
+        self.n_rows += other.n_rows
+        self._add_sums(numbers, limbs)
+
+    def sums(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the distinct rows of numbers and their weights; see `DistinctRows.sums`."""
+        return self._rows.sums()
+
+    def _add_sums(self, numbers: NDArray[np.integer], limbs: NDArray[np.int64]) -> None:
+        if [coder.capacity for coder in self.coders] != self._capacities:
+            narrow = self._rows
+            self._rows = self._make_room()
+            self._rows.add_sums(*narrow.sums())
+        self._rows.add_sums(numbers, limbs)
+
+    def _make_room(self) -> DistinctRows:
+        self._capacities = [coder.capacity for coder in self.coders]
+        return DistinctRows(np.array(self._capacities, np.int64), self.largest_weight)
+
+
+def _numbers(
+    coder: Codebook | KnownCodes, batch: Batch, categorical: frozenset[str]
+) -> NDArray[np.int32]:
+    """Return the number of each cell of a column; of Arrow's, only distinct cells are coded."""
+    if isinstance(batch, pd.DataFrame):
+        return coder.encode(batch[coder.name])
+    cells = batch.column(coder.name)
+    if not pyarrow.types.is_dictionary(cells.type):
+        if isinstance(coder, KnownCodes) and coder.column.kind == "continuous":
+            return coder.encode(_series(cells))
+        cells = cells.dictionary_encode()
+    n_values = len(cells.dictionary)
+    positions = cells.indices.fill_null(n_values).to_numpy()
+    is_used = np.bincount(positions, minlength=n_values + 1) > 0
+    used = np.flatnonzero(is_used[:n_values])
+    if coder.name not in categorical:
+        values = _series(cells.dictionary.take(pyarrow.array(used)))
+    else:  # which are a domain, even if no cell has them
+        used = used if isinstance(coder, KnownCodes) else np.arange(n_values)
+        values = _series(
+            pyarrow.DictionaryArray.from_arrays(
+                pyarrow.array(used, pyarrow.int32()), cells.dictionary, ordered=cells.type.ordered
+            )
+        )
+    numbers = np.zeros(n_values + 1, np.int32)
+    numbers[used] = coder.encode(values)
+    if is_used[-1]:
+        numbers[-1] = coder.encode(_MISSING_CELL)[0]
+    found: NDArray[np.int32] = numbers[positions]
+    return found
+
+
+def _weight_cells(batch: Batch, name: str) -> Cells:
+    if isinstance(batch, pd.DataFrame):
+        return batch[name]
+    cells = batch.column(name)
+    if pyarrow.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    return _series(cells)
+
+
+def _series(cells: pyarrow.Array) -> Cells:
+    return frame_of_arrow(pyarrow.table({"": cells}))[""]

@@ -1,0 +1,254 @@
+"""Which files are meant: one, several, a folder, a pattern, or a URL of another file system.
+
+Several files are read as one table, one after the other: those of a list in its order, those of a
+folder or pattern by their names. All must have the same columns.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from glob import glob
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias, TypeGuard
+
+import pandas as pd
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.readers import READERS, DataFile, FileSource
+from bayescascade.data.sources import BLOCK_ROWS, Batch, Source
+
+__all__ = ["FilesSource", "Paths", "are_paths", "located_errors", "open_files"]
+
+Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+Reader: TypeAlias = Callable[[DataFile, int], FileSource]
+
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".br")
+_PATTERN = re.compile(r"[*?\[]")
+_ROW = re.compile(r'"[^"]*"|\bin row (\d+)')  # a value in quotes may read like a row's number
+
+
+def are_paths(rows: object) -> TypeGuard[Paths]:
+    """Return whether rows are given as files."""
+    if isinstance(rows, list | tuple):
+        return bool(rows) and all(isinstance(row, str | PathLike) for row in rows)
+    return isinstance(rows, str | PathLike)
+
+
+def open_files(
+    paths: Paths, chunk_rows: int = BLOCK_ROWS, reader: type[FileSource] | None = None
+) -> Source:
+    """Open files to be read as one table.
+
+    Parameters
+    ----------
+    paths : path, URL, or list of them
+        Files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows, such as
+        "s3://bucket/parts". A folder stands for the files of one format in it and in its folders;
+        names that begin with "." or "_" are left out.
+    chunk_rows : int >= 1
+        Most rows held at a time.
+    reader : CsvSource, ParquetSource or ArrowFileSource, optional
+        By default the one that a file's name asks for, and CSV for unknown names.
+
+    Raises
+    ------
+    DataError
+        If there is no file, one cannot be read, formats are mixed, or one has other columns than
+        the first.
+    """
+    listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    if not listed:
+        raise DataError("at least one file must be given, got none")
+    files = [file for path in listed for file in _find(path, reader)]
+    sources: list[FileSource] = []
+    for file in files:
+        chosen = reader or _reader_of(file.path) or READERS[".csv"]
+        sources.append(chosen(file, chunk_rows))
+    if len(sources) == 1:
+        return sources[0]
+    label = f"{sources[0].label} and {len(sources) - 1} more"
+    if len(listed) == 1:
+        label = PurePosixPath(str(paths if isinstance(paths, str | PathLike) else paths[0])).name
+    return FilesSource(sources, label)
+
+
+class FilesSource:
+    """The rows of several files, one after the other.
+
+    Parameters
+    ----------
+    sources : list of Source
+        At least one.
+    label : str
+
+    Raises
+    ------
+    DataError
+        If one has other columns than the first, or they hold text in one and types in another.
+    """
+
+    def __init__(self, sources: Sequence[Source], label: str) -> None:
+        first = sources[0]
+        for other in sources[1:]:
+            _check_same_columns(first, other)
+        self.label = label
+        self.names = first.names
+        self.is_text = first.is_text
+        self.categorical = first.categorical
+        self._sources = sources
+        self._n_rows: list[int] = []  # of the files that were read last, as far as that went
+        self._is_reading = False
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield the rows' cells in the columns `names`, file by file."""
+        self._n_rows, self._is_reading = [], True
+        for source in self._sources:
+            self._n_rows.append(0)
+            for block in source.blocks(names):
+                self._n_rows[-1] += len(block)
+                self._is_reading = False
+                yield block
+                self._is_reading = True
+        self._is_reading = False
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the same as `blocks`, in the form that takes least time to make."""
+        for source in self._sources:
+            alike = source.categorical == self.categorical
+            yield from source.batches(names) if alike else source.blocks(names)
+
+    def located(self, message: str) -> str:
+        """Return what is wrong with a row of those read last, with its file and its row there."""
+        if self._is_reading:  # then the file's reader has said so
+            return message
+        return _ROW.sub(
+            lambda found: f"in row {self._place(int(found[1]))}" if found[1] else found[0], message
+        )
+
+    def _place(self, row: int) -> str:
+        ends = itertools.accumulate(self._n_rows)
+        for source, n_rows, end in zip(self._sources, self._n_rows, ends, strict=False):
+            if row <= end:
+                return f"{row - end + n_rows} of {source.label}"
+        return str(row)
+
+
+@contextmanager
+def located_errors(source: Source) -> Iterator[None]:
+    """Tell errors in rows of several files by file and row."""
+    try:
+        yield
+    except DataError as error:
+        if isinstance(source, FilesSource):
+            error.args = (source.located(str(error)), *error.args[1:])
+        raise
+
+
+def _find(path: str | PathLike[str], reader: type[FileSource] | None) -> list[DataFile]:
+    """Return the files that a path, pattern, folder or URL stands for, by name."""
+    text = str(path)
+    if "://" in text:
+        return _find_url(text, reader)
+    if Path(path).is_dir():
+        found = [str(each) for each in Path(path).rglob("*") if each.is_file()]
+        return [DataFile(each) for each in _files_of_folder(text, found, reader)]
+    if _PATTERN.search(text) and not Path(path).exists():
+        return [DataFile(each) for each in _matches(text, glob(text, recursive=True))]
+    return [DataFile.of(path)]
+
+
+def _find_url(url: str, reader: type[FileSource] | None) -> list[DataFile]:
+    try:
+        import fsspec
+    except ImportError:
+        raise DataError(
+            f"{url} must be a file of this machine, for fsspec is not installed: "
+            "pip install 'bayescascade[fsspec]'"
+        ) from None
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    try:
+        filesystem, path = fsspec.core.url_to_fs(url)
+        if filesystem.isdir(path):
+            found = _files_of_folder(url, filesystem.find(path), reader)
+        elif _PATTERN.search(path):
+            found = _matches(url, filesystem.glob(path))
+        elif filesystem.exists(path):
+            found = [path]
+        else:
+            raise DataError(f"no such file: {url}")
+    except (ImportError, OSError, ValueError) as error:  # of a protocol that is not installed
+        raise DataError(f"cannot read {url}: {str(error).splitlines()[0]}") from None
+    arrow = PyFileSystem(FSSpecHandler(filesystem))
+    return [DataFile(each, arrow) for each in found]
+
+
+def _matches(pattern: str, found: Iterable[str]) -> list[str]:
+    matches = sorted(each for each in found if not Path(each).is_dir())
+    if not matches:
+        raise DataError(f"no such file: {pattern}")
+    return matches
+
+
+def _files_of_folder(
+    folder: str, found: Iterable[str], reader: type[FileSource] | None
+) -> list[str]:
+    """Return the data files among those found in a folder, all of one format."""
+    inside = PurePosixPath(folder.partition("://")[2] or folder)
+    readers = {}
+    for path in sorted(map(str, found)):
+        parts = PurePosixPath(path).parts[len(inside.parts) :]
+        partition = next((part for part in parts[:-1] if fnmatch(part, "*=*")), None)
+        if partition is not None:
+            raise DataError(
+                f"{folder} is partitioned by {partition.partition('=')[0]}, which only the names "
+                f"of its folders tell: read it as pyarrow.dataset.dataset({folder!r}, "
+                'partitioning="hive")'
+            )
+        chosen = _reader_of(path)
+        if chosen is not None and not any(part.startswith((".", "_")) for part in parts):
+            readers[path] = chosen
+    if reader is not None:
+        readers = {path: chosen for path, chosen in readers.items() if chosen is reader}
+    if not readers:
+        format_name = "data" if reader is None else reader.format_name
+        ends = ", ".join(end for end, read in READERS.items() if reader in (None, read))
+        raise DataError(f"{folder} is a directory without {format_name} files ({ends})")
+    first, *_ = readers
+    other = next((path for path in readers if readers[path] is not readers[first]), None)
+    if other is not None:
+        raise DataError(
+            f"{folder} must have files of one format, got {Path(first).name} and "
+            f"{Path(other).name}: name the files, or a pattern"
+        )
+    return list(readers)
+
+
+def _reader_of(path: str) -> type[FileSource] | None:
+    name = PurePosixPath(path)
+    if name.suffix.lower() in _COMPRESSED:
+        name = name.with_suffix("")
+    return READERS.get(name.suffix.lower())
+
+
+def _check_same_columns(first: Source, other: Source) -> None:
+    missing = [name for name in first.names if name not in other.names]
+    more = [name for name in other.names if name not in first.names]
+    if missing:
+        raise DataError(
+            f'column "{missing[0]}" is missing from {other.label}, but {first.label} has it'
+        )
+    if more:
+        raise DataError(
+            f'column "{more[0]}" of {other.label} is missing from {first.label}: '
+            "files that are read together must have the same columns"
+        )
+    if first.is_text != other.is_text:
+        raise DataError(
+            f"files that are read together must be of one format, got {first.label} and "
+            f"{other.label}"
+        )

@@ -1,0 +1,259 @@
+"""Readers of one file each: CSV, Parquet and Arrow's own format (Feather), chunk by chunk."""
+
+import csv
+import io
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+
+from bayescascade.base.errors import DataError
+from bayescascade.base.validation import check_integer
+from bayescascade.data.sources import Batch, categorical_names, column_names, frame_of_arrow
+
+__all__ = ["READERS", "ArrowFileSource", "CsvSource", "DataFile", "FileSource", "ParquetSource"]
+
+_CSV_BLOCK_BYTES = 8 << 20
+
+# What pandas.read_csv takes for a missing cell.
+_MISSING_TEXTS = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file, and how to open it.
+
+    Parameters
+    ----------
+    path : str
+        As its file system has it.
+    filesystem : pyarrow.fs.FileSystem or None
+        None for this machine's.
+    """
+
+    path: str
+    filesystem: Any = None
+
+    @classmethod
+    def of(cls, path: "str | PathLike[str] | DataFile") -> "DataFile":
+        """Return a file of this machine; raises DataError if there is none."""
+        if isinstance(path, DataFile):
+            return path
+        checked = Path(path)
+        if checked.is_dir():
+            raise DataError(f"{path} is a directory, not a file")
+        if not checked.exists():
+            raise DataError(f"no such file: {path}")
+        return cls(str(checked))
+
+    @property
+    def label(self) -> str:
+        """Its name without folders."""
+        return Path(self.path).name
+
+    def stream(self) -> Any:
+        """Return its bytes from the first, decompressed if its name ends so."""
+        if self.filesystem is None:
+            return pyarrow.input_stream(self.path, compression="detect")
+        return self.filesystem.open_input_stream(self.path, compression="detect")
+
+    def random_access(self) -> Any:
+        """Return it as a file of bytes in any order."""
+        if self.filesystem is None:
+            return pyarrow.OSFile(self.path)
+        return self.filesystem.open_input_file(self.path)
+
+
+class CsvSource:
+    """A comma-separated UTF-8 file with a header, perhaps compressed (.gz, .bz2, .zst).
+
+    Every cell is read as text. Rows must be as wide as the header; blank lines are skipped.
+    """
+
+    format_name = "CSV"
+    is_text = True
+    categorical: frozenset[str] = frozenset()
+
+    def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
+        self._file = DataFile.of(path)
+        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
+        self.label = self._file.label
+        self._raw_names = self._read_header()
+        # pandas calls a column without a name so
+        self.names = [name or f"Unnamed: {i}" for i, name in enumerate(self._raw_names)]
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
+        # Rows are numbered only if one thread reads, which is fast enough.
+        for batch in self._batches(names, pyarrow.string(), use_threads=False):
+            yield batch.to_pandas()
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the same as `blocks`, as dictionaries of texts."""
+        return self._batches(names, pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
+
+    def _batches(
+        self, names: Sequence[str], kind: pyarrow.DataType, use_threads: bool = True
+    ) -> Generator[pyarrow.RecordBatch, None, None]:
+        raw_names = [self._raw_names[self.names.index(name)] for name in names]
+        broken_rows = []
+
+        def refuse(row: pyarrow.csv.InvalidRow) -> str:
+            broken_rows.append(row)
+            return "error"
+
+        options = (
+            pyarrow.csv.ReadOptions(use_threads=use_threads, block_size=_CSV_BLOCK_BYTES),
+            pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            pyarrow.csv.ConvertOptions(
+                include_columns=raw_names,
+                column_types=dict.fromkeys(raw_names, kind),
+                null_values=_MISSING_TEXTS,
+                strings_can_be_null=True,
+            ),
+        )
+        with (
+            _explained_errors(self.label, broken_rows),
+            self._file.stream() as stream,
+            pyarrow.csv.open_csv(stream, *options) as reader,
+        ):
+            for batch in reader:
+                batch = pyarrow.RecordBatch.from_arrays(batch.columns, list(names))
+                for start in range(0, batch.num_rows, self._chunk_rows):
+                    yield batch.slice(start, self._chunk_rows)
+
+    def _read_header(self) -> list[str]:
+        with (
+            _explained_errors(self.label),
+            self._file.stream() as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+        ):
+            header = next((row for row in csv.reader(text) if row), None)
+        if header is None:
+            raise DataError(f"{self.label} must have a header and rows, got an empty file")
+        return header
+
+
+class ParquetSource:
+    """A Parquet file's rows."""
+
+    format_name = "Parquet"
+    is_text = False
+
+    def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
+        self._file = DataFile.of(path)
+        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
+        self.label = self._file.label
+        with self._open() as file:
+            schema = file.schema_arrow
+        self.names = column_names(schema)
+        self.categorical = categorical_names(schema)
+        # Texts are stored as dictionaries, and come as these if they are asked for.
+        self._texts = [name for name in schema.names if _is_text(schema.field(name).type)]
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
+        with self._open() as file:
+            for batch in file.iter_batches(self._chunk_rows, columns=list(names)):
+                yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the same as `blocks`, texts as dictionaries."""
+        with self._open(read_dictionary=[name for name in self._texts if name in names]) as file:
+            yield from file.iter_batches(self._chunk_rows, columns=list(names))
+
+    @contextmanager
+    def _open(self, **options: Any) -> Iterator[pyarrow.parquet.ParquetFile]:
+        with (
+            _explained_errors(self.label),
+            self._file.random_access() as opened,
+            pyarrow.parquet.ParquetFile(opened, **options) as file,
+        ):
+            yield file
+
+
+class ArrowFileSource:
+    """The rows of a file in Arrow's own format, also called Feather."""
+
+    format_name = "Arrow"
+    is_text = False
+
+    def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
+        self._file = DataFile.of(path)
+        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
+        self.label = self._file.label
+        with self._open() as file:
+            schema = file.schema
+        self.names = column_names(schema)
+        self.categorical = categorical_names(schema)
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
+        for batch in self.batches(names):
+            yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
+        with self._open() as file:
+            for index in range(file.num_record_batches):
+                batch = file.get_batch(index).select(list(names))
+                for start in range(0, batch.num_rows, self._chunk_rows):
+                    yield batch.slice(start, self._chunk_rows)
+
+    @contextmanager
+    def _open(self) -> Iterator[pyarrow.RecordBatchFileReader]:
+        with (
+            _explained_errors(self.label),
+            self._file.random_access() as opened,
+            pyarrow.ipc.open_file(opened) as file,
+        ):
+            yield file
+
+
+FileSource: TypeAlias = CsvSource | ParquetSource | ArrowFileSource
+
+READERS: dict[str, type[FileSource]] = {
+    ".csv": CsvSource,
+    ".parquet": ParquetSource,
+    ".pq": ParquetSource,
+    ".arrow": ArrowFileSource,
+    ".feather": ArrowFileSource,
+    ".ipc": ArrowFileSource,
+}
+"""The reader of files whose names end so, but for the end of compressed ones."""
+
+
+def _is_text(kind: pyarrow.DataType) -> bool:
+    types = pyarrow.types
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+@contextmanager
+def _explained_errors(
+    label: str, broken_rows: Sequence[pyarrow.csv.InvalidRow] = ()
+) -> Iterator[None]:
+    """Turn what the readers raise into a DataError of one line."""
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, csv.Error, UnicodeDecodeError) as error:
+        if broken_rows:
+            row = broken_rows[0]
+            where = "" if row.number is None else f" in row {row.number - 1}"  # of threads: None
+            raise DataError(
+                f"{label}: every row must have {row.expected_columns} cells, "
+                f"got {row.actual_columns}{where}"
+            ) from None
+        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
+            raise DataError(f"{label} must be UTF-8 text: convert its encoding") from None
+        reason = str(error).splitlines()[0]
+        raise DataError(f"cannot read {label}: {reason}") from None

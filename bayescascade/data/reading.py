@@ -1,0 +1,220 @@
+"""From a source to coded, distinct rows: in one pass where that is possible.
+
+Rows are counted before their levels are known (`bayescascade.data.counting`). A pass before that
+reads only the columns whose range must be known first: weights, and numbers that are cut into bins
+of equal frequency. If anything is wrong, rows are read once more block by block, so that messages
+name the first row that is wrong.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.column import MISSING, Column
+from bayescascade.data.counting import Codebook, KnownCodes, RawRows
+from bayescascade.data.declarations import ColumnDeclaration, Declarations
+from bayescascade.data.distinct_rows import DistinctRows
+from bayescascade.data.files import located_errors
+from bayescascade.data.inference import BinCollector, Collector, LevelCollector
+from bayescascade.data.schema import Schema, check_distinct_names, check_present
+from bayescascade.data.sources import Source, weighted_blocks
+
+__all__ = ["CountedRows", "RowReader"]
+
+Weights = str | NDArray[np.float64] | None
+
+
+class CountedRows(NamedTuple):
+    """The distinct rows of a source."""
+
+    schema: Schema
+    codes: NDArray[np.int32]  # (n_columns, n_distinct), in lexicographic order
+    weights: NDArray[np.float64]  # (n_distinct,) > 0
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """What is asked of rows; made by `of`.
+
+    Parameters
+    ----------
+    source : Source
+    columns : dict of str to ColumnDeclaration
+        Those to use, in order; empty with a schema.
+    schema : Schema or None
+        What to code by; None if the rows say.
+    weights : str, (n_rows,) float64 >= 0, or None
+    missing : {"error", "level"}
+    """
+
+    source: Source
+    columns: dict[str, ColumnDeclaration]
+    schema: Schema | None
+    weights: Weights
+    missing: str
+
+    @classmethod
+    def of(
+        cls, source: Source, declarations: Declarations, weights: Weights, schema: Schema | None
+    ) -> "RowReader":
+        """Check what is asked; raises DataError or ParameterError as `Table.from_frame`."""
+        check_distinct_names(source.names)
+        weights_column = weights if isinstance(weights, str) else None
+        columns = {}
+        if schema is None:
+            columns = declarations.resolve(source.names, weights_column)
+        else:
+            if not declarations.is_empty:
+                raise ParameterError(
+                    "schema excludes columns, drop, nominal, ordinal and continuous"
+                )
+            needed = schema.names if weights_column is None else [*schema.names, weights_column]
+            check_present(needed, source.names)
+        return cls(source, columns, schema, weights, declarations.missing)
+
+    def read(self) -> CountedRows:
+        """Return the distinct rows, coded.
+
+        Raises
+        ------
+        DataError
+            If the data break a rule; the message names the column, the rule, the value and the row.
+        """
+        try:
+            return self.read_at_once()
+        except (DataError, pyarrow.ArrowException):
+            pass  # told better below
+        return self.read_by_blocks()
+
+    def read_at_once(self) -> CountedRows:
+        """Return the distinct rows, counted before they are coded; messages may name no row."""
+        raw = self.room()
+        names = [*(coder.name for coder in raw.coders)]
+        if isinstance(self.weights, str):
+            names.append(self.weights)
+        with closing(self.source.batches(names)) as batches:
+            for batch in batches:
+                raw.add(batch, self.weights, self.source.categorical)
+        return self.coded(raw)
+
+    def read_by_blocks(self) -> CountedRows:
+        """Return the same, all rows coded one block after another: slower, with full messages."""
+        with located_errors(self.source):
+            schema = self.schema
+            collectors = list(self._collectors().values())
+            largest_weight = None
+            if collectors or self.weights is not None:
+                largest_weight = self._scan(collectors)
+            if schema is None:
+                is_weighted = self.weights is not None
+                schema = Schema(tuple(c.column(self.missing, is_weighted) for c in collectors))
+            rows = DistinctRows(schema.n_levels, largest_weight)
+            n_rows = 0
+            blocks = weighted_blocks(self.source, schema.names, self.weights)
+            for first_row, cells, block_weights in blocks:
+                codes = schema.encode(cells, allow_missing=False, first_row=first_row)
+                rows.add(codes, block_weights)
+                n_rows += len(cells)
+        return self._checked(CountedRows(schema, *rows.result(), n_rows))
+
+    def room(self) -> RawRows:
+        """Return room for distinct rows; reads what must be known before, if anything must."""
+        first = [
+            collector
+            for collector in self._collectors().values()
+            if isinstance(collector, BinCollector) and collector.declared.n_bins is not None
+        ]
+        largest_weight = self._scan(first) if first or self.weights is not None else None
+        known = {} if self.schema is None else {c.name: c for c in self.schema.columns}
+        for collector in first:
+            known[collector.name] = collector.column(self.missing, self.weights is not None)
+        for name, declared in self.columns.items():
+            if declared.edges is not None:
+                known[name] = Column(name, "continuous", (), declared.edges, True)
+        names = self.columns if self.schema is None else self.schema.names
+        coders = [KnownCodes(known[name]) if name in known else Codebook(name) for name in names]
+        return RawRows(coders, largest_weight)
+
+    def coded(self, raw: RawRows) -> CountedRows:
+        """Return distinct rows with the codes of their levels.
+
+        Raises
+        ------
+        DataError
+            As `read`, but the message may name no row.
+        """
+        if not raw.n_rows:
+            raise DataError(f"{self.source.label or 'the table'} must have at least one row")
+        numbers, limbs = raw.sums()
+        schema = self.schema or self._found_schema(raw, numbers)
+        for coder, column, codes in zip(raw.coders, schema.columns, numbers, strict=True):
+            if isinstance(coder, Codebook):
+                codes[:] = coder.codes(column)[codes]
+                if (codes == MISSING).any():
+                    raise DataError(f'column "{column.name}" has a missing cell')
+        rows = DistinctRows(schema.n_levels, raw.largest_weight)
+        rows.add_sums(numbers, limbs)
+        return self._checked(CountedRows(schema, *rows.result(), raw.n_rows))
+
+    def _found_schema(self, raw: RawRows, numbers: NDArray[np.int32]) -> Schema:
+        """Return the columns that fit the distinct values."""
+        columns = []
+        collectors = self._collectors()
+        for coder, row_numbers in zip(raw.coders, numbers, strict=True):
+            collector = collectors[coder.name]
+            if isinstance(coder, Codebook):
+                coder.show(collector)
+                is_missing = row_numbers == 0
+            elif collector.declared.edges is None:
+                columns.append(coder.column)
+                continue
+            else:
+                is_missing = row_numbers == coder.column.n_levels - 1
+            collector.n_rows = raw.n_rows
+            collector.n_missing = raw.n_rows if is_missing.all() else int(is_missing.any())
+            columns.append(collector.column(self.missing, self.weights is not None))
+            if isinstance(coder, Codebook) and columns[-1].kind == "continuous":
+                raise DataError(f'column "{coder.name}" must be cut into bins')
+        return Schema(tuple(columns))
+
+    def _collectors(self) -> dict[str, Collector]:
+        return {
+            name: (BinCollector if declared.kind == "continuous" else LevelCollector)(
+                name=name, declared=declared, is_text=self.source.is_text
+            )
+            for name, declared in self.columns.items()
+        }
+
+    def _scan(self, collectors: Sequence[Collector]) -> float | None:
+        """Show every row to the collectors; return the largest weight, None without weights."""
+        largest = 0.0
+        names = [collector.name for collector in collectors]
+        if isinstance(self.weights, np.ndarray) and not names:
+            largest = float(self.weights.max(initial=0.0))
+        else:
+            for _, cells, block_weights in weighted_blocks(self.source, names, self.weights):
+                for collector in collectors:
+                    collector.add(cells[collector.name], block_weights)
+                if block_weights is not None:
+                    largest = max(largest, float(block_weights.max()))
+        if self.weights is None:
+            return None
+        if largest == 0:
+            raise DataError("weights must not be all zero, got only zeros")
+        return largest
+
+    def _checked(self, rows: CountedRows) -> CountedRows:
+        if self.schema is None and (rows.schema.n_levels == 1).all():
+            counted = "1 row" if rows.n_rows == 1 else f"{rows.n_rows:,} rows"
+            raise DataError(
+                f"at least one column must vary, got {counted} with the same values: "
+                "there is nothing to split"
+            )
+        return rows
