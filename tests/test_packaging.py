@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = [Path(package.__file__).parent for package in (bayescascade, samplers)]
 OURS = {"bayescascade", "samplers"}
-EXTRAS = ("plots", "traces", "dask", "privacy")  # of what is imported when it is used
+EXTRAS = ("plots", "traces", "dask", "privacy", "fsspec")  # of what is imported when it is used
 # What a package is imported as, where that is not its name.
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",

@@ -93,6 +93,9 @@ def application(context: click.Context) -> None:
     hold. show, score, predict and sample use what was saved; diagnose says how well its posterior
     was explored. compare learns several densities of a table, and scores them by rows that they
     have not seen.
+
+    A table is a CSV, Parquet or Arrow file, or all files of a folder, a pattern ("parts/*.csv") or
+    a URL together.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

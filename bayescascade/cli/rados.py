@@ -64,7 +64,8 @@ def make(data: str, **options: Any) -> None:
     check_outputs({"--out": out}, {"DATA": data, "--like": like_path})
     feature, bounds, epsilon = options["private_feature"], options["bounds"], options["epsilon"]
     _check_private(options)
-    from bayescascade.cli.rows import open_rows, read_blocks, read_labeled, typed_frame
+    from bayescascade.cli.rows import open_rows, read_blocks, read_labeled
+    from bayescascade.data.file_frames import typed_frame
     from bayescascade.methods.rado.rados import Rados
 
     like = None if like_path is None else Rados.load(like_path)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.declarations import Declarations
+from bayescascade.data.file_frames import typed_frame
 from bayescascade.data.files import open_files
-from bayescascade.data.levels import Cells, parse_texts
+from bayescascade.data.levels import Cells
 from bayescascade.data.schema import check_distinct_names, check_present
 from bayescascade.data.sources import Source, weighted_blocks
 from bayescascade.data.table import Table
@@ -23,10 +24,11 @@ __all__ = [
     "read_frame",
     "read_labeled",
     "read_table",
-    "typed_frame",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+_CHUNK_ROWS = 100_000
 
 
 def read_table(path: str, **declared: Any) -> Table:
@@ -36,7 +38,7 @@ def read_table(path: str, **declared: Any) -> Table:
 
 def open_rows(path: str) -> Source:
     """Open a data file to be read in blocks."""
-    return open_files(path)
+    return open_files(path, _CHUNK_ROWS)
 
 
 def read_blocks(
@@ -128,16 +130,3 @@ def read_labeled(
     used = Declarations(columns=columns, drop=drop, **kinds).resolve(others, weights)
     frame, row_weights = read_frame(source, [*used, target], weights)
     return frame, frame.pop(target), row_weights
-
-
-def typed_frame(source: Source, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a source's cells typed as pandas reads them."""
-    if not source.is_text:
-        return cells
-    return pd.DataFrame({name: _typed(cells[name]) for name in cells.columns})
-
-
-def _typed(texts: Cells) -> Cells:
-    """Return a CSV column's texts as numbers, truth values or text, as pandas.read_csv would."""
-    positions, distinct = pd.factorize(texts)
-    return pd.Series(parse_texts(distinct.tolist())).reindex(positions).reset_index(drop=True)

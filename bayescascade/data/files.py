@@ -32,9 +32,9 @@ _ROW = re.compile(r'"[^"]*"|\bin row (\d+)')  # a value in quotes may read like 
 
 
 def are_paths(rows: object) -> TypeGuard[Paths]:
-    """Return whether rows are given as files."""
+    """Return whether rows are given as files: text, a path, or a list of what looks like these."""
     if isinstance(rows, list | tuple):
-        return bool(rows) and all(isinstance(row, str | PathLike) for row in rows)
+        return bool(rows) and all(isinstance(row, str | PathLike) and _is_path(row) for row in rows)
     return isinstance(rows, str | PathLike)
 
 
@@ -146,6 +146,11 @@ def located_errors(source: Source) -> Iterator[None]:
         if isinstance(source, FilesSource):
             error.args = (source.located(str(error)), *error.args[1:])
         raise
+
+
+def _is_path(text: str | PathLike[str]) -> bool:
+    """Whether text in a list is a path, and not a cell of a row."""
+    return not isinstance(text, str) or "/" in text or _reader_of(text) is not None
 
 
 def _find(path: str | PathLike[str], reader: type[FileSource] | None) -> list[DataFile]:

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
+from bayescascade.data.file_frames import with_labels
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import Matrix, MatrixEncoder, rows_frame
 from bayescascade.data.sources import as_column
@@ -298,6 +299,7 @@ class LabeledRows:
         `labels_name`, and `owner` who asks; `source` is the name of the file that rows are from.
         """
         Declarations(**declared(kinds))  # checks their types
+        X, y, sample_weight = with_labels(X, y, sample_weight)
         frame = rows_frame(X)
         labels = check_labels(y, labels_name, owner)
         check_consistent_length(frame, labels)

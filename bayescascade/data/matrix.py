@@ -23,6 +23,7 @@ from bayescascade.base.errors import (
 )
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import UNKNOWN, Column
+from bayescascade.data.file_frames import as_rows
 from bayescascade.data.levels import (
     Cells,
     check_numbers,
@@ -40,7 +41,6 @@ from bayescascade.data.schema import (
     frame_from_array,
     frame_from_mapping,
 )
-from bayescascade.data.sources import as_frame
 from bayescascade.data.unknown import UnknownCells
 
 __all__ = ["CellPolicy", "MatrixEncoder", "rows_frame"]
@@ -117,7 +117,7 @@ class MatrixEncoder:
         ValueError
             In scikit-learn's words if an array is sparse, complex, empty or not two-dimensional.
         """
-        X = as_frame(X)
+        X = as_rows(X)
         array = _as_numbers(X)
         if array is not None:
             return cls(tuple(range(array.shape[1])), (None,) * array.shape[1], policy)
@@ -200,7 +200,7 @@ class MatrixEncoder:
         ValueError
             As in `learn`, and if the width is another.
         """
-        X = as_frame(X)
+        X = as_rows(X)
         array = _as_numbers(X) if self.is_numeric else None
         if array is not None:
             check_width(array.shape[1], len(self.columns), owner)
@@ -351,7 +351,7 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
     Parameters
     ----------
     X : DataFrame or other table, mapping, Series, (n_rows, n_columns) array or list of rows
-        A Series, or a mapping of single values, is one row. For tables see `as_frame`.
+        A Series, or a mapping of single values, is one row. For tables and files see `as_rows`.
     names : sequence of str, optional
         Of an array's columns; x0, x1, ... by default.
     owner : str
@@ -363,7 +363,7 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
         In scikit-learn's words if an array is sparse, complex, empty, not two-dimensional, or of
         another width than there are names.
     """
-    X = as_frame(X)
+    X = as_rows(X)
     if isinstance(X, pd.Series):
         X = X.to_dict()
     if isinstance(X, Mapping) and not issparse(X):

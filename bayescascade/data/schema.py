@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.column import MISSING, Column
+from bayescascade.data.files import Paths, are_paths, located_errors, open_files
 from bayescascade.data.levels import Cells
-from bayescascade.data.sources import as_column, as_frame
+from bayescascade.data.sources import as_column, as_frame, is_lazy
 from bayescascade.data.unknown import UnknownCells
 
 __all__ = [
@@ -124,11 +125,11 @@ class Schema:
 
         Parameters
         ----------
-        data : DataFrame or other table, mapping, Series, array, list of rows or Table
+        data : DataFrame or other table, paths, mapping, Series, array, list of rows or Table
             A DataFrame, any table that Arrow can read, or a mapping of columns is matched by name,
             in any order, and may have more columns; an array or list of lists by position; a Series
             or a mapping of single values is one row. A Table with this schema gives its distinct
-            rows.
+            rows. Files are read as by `bayescascade.data.table.Table.from_files`.
         allow_missing : bool
             Whether missing cells may stay: they get code -1, unless their column has a missing
             level. If False they are an error.
@@ -148,10 +149,13 @@ class Schema:
             If a column is missing, the width is wrong, or a cell is outside its column's domain:
             the message names the column, the value and the data row, counted from 1.
         """
-        if isinstance(data, CodedTable):
+        # To ask a plan that is not computed yet for its schema takes long.
+        if not is_lazy(data) and isinstance(data, CodedTable):
             if data.schema != self:
                 raise DataError("the table must have the model's columns and levels, got others")
             return data.codes.astype(np.int32)
+        if are_paths(data):
+            return self._encode_files(data, allow_missing, first_row, unknown)
         columns = self._select(data)
         codes = np.empty((self.n_columns, len(columns[0])), dtype=np.int32)
         for column, cells, column_codes in zip(self.columns, columns, codes, strict=True):
@@ -165,6 +169,25 @@ class Schema:
                     f"{first_row + int(np.argmax(missing))} but no level for it"
                 )
         return codes
+
+    def _encode_files(
+        self, paths: Paths, allow_missing: bool, row: int, unknown: UnknownCells | None
+    ) -> NDArray[np.int32]:
+        source = open_files(paths)
+        check_distinct_names([name for name in source.names if name in self.names])
+        check_present(self.names, source.names)
+        parts = [np.empty((self.n_columns, 0), np.int32)]
+        with located_errors(source):
+            for cells in source.blocks(self.names):
+                noted = None if unknown is None else UnknownCells()
+                codes = self.encode(
+                    cells, allow_missing=allow_missing, first_row=row, unknown=noted
+                )
+                if unknown is not None and noted is not None:
+                    unknown.append(noted)
+                parts.append(codes)
+                row += len(cells)
+        return np.concatenate(parts, axis=1)
 
     def encode_row(
         self, row: Mapping[str, object] | Cells, unknown: UnknownCells | None = None

@@ -29,6 +29,7 @@ __all__ = [
     "categorical_names",
     "column_names",
     "frame_of_arrow",
+    "is_lazy",
     "is_partitioned",
     "source_of",
     "weighted_blocks",
@@ -63,7 +64,7 @@ def as_frame(rows: Any) -> Any:
         return _read(rows.compute, rows)
     if hasattr(rows, "to_native"):  # of narwhals
         return as_frame(rows.to_native())
-    if _is_lazy(rows):
+    if is_lazy(rows):
         return as_frame(_read(rows.collect, rows))
     if _is_arrow(rows):
         return _read(lambda: frame_of_arrow(pyarrow.table(rows)), rows)
@@ -83,7 +84,7 @@ def as_column(cells: Any) -> Any:
     """Return another library's column, or table of one column, in pandas' form; see `as_frame`."""
     if isinstance(cells, _NATIVE):
         return cells
-    if is_partitioned(cells) or hasattr(cells, "to_native") or _is_lazy(cells):
+    if is_partitioned(cells) or hasattr(cells, "to_native") or is_lazy(cells):
         whole = as_frame(cells)
         one_column = isinstance(whole, pd.DataFrame) and whole.shape[1] == 1
         return whole.iloc[:, 0] if one_column else as_column(whole)
@@ -98,6 +99,11 @@ def as_column(cells: Any) -> Any:
 def is_partitioned(rows: object) -> bool:
     """Return whether rows are computed elsewhere, in parts, as those of Dask are."""
     return hasattr(rows, "__dask_graph__") and hasattr(rows, "compute")
+
+
+def is_lazy(data: Any) -> bool:
+    """Return whether it is a plan of a table that is not computed yet, of polars or narwhals."""
+    return hasattr(data, "collect") and hasattr(data, "collect_schema")
 
 
 def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
@@ -121,11 +127,6 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
 
 def _is_arrow(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
-
-
-def _is_lazy(data: Any) -> bool:
-    """Whether it is a plan of a table that is not computed yet, of polars or narwhals."""
-    return hasattr(data, "collect") and hasattr(data, "collect_schema")
 
 
 def _is_dataset(data: Any) -> bool:
@@ -276,7 +277,7 @@ def _open_dataset(rows: Any, label: str) -> Source | None:
 
 
 def _open_lazy(rows: Any, label: str) -> Source | None:
-    if not _is_lazy(rows) or not hasattr(rows, "collect_batches"):
+    if not is_lazy(rows) or not hasattr(rows, "collect_batches"):
         return None
 
     def open_batches(names: list[str]) -> Iterator[pyarrow.RecordBatch]:

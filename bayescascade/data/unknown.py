@@ -34,6 +34,11 @@ class UnknownCells:
         self.levels[name] = "missing" if pd.isna(value) else level_text(plain_level(name, value))
         self._rows = unknown | self._rows if self._rows.size else unknown
 
+    def append(self, later: "UnknownCells") -> None:
+        """Note what was noted of other rows."""
+        self.levels = later.levels | self.levels
+        self._rows = np.append(self._rows, later._rows)
+
     @property
     def n_rows(self) -> int:
         """Number of rows that have such a cell."""

@@ -19,6 +19,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.sources import as_frame
@@ -60,6 +61,9 @@ def read_rows(
     X: Any, y: Any, costs: Costs, owner: str, unknown: str = "error", **more: Any
 ) -> ReadRows:
     """Learn columns and costs, and read rows; see `TrainingRows.read` for `more` and errors."""
+    X, y, more["sample_weight"] = with_labels(X, y, more.get("sample_weight"))
+    if more.get("X_val") is not None and isinstance(more.get("y_val"), str):
+        more["X_val"], more["y_val"], _ = with_labels(more["X_val"], more["y_val"])
     X = as_frame(X)  # once: some tables can be read only once
     encoder = MatrixEncoder.learn(X, CELLS).treating(unknown)
     found = FeatureCosts.of(costs, encoder.columns)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
@@ -167,6 +168,7 @@ class StochasticNeighborCompression(CompressedClassifier):
             If rows or labels cannot be used.
         """
         search = self._checked()
+        X, y, _ = with_labels(X, y)
         check_choice("unknown", self.unknown, self.unknowns)
         X = as_frame(X)
         self._set_encoder(MatrixEncoder.learn(X))

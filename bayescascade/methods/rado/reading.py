@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
@@ -157,6 +158,7 @@ def read_rows(
         If rows or labels cannot be used, there are not two classes or, with `like`, a label is
         none of them.
     """
+    X, y, _ = with_labels(X, y)
     X = as_frame(X)
     if like is not None:
         checked = check_labels(y, "y", owner)

@@ -1,0 +1,86 @@
+"""Whole files as rows and labels, for estimators that learn from all rows at once."""
+
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.data.files import are_paths, open_files
+from bayescascade.data.levels import Cells, parse_texts
+from bayescascade.data.schema import check_distinct_names
+from bayescascade.data.sources import Source, as_frame, weighted_blocks
+
+__all__ = ["Given", "as_rows", "typed_frame", "with_labels"]
+
+
+class Given(NamedTuple):
+    """What `fit` was given, read from files if it was."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+
+
+def as_rows(rows: Any) -> Any:
+    """Return files or another library's table as a DataFrame, and other rows as they are.
+
+    Parameters
+    ----------
+    rows : path, URL, list of them, or whatever `as_frame` takes
+
+    Raises
+    ------
+    DataError
+        If they cannot be read.
+    """
+    if not are_paths(rows):
+        return as_frame(rows)
+    source = open_files(rows)
+    check_distinct_names(source.names)
+    blocks = [cells for _, cells, _ in weighted_blocks(source, source.names, None)]
+    return typed_frame(source, pd.concat(blocks, ignore_index=True))
+
+
+def with_labels(X: Any, y: Any, sample_weight: Any = None) -> Given:
+    """Return rows, labels and weights, of which the last two may be columns of files.
+
+    Parameters
+    ----------
+    X : path, URL, list of them, or rows
+    y, sample_weight : str or array
+        With files, the name of a column, which is then no feature.
+
+    Raises
+    ------
+    ParameterError
+        If `X` is given as files, and `y` not at all or as a column that they do not have.
+    DataError
+        If files cannot be read.
+    """
+    if not are_paths(X):
+        return Given(X, y, sample_weight)
+    frame = as_rows(X)
+    columns = ", ".join(frame.columns)
+    if y is None:
+        raise ParameterError(
+            f"y must name the column of labels in {X}, or hold them, got None; columns: {columns}"
+        )
+    for option, name in (("y", y), ("sample_weight", sample_weight)):
+        if isinstance(name, str) and name not in frame.columns:
+            raise ParameterError(f"{option} must name a column of {X}, got {name!r}: {columns}")
+    labels = frame.pop(y) if isinstance(y, str) else y
+    weights = frame.pop(sample_weight) if isinstance(sample_weight, str) else sample_weight
+    return Given(frame, labels, weights)
+
+
+def typed_frame(source: Source, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a source's cells typed as pandas reads them."""
+    if not source.is_text:
+        return cells
+    return pd.DataFrame({name: _typed(cells[name]) for name in cells.columns})
+
+
+def _typed(texts: Cells) -> Cells:
+    """Return a CSV column's texts as numbers, truth values or text, as pandas.read_csv would."""
+    positions, distinct = pd.factorize(texts)
+    return pd.Series(parse_texts(distinct.tolist())).reindex(positions).reset_index(drop=True)
