@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pyarrow
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
@@ -128,6 +129,7 @@ class RawRows:
         self, coders: Sequence[Codebook | KnownCodes], largest_weight: float | None
     ) -> None:
         self.coders = list(coders)
+        self._columns = [_Column(coder) for coder in coders]
         self.n_rows = 0
         self.largest_weight = largest_weight
         self._capacities: list[int] = []
@@ -164,8 +166,8 @@ class RawRows:
             cells = _weight_cells(batch, weights)
             row_weights = check_weight_values(label, to_numbers(label, cells), 1)
         numbers = np.empty((len(self.coders), n_rows), np.int32)
-        for coder, column in zip(self.coders, numbers, strict=True):
-            column[:] = _numbers(coder, batch, categorical)
+        for column, row_numbers in zip(self._columns, numbers, strict=True):
+            row_numbers[:] = column.numbers(batch, column.name in categorical)
         self._add_sums(numbers, self._rows.to_limbs(row_weights, n_rows))
         self.n_rows += n_rows
 
@@ -194,36 +196,71 @@ class RawRows:
         return DistinctRows(np.array(self._capacities, np.int64), self.largest_weight)
 
 
-def _numbers(
-    coder: Codebook | KnownCodes, batch: Batch, categorical: frozenset[str]
-) -> NDArray[np.int32]:
-    """Return the number of each cell of a column; of Arrow's, only distinct cells are coded."""
-    if isinstance(batch, pd.DataFrame):
-        return coder.encode(batch[coder.name])
-    cells = batch.column(coder.name)
-    if not pyarrow.types.is_dictionary(cells.type):
-        if isinstance(coder, KnownCodes) and coder.column.kind == "continuous":
-            return coder.encode(_series(cells))
-        cells = cells.dictionary_encode()
-    n_values = len(cells.dictionary)
-    positions = cells.indices.fill_null(n_values).to_numpy()
-    is_used = np.bincount(positions, minlength=n_values + 1) > 0
-    used = np.flatnonzero(is_used[:n_values])
-    if coder.name not in categorical:
-        values = _series(cells.dictionary.take(pyarrow.array(used)))
-    else:  # which are a domain, even if no cell has them
-        used = used if isinstance(coder, KnownCodes) else np.arange(n_values)
-        values = _series(
-            pyarrow.DictionaryArray.from_arrays(
-                pyarrow.array(used, pyarrow.int32()), cells.dictionary, ordered=cells.type.ordered
-            )
+class _Column:
+    """A column of batches, and the numbers of the values that were met.
+
+    Parameters
+    ----------
+    coder : Codebook or KnownCodes
+    """
+
+    def __init__(self, coder: Codebook | KnownCodes) -> None:
+        self._coder, self.name = coder, coder.name
+        self._is_continuous = isinstance(coder, KnownCodes) and coder.column.kind == "continuous"
+        self._values: pyarrow.Array | None = None
+        self._numbers = np.empty(0, np.int32)
+
+    def numbers(self, batch: Batch, is_categorical: bool) -> NDArray[np.int32]:
+        """Return the number of each cell; of Arrow's, only values that are new are coded."""
+        if isinstance(batch, pd.DataFrame):
+            return self._coder.encode(batch[self._coder.name])
+        cells = batch.column(self._coder.name)
+        if not pyarrow.types.is_dictionary(cells.type):
+            if self._is_continuous:
+                return self._coder.encode(_series(cells))
+            cells = cells.dictionary_encode()
+        numbers = self._known_numbers(cells.dictionary)
+        if numbers is None:
+            numbers = self._categories(cells) if is_categorical else self._new_numbers(cells)
+        positions = cells.indices
+        if positions.null_count:
+            numbers = np.append(numbers, self._coder.encode(_MISSING_CELL))
+            positions = positions.fill_null(len(numbers) - 1)
+        found: NDArray[np.int32] = numbers[positions.to_numpy()]
+        return found
+
+    def _known_numbers(self, values: pyarrow.Array) -> NDArray[np.int32] | None:
+        """Return the number of each value, None if one was not met before."""
+        if self._values is None or self._values.type != values.type:
+            return None
+        places = pyarrow.compute.index_in(values, value_set=self._values)
+        return None if places.null_count else self._numbers[places.to_numpy()]
+
+    def _new_numbers(self, cells: pyarrow.DictionaryArray) -> NDArray[np.int32]:
+        """Return the number of each value that a cell has; a dictionary may hold others, too."""
+        used = pyarrow.compute.unique(cells.indices.drop_null())
+        values = cells.dictionary.take(used)
+        found = self._coder.encode(_series(values))
+        if self._is_continuous:  # nearly all values are new
+            pass
+        elif self._values is None or self._values.type != values.type:
+            self._values, self._numbers = values, found
+        else:
+            self._values = pyarrow.concat_arrays([self._values, values])
+            self._numbers = np.append(self._numbers, found)
+        numbers = np.zeros(len(cells.dictionary), np.int32)
+        numbers[used.to_numpy()] = found
+        return numbers
+
+    def _categories(self, cells: pyarrow.DictionaryArray) -> NDArray[np.int32]:
+        """Return the number of each category: these are a domain, even if no cell has them."""
+        if isinstance(self._coder, KnownCodes):
+            return self._new_numbers(cells)
+        places = pyarrow.array(np.arange(len(cells.dictionary)), pyarrow.int32())
+        whole = pyarrow.DictionaryArray.from_arrays(
+            places, cells.dictionary, ordered=cells.type.ordered
         )
-    numbers = np.zeros(n_values + 1, np.int32)
-    numbers[used] = coder.encode(values)
-    if is_used[-1]:
-        numbers[-1] = coder.encode(_MISSING_CELL)[0]
-    found: NDArray[np.int32] = numbers[positions]
-    return found
+        return self._coder.encode(_series(whole))
 
 
 def _weight_cells(batch: Batch, name: str) -> Cells:

@@ -1,9 +1,9 @@
 """Distinct rows and their summed weights, added block by block.
 
 A row's codes are folded into mixed-radix 64-bit words, first column most significant, so that
-sorting words sorts rows lexicographically. Weights are summed as integers on a fixed grid
-(2**-96 of the power of two above the largest weight), so that the sums do not depend on the order
-of rows or on how they were cut into blocks.
+equal words are equal rows, and sorting words sorts rows lexicographically. Weights are summed as
+integers on a fixed grid (2**-96 of the power of two above the largest weight), so that the sums do
+not depend on the order of rows or on how they were cut into blocks.
 """
 
 import math
@@ -16,7 +16,8 @@ __all__ = ["DistinctRows"]
 
 _LIMB_BITS = 32
 _N_LIMBS = 3
-_MANY = 10_000  # rows
+_FEW = 10_000  # rows
+_MOST_BYTES = 1 << 30  # of what Arrow is asked to group at a time
 
 
 class DistinctRows:
@@ -39,6 +40,7 @@ class DistinctRows:
         self._limbs = np.empty((n_limbs, 0), dtype=np.int64)
         self._pending: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
         self._n_pending = 0
+        self._is_repetitive = True  # whether looking for equal rows of a block has paid
 
     def add(self, codes: NDArray[np.int32], weights: NDArray[np.float64] | None) -> None:
         """Add rows: codes (n_columns, n_rows) >= 0, weights (n_rows,) >= 0 or None for ones."""
@@ -51,8 +53,12 @@ class DistinctRows:
             for column in columns:
                 word *= np.uint64(self._n_levels[column])
                 word += codes[column].astype(np.uint64)
-        self._pending.append(_sum_equal_rows(words, limbs))
-        self._n_pending += self._pending[-1][0].shape[1]
+        if self._is_repetitive:
+            n_rows = words.shape[1]
+            words, limbs = _sum_equal_rows(words, limbs)
+            self._is_repetitive = words.shape[1] <= n_rows // 2
+        self._pending.append((words, limbs))
+        self._n_pending += words.shape[1]
         # Merging only when as much is pending as is merged keeps the total work linear.
         if self._n_pending >= self._words.shape[1]:
             self._merge()
@@ -65,13 +71,16 @@ class DistinctRows:
         codes : (n_columns, n_distinct) int32
         weights : (n_distinct,) float64 > 0
         """
+        self._merge()
+        order = np.lexsort(self._words[::-1])
+        self._words, self._limbs = self._words[:, order], self._limbs[:, order]
         codes, limbs = self.sums()
         weights = self._from_limbs(limbs)
         is_positive = weights > 0
         return np.compress(is_positive, codes, axis=1), weights[is_positive]
 
     def sums(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the distinct rows in lexicographic order, and their weights as integers.
+        """Return the distinct rows in any order, and their weights as integers.
 
         Returns
         -------
@@ -86,12 +95,16 @@ class DistinctRows:
         return codes, self._limbs
 
     def _merge(self) -> None:
+        if not self._pending:
+            return
         blocks = [(self._words, self._limbs), *self._pending]
+        n_rows = self._words.shape[1] + self._n_pending
         self._pending, self._n_pending = [], 0
         self._words, self._limbs = _sum_equal_rows(
             np.concatenate([words for words, _ in blocks], axis=1),
             np.concatenate([limbs for _, limbs in blocks], axis=1),
         )
+        self._is_repetitive |= self._words.shape[1] <= n_rows // 2
 
     def to_limbs(self, weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.int64]:
         """Return weights as (n_limbs, n_rows) integers, most significant first; sums are exact."""
@@ -137,23 +150,10 @@ def _columns_of_words(n_levels: list[int]) -> list[list[int]]:
 def _sum_equal_rows(
     words: NDArray[np.uint64], limbs: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Sort columns of `words` lexicographically and sum `limbs` of equal ones."""
-    if words.shape[1] == 0:
-        return words, limbs
-    if words.shape[1] > _MANY:
-        words, limbs = _sum_by_hash(words, limbs)
-    order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
-    words, limbs = words[:, order], limbs[:, order]
-    is_first = np.ones(words.shape[1], dtype=bool)
-    is_first[1:] = (words[:, 1:] != words[:, :-1]).any(axis=0)
-    starts = np.flatnonzero(is_first)
-    return words[:, starts], np.add.reduceat(limbs, starts, axis=1)
-
-
-def _sum_by_hash(
-    words: NDArray[np.uint64], limbs: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Sum `limbs` of equal columns of `words`, in any order: of many, faster than to sort them."""
+    """Return the distinct columns of `words`, in any order, and the sums of their `limbs`."""
+    if words.shape[1] <= _FEW or words.nbytes > _MOST_BYTES:
+        return _sum_by_sorting(words, limbs)
+    # Hashes take less time for many rows, and threads for them.
     keys = [f"word{place}" for place in range(len(words))]
     terms = [f"limb{place}" for place in range(len(limbs))]
     table = pyarrow.table([*words, *limbs], names=[*keys, *terms])
@@ -162,3 +162,16 @@ def _sum_by_hash(
         np.array([sums.column(key).to_numpy() for key in keys]),
         np.array([sums.column(f"{term}_sum").to_numpy() for term in terms]),
     )
+
+
+def _sum_by_sorting(
+    words: NDArray[np.uint64], limbs: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    if words.shape[1] == 0:
+        return words, limbs
+    order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
+    words, limbs = words[:, order], limbs[:, order]
+    is_first = np.ones(words.shape[1], dtype=bool)
+    is_first[1:] = (words[:, 1:] != words[:, :-1]).any(axis=0)
+    starts = np.flatnonzero(is_first)
+    return words[:, starts], np.add.reduceat(limbs, starts, axis=1)

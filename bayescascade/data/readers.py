@@ -20,7 +20,7 @@ from bayescascade.data.sources import Batch, categorical_names, column_names, fr
 
 __all__ = ["READERS", "ArrowFileSource", "CsvSource", "DataFile", "FileSource", "ParquetSource"]
 
-_CSV_BLOCK_BYTES = 8 << 20
+_CSV_BLOCK_BYTES = 2 << 20
 
 # What pandas.read_csv takes for a missing cell.
 _MISSING_TEXTS = (
