@@ -7,7 +7,7 @@ cut into chunks.
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayescascade.base.errors import ParameterError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
 from bayescascade.data.levels import level_text
+from bayescascade.data.merging import merge_counted
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
 from bayescascade.data.schema import Column, Schema, frame_from_array
@@ -224,6 +225,33 @@ class Table:
         """Read Parquet files in chunks. Parameters and errors: see `from_files`."""
         source = open_files(path, chunk_rows, ParquetSource)
         return _read(source, Declarations(**declared), weights, schema)
+
+    @classmethod
+    def merge(cls, tables: Iterable["Table"]) -> "Table":
+        """Return the table of all rows of several tables, in whatever order they come.
+
+        It equals the table of all rows read at once: levels of nominal columns, and numbers of
+        ordinal ones, are joined; levels of ordered text, and bins, must be the same, as of tables
+        that were read with one schema. Of weights that are no counts, the last bit may differ, as
+        each table has rounded its sums.
+
+        Raises
+        ------
+        DataError
+            If there is no table, or they have other columns, kinds, orders or bins.
+
+        Examples
+        --------
+        >>> rows = pd.DataFrame({"sex": ["male", "female", "male"], "age": [1, 2, 1]})
+        >>> Table.merge([Table.from_frame(rows[:2]), Table.from_frame(rows[1:])])
+        <Table: 4 rows, 2 distinct, 2 columns, 4 cells>
+        """
+        parts = list(tables)
+        if not parts:
+            raise DataError("at least one table must be given, got none")
+        sources = list(dict.fromkeys(part.source for part in parts if part.source))
+        more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
+        return _table(merge_counted(parts), "".join(sources[:1]) + more)
 
     @property
     def n_distinct(self) -> int:
