@@ -20,7 +20,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.data.readers import READERS, DataFile, FileSource
 from bayescascade.data.sources import BLOCK_ROWS, Batch, Source
 
-__all__ = ["FilesSource", "Paths", "are_paths", "located_errors", "open_files"]
+__all__ = ["FilesSource", "Paths", "are_paths", "located_errors", "open_each", "open_files"]
 
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -60,6 +60,14 @@ def open_files(
         If there is no file, one cannot be read, formats are mixed, or one has other columns than
         the first.
     """
+    label, sources = open_each(paths, chunk_rows, reader)
+    return sources[0] if len(sources) == 1 else FilesSource(sources, label)
+
+
+def open_each(
+    paths: Paths, chunk_rows: int = BLOCK_ROWS, reader: type[FileSource] | None = None
+) -> tuple[str, list[FileSource]]:
+    """Return what several files are called, and each of them; see `open_files`."""
     listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if not listed:
         raise DataError("at least one file must be given, got none")
@@ -68,12 +76,13 @@ def open_files(
     for file in files:
         chosen = reader or _reader_of(file.path) or READERS[".csv"]
         sources.append(chosen(file, chunk_rows))
-    if len(sources) == 1:
-        return sources[0]
-    label = f"{sources[0].label} and {len(sources) - 1} more"
-    if len(listed) == 1:
-        label = PurePosixPath(str(paths if isinstance(paths, str | PathLike) else paths[0])).name
-    return FilesSource(sources, label)
+    for other in sources[1:]:
+        _check_same_columns(sources[0], other)
+    label = sources[0].label
+    if len(sources) > 1:
+        whole = PurePosixPath(str(listed[0])).name
+        label = whole if len(listed) == 1 else f"{label} and {len(sources) - 1} more"
+    return label, sources
 
 
 class FilesSource:
@@ -82,19 +91,12 @@ class FilesSource:
     Parameters
     ----------
     sources : list of Source
-        At least one.
+        At least one, all with the same columns.
     label : str
-
-    Raises
-    ------
-    DataError
-        If one has other columns than the first, or they hold text in one and types in another.
     """
 
     def __init__(self, sources: Sequence[Source], label: str) -> None:
         first = sources[0]
-        for other in sources[1:]:
-            _check_same_columns(first, other)
         self.label = label
         self.names = first.names
         self.is_text = first.is_text

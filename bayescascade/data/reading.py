@@ -22,6 +22,7 @@ from bayescascade.data.declarations import ColumnDeclaration, Declarations
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.files import located_errors
 from bayescascade.data.inference import BinCollector, Collector, LevelCollector
+from bayescascade.data.partitions import PartitionedSource
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
 from bayescascade.data.sources import Source, weighted_blocks
 
@@ -96,9 +97,12 @@ class RowReader:
     def read_at_once(self) -> CountedRows:
         """Return the distinct rows, counted before they are coded; messages may name no row."""
         raw = self.room()
-        names = [*(coder.name for coder in raw.coders)]
-        if isinstance(self.weights, str):
-            names.append(self.weights)
+        names = [coder.name for coder in raw.coders]
+        weights = self.weights if isinstance(self.weights, str) else None
+        if weights is not None:
+            names.append(weights)
+        if isinstance(self.source, PartitionedSource):
+            return self.coded(self.source.count(raw, names, weights))
         with closing(self.source.batches(names)) as batches:
             for batch in batches:
                 raw.add(batch, self.weights, self.source.categorical)

@@ -21,6 +21,7 @@ from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
 from bayescascade.data.levels import level_text
 from bayescascade.data.merging import merge_counted
+from bayescascade.data.partitions import are_partitions, open_partitions
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
 from bayescascade.data.schema import Column, Schema, frame_from_array
@@ -114,7 +115,7 @@ class Table:
         """
         if not (weights is None or isinstance(weights, str)):
             frame = as_frame(frame)  # weights are of rows that can be counted
-        opened = source_of(frame, source)
+        opened = open_partitions(frame) if are_partitions(frame) else source_of(frame, source)
         if opened is None:
             raise ParameterError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
         return _read(opened, Declarations(**declared), weights, schema)
@@ -144,7 +145,13 @@ class Table:
         rows: Any = X
         if not (sample_weight is None or isinstance(sample_weight, str) or are_paths(rows)):
             rows = as_frame(rows)  # weights are of rows that can be counted
-        opened = open_files(rows) if are_paths(rows) else source_of(rows, source)
+        opened: Source | None
+        if are_paths(rows):
+            opened = open_files(rows)
+        elif are_partitions(rows):
+            opened = open_partitions(rows)
+        else:
+            opened = source_of(rows, source)
         if opened is None:
             found = schema.names if names is None and schema else names
             opened = FrameSource(frame_from_array(as_frame(rows), found), source)
@@ -225,6 +232,37 @@ class Table:
         """Read Parquet files in chunks. Parameters and errors: see `from_files`."""
         source = open_files(path, chunk_rows, ParquetSource)
         return _read(source, Declarations(**declared), weights, schema)
+
+    @classmethod
+    def from_dask(
+        cls,
+        rows: Any,
+        *,
+        weights: str | None = None,
+        schema: Schema | None = None,
+        **declared: Unpack[Declared],
+    ) -> "Table":
+        """Count the rows of a Dask DataFrame, or of files, where Dask computes them.
+
+        Of each partition, or file, only the distinct rows come here. The table is that of one
+        process, to the last bit. Columns that are cut into bins, and weights, are fetched before,
+        one partition after the other; so are all columns to tell what is wrong.
+
+        Parameters
+        ----------
+        rows : Dask DataFrame, or path, URL or list of them
+            Files as by `from_files`; every worker must find them by the same names.
+        weights : str, optional
+            The column that holds the rows' weights.
+        schema, columns, drop, nominal, ordinal, continuous, missing
+            See the class.
+
+        Raises
+        ------
+        DataError, ParameterError
+            As `from_frame`; also if Dask is not installed.
+        """
+        return _read(open_partitions(rows), Declarations(**declared), weights, schema)
 
     @classmethod
     def merge(cls, tables: Iterable["Table"]) -> "Table":

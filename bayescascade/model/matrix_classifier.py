@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.validation import check_choice
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
+from bayescascade.data.partitions import by_partitions
 from bayescascade.model.record import Saved
 from bayescascade.model.reporting import Reported
 from bayescascade.report.page import BLANK, Page, counted
@@ -78,6 +79,7 @@ class MatrixClassifier(Reported, ClassifierMixin, Saved):  # type: ignore[misc] 
         """What the features are called in text: their names, or "x3"."""
         return self._encoder.names
 
+    @by_partitions
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, (n_rows,); of equals the first.
 

@@ -39,6 +39,7 @@ from bayescascade.base.errors import ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_choice, check_weights
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.declarations import Columns, declared
+from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
@@ -134,6 +135,7 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
         learn(self._to_table(X, sample_weight))
         return self
 
+    @by_partitions
     def score_samples(self, X: Rows) -> NDArray[np.float64]:
         """Return the log density of each row, (n_rows,) float64, nats.
 
@@ -191,7 +193,7 @@ class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the (weighted) sum of the rows' log densities, nats."""
         del y
-        scores = self.score_samples(X)
+        scores = np.asarray(self.score_samples(X))  # which may be Dask's
         if isinstance(X, Table) and sample_weight is None:
             sample_weight = X.weights
         if sample_weight is None:

@@ -22,6 +22,7 @@ from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.matrix_classifier import MatrixClassifier
@@ -148,6 +149,7 @@ class BudgetedClassifier(MatrixClassifier):
 
     # -- classifying -------------------------------------------------------------------------------
 
+    @by_partitions
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, (n_rows, n_classes) float64.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_integer
 from bayescascade.data.levels import level_text
+from bayescascade.data.partitions import by_partitions
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.prototypes import Floats
 from bayescascade.model.matrix_classifier import MatrixClassifier
@@ -66,6 +67,7 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
 
     # -- classifying -------------------------------------------------------------------------------
 
+    @by_partitions
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes) float64.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.data.levels import level_text
+from bayescascade.data.partitions import by_partitions
 from bayescascade.methods.rado.boosting import WEAK_LEARNERS, boost
 from bayescascade.methods.rado.posterior import RadoPosterior
 from bayescascade.methods.rado.protection import Promise
@@ -204,12 +205,14 @@ class RadoBoostClassifier(MatrixClassifier):
             decisions: Floats = np.nan_to_num(cells @ self.theta_)
         return decisions
 
+    @by_partitions
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row, (n_rows,); see `MatrixClassifier.predict`."""
         is_second = self.decision_function(X) > 0.0
         labels: NDArray[Any] = self.classes_[is_second.astype(np.int64)]
         return labels
 
+    @by_partitions
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, 2) float64; see Notes."""
         return _probabilities(self.decision_function(X))

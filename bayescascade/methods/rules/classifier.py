@@ -21,6 +21,7 @@ from bayescascade.data.column import MAX_LEVELS
 from bayescascade.data.labels import LabeledRows, classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import rows_frame
+from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.antecedents import Antecedent
@@ -208,6 +209,7 @@ time_limit, checkpoint, resume, progress
 
     # -- classifying -------------------------------------------------------------------------------
 
+    @by_partitions
     def predict(self, X: Rows) -> NDArray[Any]:
         """Return the most probable class of each row, (n_rows,); of equals the first.
 
@@ -226,6 +228,7 @@ time_limit, checkpoint, resume, progress
         labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return labels
 
+    @by_partitions
     def predict_proba(self, X: Rows) -> NDArray[np.float64]:
         """Return the probability of each class for each row, (n_rows, n_classes) float64.
 
