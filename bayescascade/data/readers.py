@@ -16,7 +16,8 @@ import pyarrow.parquet
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer
-from bayescascade.data.sources import Batch, categorical_names, column_names, frame_of_arrow
+from bayescascade.data.arrow_sources import categorical_names, column_names
+from bayescascade.data.sources import Batch, frame_of_arrow
 
 __all__ = ["READERS", "ArrowFileSource", "CsvSource", "DataFile", "FileSource", "ParquetSource"]
 

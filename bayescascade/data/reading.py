@@ -24,9 +24,11 @@ from bayescascade.data.files import located_errors
 from bayescascade.data.inference import BinCollector, Collector, LevelCollector
 from bayescascade.data.partitions import PartitionedSource
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
-from bayescascade.data.sources import Source, weighted_blocks
+from bayescascade.data.sources import FrameSource, Source, weighted_blocks
 
 __all__ = ["CountedRows", "RowReader"]
+
+_FEW = 10_000  # rows
 
 Weights = str | NDArray[np.float64] | None
 
@@ -88,6 +90,8 @@ class RowReader:
         DataError
             If the data break a rule; the message names the column, the rule, the value and the row.
         """
+        if isinstance(self.source, FrameSource) and self.source.n_rows <= _FEW:
+            return self.read_by_blocks()  # which takes less time for few rows
         try:
             return self.read_at_once()
         except (DataError, pyarrow.ArrowException):

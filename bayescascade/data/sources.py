@@ -1,11 +1,10 @@
 """Where rows come from: any library's table, block by block.
 
-Tables of other libraries become DataFrames here, with their names and categories (`as_frame`), or
-are read as Arrow data in batches (`source_of`). Files are read by `bayescascade.data.readers`.
+Tables of other libraries become DataFrames here, with their names and categories (`as_frame`).
+`bayescascade.data.arrow_sources` reads them in batches, `bayescascade.data.readers` reads files.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -20,25 +19,25 @@ from bayescascade.data.levels import to_numbers
 
 __all__ = [
     "BLOCK_ROWS",
-    "ArrowSource",
+    "NATIVE",
     "Batch",
     "FrameSource",
     "Source",
     "as_column",
     "as_frame",
-    "categorical_names",
-    "column_names",
+    "converted",
     "frame_of_arrow",
+    "is_arrow",
+    "is_dataset",
     "is_lazy",
     "is_partitioned",
-    "source_of",
     "weighted_blocks",
 ]
 
 BLOCK_ROWS = 100_000
 _LONG = 10_000  # rows
 
-_NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
+NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
 
 Batch: TypeAlias = pd.DataFrame | pyarrow.RecordBatch
 
@@ -58,20 +57,22 @@ def as_frame(rows: Any) -> Any:
     DataError
         If it has named columns but cannot be read.
     """
-    if isinstance(rows, _NATIVE):
+    if isinstance(rows, NATIVE):
         return rows
     if is_partitioned(rows):
-        return _read(rows.compute, rows)
+        whole = converted(rows.compute, rows)
+        if not is_partitioned(whole):  # as what xarray computes would still be
+            return whole
     if hasattr(rows, "to_native"):  # of narwhals
         return as_frame(rows.to_native())
     if is_lazy(rows):
-        return as_frame(_read(rows.collect, rows))
-    if _is_arrow(rows):
-        return _read(lambda: frame_of_arrow(pyarrow.table(rows)), rows)
-    if _is_dataset(rows):
-        return _read(lambda: frame_of_arrow(rows.to_table()), rows)
+        return as_frame(converted(rows.collect, rows))
+    if is_arrow(rows):
+        return converted(lambda: frame_of_arrow(pyarrow.table(rows)), rows)
+    if is_dataset(rows):
+        return converted(lambda: frame_of_arrow(rows.to_table()), rows)
     if hasattr(rows, "__dataframe__"):
-        return _read(lambda: _frame_of_interchange(rows), rows)
+        return converted(lambda: _frame_of_interchange(rows), rows)
     if hasattr(type(rows), "columns") or not _is_array(rows):  # as an array it would lose names
         raise DataError(
             f"rows must be a DataFrame, an array or a table that Arrow can read, got "
@@ -82,18 +83,18 @@ def as_frame(rows: Any) -> Any:
 
 def as_column(cells: Any) -> Any:
     """Return another library's column, or table of one column, in pandas' form; see `as_frame`."""
-    if isinstance(cells, _NATIVE):
+    if isinstance(cells, NATIVE):
         return cells
     if is_partitioned(cells) or hasattr(cells, "to_native") or is_lazy(cells):
         whole = as_frame(cells)
         one_column = isinstance(whole, pd.DataFrame) and whole.shape[1] == 1
         return whole.iloc[:, 0] if one_column else as_column(whole)
-    if not _is_arrow(cells):
+    if not is_arrow(cells):
         return cells
-    column = _read(lambda: pyarrow.chunked_array(cells), cells)
+    column = converted(lambda: pyarrow.chunked_array(cells), cells)
     if pyarrow.types.is_struct(column.type):
         return as_frame(cells)
-    return _read(lambda: column.to_pandas(integer_object_nulls=True), cells)
+    return converted(lambda: column.to_pandas(integer_object_nulls=True), cells)
 
 
 def is_partitioned(rows: object) -> bool:
@@ -125,12 +126,13 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
     return frame.assign(**categories)
 
 
-def _is_arrow(data: Any) -> bool:
+def is_arrow(data: Any) -> bool:
+    """Return whether data offer Arrow's PyCapsule interface."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
-def _is_dataset(data: Any) -> bool:
-    """Whether it is a data set, or what scans one, of Arrow."""
+def is_dataset(data: Any) -> bool:
+    """Return whether it is a data set, or what scans one, of Arrow."""
     return type(data).__module__.startswith("pyarrow") and hasattr(data, "to_table")
 
 
@@ -139,7 +141,8 @@ def _is_array(data: Any) -> bool:
     return any(hasattr(data, name) for name in ("__array__", "__getitem__", "shape"))
 
 
-def _read(reader: Callable[[], Any], data: object) -> Any:
+def converted(reader: Callable[[], Any], data: object) -> Any:
+    """Return what a reader makes of another library's data; raises DataError if it cannot."""
     try:
         return reader()
     except Exception as error:  # other libraries raise what they like
@@ -199,111 +202,6 @@ class FrameSource:
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
         """Yield the same as `blocks`."""
         yield from self.blocks(names)
-
-
-class ArrowSource:
-    """The rows of Arrow data that can be read again, in batches.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    open_batches : callable
-        Returns an iterator over record batches of the columns that it is given the names of.
-    label : str
-    """
-
-    is_text = False
-
-    def __init__(
-        self,
-        schema: pyarrow.Schema,
-        open_batches: Callable[[list[str]], Iterable[pyarrow.RecordBatch]],
-        label: str = "",
-    ) -> None:
-        self.label = label
-        self.names = column_names(schema)
-        self.categorical = categorical_names(schema)
-        self._open_batches = open_batches
-
-    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the rows' cells in the columns `names`, some rows at a time."""
-        for batch in self.batches(names):
-            yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
-
-    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
-        """Yield the rows' cells in the columns `names`, some rows at a time."""
-        batches = iter(self._open_batches(list(names)))
-        try:
-            while (batch := _read(lambda: next(batches, None), batches)) is not None:
-                for start in range(0, batch.num_rows, BLOCK_ROWS):
-                    yield batch.slice(start, BLOCK_ROWS)
-        finally:  # the other library must not wait for batches that nobody reads
-            if hasattr(batches, "close"):
-                batches.close()
-
-
-def source_of(rows: Any, label: str = "") -> Source | None:
-    """Return any library's table as a source, None if it has no named columns; see `as_frame`.
-
-    Arrow data sets, plans of polars and relations of DuckDB are computed batch by batch, again for
-    each pass; what can be read only once is held in memory as Arrow data.
-    """
-    if hasattr(rows, "to_native"):
-        rows = rows.to_native()
-    if not isinstance(rows, _NATIVE) and not is_partitioned(rows):
-        for opened in (_open_dataset, _open_lazy, _open_relation, _open_arrow):
-            source: Source | None = _read(partial(opened, rows, label), rows)
-            if source is not None:
-                return source
-    frame = as_frame(rows)
-    return FrameSource(frame, label) if isinstance(frame, pd.DataFrame) else None
-
-
-def column_names(schema: pyarrow.Schema) -> list[str]:
-    """Return the names of columns; an index that pandas stored is none."""
-    return [str(name) for name in schema.empty_table().to_pandas().columns]
-
-
-def categorical_names(schema: pyarrow.Schema) -> frozenset[str]:
-    """Return the names of the columns that have dictionaries."""
-    types = zip(schema.names, schema.types, strict=True)
-    return frozenset(name for name, kind in types if pyarrow.types.is_dictionary(kind))
-
-
-def _open_dataset(rows: Any, label: str) -> Source | None:
-    if not _is_dataset(rows) or not hasattr(rows, "schema"):  # a scanner can be read only once
-        return None
-    return ArrowSource(rows.schema, lambda names: rows.to_batches(columns=names), label)
-
-
-def _open_lazy(rows: Any, label: str) -> Source | None:
-    if not is_lazy(rows) or not hasattr(rows, "collect_batches"):
-        return None
-
-    def open_batches(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
-        for part in rows.select(names).collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True):
-            yield from pyarrow.table(part).to_batches()
-
-    return ArrowSource(pyarrow.table(rows.head(0).collect()).schema, open_batches, label)
-
-
-def _open_relation(rows: Any, label: str) -> Source | None:
-    if not (_is_arrow(rows) and hasattr(rows, "to_arrow_reader") and hasattr(rows, "project")):
-        return None
-
-    def open_batches(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
-        quoted = ('"' + name.replace('"', '""') + '"' for name in names)
-        with rows.project(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS) as reader:
-            yield from reader
-
-    return ArrowSource(rows.limit(0).to_arrow_table().schema, open_batches, label)
-
-
-def _open_arrow(rows: Any, label: str) -> Source | None:
-    if not _is_arrow(rows) and not _is_dataset(rows):
-        return None
-    table = pyarrow.table(rows) if _is_arrow(rows) else rows.to_table()
-    return ArrowSource(table.schema, lambda names: table.select(names).to_batches(), label)
 
 
 def weighted_blocks(

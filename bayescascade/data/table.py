@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_weights
+from bayescascade.data.arrow_sources import source_of
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
 from bayescascade.data.levels import level_text
@@ -25,7 +26,7 @@ from bayescascade.data.partitions import are_partitions, open_partitions
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
 from bayescascade.data.schema import Column, Schema, frame_from_array
-from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, as_frame, source_of
+from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, as_frame, is_partitioned
 
 __all__ = ["Table"]
 
@@ -151,6 +152,7 @@ class Table:
         elif are_partitions(rows):
             opened = open_partitions(rows)
         else:
+            rows = as_frame(rows) if is_partitioned(rows) else rows  # computed once
             opened = source_of(rows, source)
         if opened is None:
             found = schema.names if names is None and schema else names

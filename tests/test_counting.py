@@ -1,0 +1,114 @@
+"""Rows counted before they are coded are those that are coded one by one."""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from bayescascade.base.errors import DataError
+from bayescascade.data import distinct_rows, sources
+from bayescascade.data.arrow_sources import source_of
+from bayescascade.data.declarations import Declarations
+from bayescascade.data.reading import CountedRows, RowReader
+from bayescascade.data.schema import Schema
+
+CELLS: dict[str, st.SearchStrategy[Any]] = {
+    "mixed": st.sampled_from([1, True, 1.0, "1", "True", "a", None, 0.5, np.int64(7)]),
+    "numbers": st.sampled_from([1, 2.0, 0.5, None, -0.0, 0]),
+    "decimal": st.sampled_from([Decimal("0.50"), Decimal("2.0"), Decimal("0.5"), None]),
+    "whole": st.sampled_from([2**60, 2**60 + 1, None]),
+    "text": st.sampled_from(["b", "a", "ä", "", None]),
+    "interval": st.sampled_from([pd.Interval(0, 5), pd.Interval(5, 10), pd.Interval(10, 99), None]),
+}
+
+
+def told(read: Any) -> CountedRows | str:
+    try:
+        return read()  # type: ignore[no-any-return]
+    except (DataError, pa.ArrowException) as error:
+        return str(error)
+
+
+def assert_same(reader: RowReader) -> None:
+    """Whatever is counted at once must be what is counted by blocks; errors may differ."""
+    expected, actual = told(reader.read_by_blocks), told(reader.read_at_once)
+    if isinstance(expected, str):
+        assert isinstance(actual, str)
+        assert told(reader.read) == expected
+        return
+    assert not isinstance(actual, str)
+    assert actual.schema == expected.schema
+    assert actual.n_rows == expected.n_rows
+    np.testing.assert_array_equal(actual.codes, expected.codes)
+    assert actual.weights.tobytes() == expected.weights.tobytes()
+
+
+@pytest.fixture(autouse=True, params=[3, 100])
+def short_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut rows into blocks, and let Arrow group even few of them."""
+    monkeypatch.setattr(sources, "BLOCK_ROWS", request.param)
+    monkeypatch.setattr("bayescascade.data.arrow_sources.BLOCK_ROWS", request.param)
+    monkeypatch.setattr(distinct_rows, "_FEW", request.param // 2)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_any_cells_are_counted_at_once(data: st.DataObject) -> None:
+    """Types that are mixed, or differ between blocks, must mean the same in both ways."""
+    n_rows = data.draw(st.integers(2, 14))
+    columns: dict[str, Any] = {}
+    for kind, cells in CELLS.items():
+        if data.draw(st.booleans()):
+            listed = data.draw(st.lists(cells, min_size=n_rows, max_size=n_rows))
+            columns[kind] = pd.Series(listed, dtype=object)
+    sizes = pd.Series(data.draw(st.lists(st.sampled_from("SML"), min_size=n_rows, max_size=n_rows)))
+    order = data.draw(st.permutations("SMLX"))
+    columns["size"] = sizes.astype(pd.CategoricalDtype(order, data.draw(st.booleans())))
+    columns["x"] = data.draw(st.lists(st.floats(-1, 1), min_size=n_rows, max_size=n_rows))
+    weights = np.array(data.draw(st.lists(st.floats(0, 9), min_size=n_rows, max_size=n_rows)))
+    declarations = Declarations(
+        missing=data.draw(st.sampled_from(["level"] * 3 + ["error"])),
+        continuous={"x": data.draw(st.sampled_from([3, [-1.0, 0.0, 1.0], [-1, 0.9]]))},
+        ordinal=[name for name in ("numbers", "decimal") if name in columns],
+    )
+    frame = pd.DataFrame(columns)
+    source = source_of(frame)
+    assert source is not None
+    assert_same(RowReader.of(source, declarations, None, None))
+    assert_same(RowReader.of(source, declarations, weights, None))
+    found = told(RowReader.of(source, declarations, None, None).read_by_blocks)
+    if not isinstance(found, str):
+        some = Schema(found.schema.columns[1:]) if len(frame.columns) > 2 else found.schema
+        assert_same(RowReader.of(source, Declarations(), None, some))
+        assert_same(RowReader.of(source_of(frame[::-1]), Declarations(), None, some))  # type: ignore[arg-type]
+
+
+def test_dictionaries_of_batches_may_differ() -> None:
+    """Each batch has its own; a category that no cell has is a level, a text of a store is none."""
+    table = pa.concat_tables(
+        pa.table({"a": pa.array(values).dictionary_encode(), "b": [1, 2, 3]})
+        for values in (["x", "y", None], ["y", "z", "x"], [None, "x", "x"])
+    )
+    reader = RowReader.of(source_of(table), Declarations(missing="level"), None, None)  # type: ignore[arg-type]
+    assert_same(reader)
+    assert reader.read_at_once().schema.columns[0].levels == ("x", "y", "z")
+
+
+def test_many_distinct_rows_outgrow_no_number(rng: np.random.Generator) -> None:
+    """Values that come late make numbers longer, of the rows before them, too."""
+    frame = pd.DataFrame(
+        {name: np.sort(rng.integers(0, 60, 900)).astype(str) for name in "abcdefghijkl"}
+    )
+    frame["late"] = np.repeat(np.arange(300), 3)
+    reader = RowReader.of(
+        source_of(frame),  # type: ignore[arg-type]
+        Declarations(ordinal=["late"]),
+        None,
+        None,
+    )
+    assert_same(reader)
+    assert reader.read_at_once().codes.shape[1] >= 300
