@@ -48,10 +48,10 @@ def arrow(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
 
 
-def cast(frame: pd.DataFrame, text: pa.DataType) -> pa.Table:
+def with_text(frame: pd.DataFrame, text: pa.DataType) -> pa.Table:
     table = arrow(frame)
     place = table.schema.get_field_index("ward")
-    return table.set_column(place, "ward", table["ward"].cast(text))
+    return table.set_column(place, "ward", pa.array(table["ward"].to_pylist(), text))
 
 
 def polars_frame(frame: pd.DataFrame) -> Any:
@@ -60,9 +60,7 @@ def polars_frame(frame: pd.DataFrame) -> Any:
     return table.with_columns(polars.col("pain").cast(polars.Enum(PAIN)))
 
 
-def duckdb_relation(frame: pd.DataFrame) -> Any:
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
+def duckdb_relation(frame: pd.DataFrame, connection: Any) -> Any:
     connection.register("arrow_rows", arrow(frame))
     connection.execute("create type pain as enum ('no', 'some', 'much')")
     connection.execute(
@@ -96,8 +94,8 @@ DRESSES: dict[str, Callable[..., Any]] = {
     "index": lambda f: f.set_index(pd.Index(range(5, 5 + len(f)), name="id")),
     "arrow": arrow,
     "arrow with pandas' notes": pa.Table.from_pandas,
-    "large strings": lambda f: cast(f, pa.large_string()),
-    "string views": lambda f: cast(f, pa.string_view()),
+    "large strings": lambda f: with_text(f, pa.large_string()),
+    "string views": lambda f: with_text(f, pa.string_view()),
     "record batch": lambda f: arrow(f).to_batches()[0],
     "many batches": lambda f: pa.Table.from_batches(arrow(f).to_batches(max_chunksize=7)),
     "reader": lambda f: arrow(f).to_reader(max_chunksize=50),
@@ -164,7 +162,8 @@ def test_relations_of_duckdb_keep_categories_without_their_order(
     frame = patients(rng)
     unordered = frame.assign(pain=frame["pain"].cat.as_unordered())
     expected = Table.from_frame(unordered, **DECLARED)
-    relation = duckdb_relation(frame)
+    connection = pytest.importorskip("duckdb").connect()
+    relation = duckdb_relation(frame, connection)
     for _ in range(2):  # it can be read again
         assert Table.from_frame(relation, **DECLARED).fingerprint() == expected.fingerprint()
     assert expected.schema.columns[-1].levels == tuple(sorted(PAIN))

@@ -13,6 +13,7 @@ from bayescascade.data.sources import (
     Batch,
     FrameSource,
     Source,
+    arrow_table,
     as_frame,
     converted,
     frame_of_arrow,
@@ -85,6 +86,8 @@ def source_of(rows: Any, label: str = "") -> Source | None:
 
 def column_names(schema: pyarrow.Schema) -> list[str]:
     """Return the names of columns; an index that pandas stored is none."""
+    if b"pandas" not in (schema.metadata or {}):
+        return list(schema.names)
     return [str(name) for name in schema.empty_table().to_pandas().columns]
 
 
@@ -106,18 +109,20 @@ def _open_lazy(rows: Any, label: str) -> Source | None:
 
     def open_batches(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
         for part in rows.select(names).collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True):
-            yield from pyarrow.table(part).to_batches()
+            yield from arrow_table(part).to_batches()
 
-    return ArrowSource(pyarrow.table(rows.head(0).collect()).schema, open_batches, label)
+    return ArrowSource(arrow_table(rows.head(0).collect()).schema, open_batches, label)
 
 
 def _open_relation(rows: Any, label: str) -> Source | None:
-    if not (is_arrow(rows) and hasattr(rows, "to_arrow_reader") and hasattr(rows, "project")):
+    if not (hasattr(rows, "to_arrow_table") and hasattr(rows, "project")):
         return None
+    # as DuckDB before 1.4 calls it
+    read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
 
     def open_batches(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
         quoted = ('"' + name.replace('"', '""') + '"' for name in names)
-        with rows.project(", ".join(quoted)).to_arrow_reader(BLOCK_ROWS) as reader:
+        with getattr(rows.project(", ".join(quoted)), read)(BLOCK_ROWS) as reader:
             yield from reader
 
     return ArrowSource(rows.limit(0).to_arrow_table().schema, open_batches, label)
@@ -126,5 +131,5 @@ def _open_relation(rows: Any, label: str) -> Source | None:
 def _open_arrow(rows: Any, label: str) -> Source | None:
     if not is_arrow(rows) and not is_dataset(rows):
         return None
-    table = pyarrow.table(rows) if is_arrow(rows) else rows.to_table()
+    table = arrow_table(rows) if is_arrow(rows) else rows.to_table()
     return ArrowSource(table.schema, lambda names: table.select(names).to_batches(), label)

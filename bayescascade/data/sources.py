@@ -23,6 +23,7 @@ __all__ = [
     "Batch",
     "FrameSource",
     "Source",
+    "arrow_table",
     "as_column",
     "as_frame",
     "converted",
@@ -68,7 +69,7 @@ def as_frame(rows: Any) -> Any:
     if is_lazy(rows):
         return as_frame(converted(rows.collect, rows))
     if is_arrow(rows):
-        return converted(lambda: frame_of_arrow(pyarrow.table(rows)), rows)
+        return converted(lambda: frame_of_arrow(arrow_table(rows)), rows)
     if is_dataset(rows):
         return converted(lambda: frame_of_arrow(rows.to_table()), rows)
     if hasattr(rows, "__dataframe__"):
@@ -107,18 +108,39 @@ def is_lazy(data: Any) -> bool:
     return hasattr(data, "collect") and hasattr(data, "collect_schema")
 
 
+def arrow_table(rows: Any) -> pyarrow.Table:
+    """Return what offers Arrow's interface as a table of Arrow's.
+
+    Not every version of polars tells that the levels of an Enum are ordered, and that a Categorical
+    is a way to store text.
+    """
+    if not type(rows).__module__.startswith("polars"):
+        return pyarrow.table(rows)
+    kinds = {name: type(kind).__name__ for name, kind in rows.schema.items()}
+    stored = [name for name, kind in kinds.items() if kind == "Categorical"]
+    table = pyarrow.table(rows.cast(dict.fromkeys(stored, str)) if stored else rows)
+    for place, name in enumerate(table.schema.names):
+        if kinds[name] == "Enum":
+            ordered = [
+                pyarrow.DictionaryArray.from_arrays(part.indices, part.dictionary, ordered=True)
+                for part in table.column(place).chunks
+            ]
+            kind = table.schema.types[place]
+            kind = pyarrow.dictionary(kind.index_type, kind.value_type, ordered=True)
+            table = table.set_column(place, name, pyarrow.chunked_array(ordered, kind))
+    return table
+
+
 def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
     """Return Arrow data as a DataFrame: whole numbers stay whole beside missing cells."""
     categories = {}
     for index, field in enumerate(table.schema):
-        # pyarrow cannot convert categories that are intervals
-        if pyarrow.types.is_dictionary(field.type) and isinstance(
-            field.type.value_type, pyarrow.BaseExtensionType
-        ):
+        if pyarrow.types.is_dictionary(field.type) and _is_unusual(field.type):
             column = table.column(index).combine_chunks()
-            table = table.set_column(index, field.name, column.indices)
+            codes = column.indices.cast(pyarrow.int64())
+            table = table.set_column(index, field.name, codes)
             categories[field.name] = pd.Categorical.from_codes(
-                column.indices.fill_null(-1), column.dictionary.to_pandas(), column.type.ordered
+                codes.fill_null(-1), column.dictionary.to_pandas(), column.type.ordered
             )
     # To ask a pool of threads for a few cells would take longer than to convert them.
     is_long = table.num_rows > _LONG
@@ -139,6 +161,12 @@ def is_dataset(data: Any) -> bool:
 def _is_array(data: Any) -> bool:
     """Whether NumPy, or scikit-learn's checks, may make something of it."""
     return any(hasattr(data, name) for name in ("__array__", "__getitem__", "shape"))
+
+
+def _is_unusual(kind: pyarrow.DictionaryType) -> bool:
+    """Whether pyarrow, or an older one, cannot make pandas' categories of dictionaries."""
+    is_extension = isinstance(kind.value_type, pyarrow.BaseExtensionType)  # as of intervals
+    return is_extension or pyarrow.types.is_unsigned_integer(kind.index_type)
 
 
 def converted(reader: Callable[[], Any], data: object) -> Any:
