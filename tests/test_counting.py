@@ -42,7 +42,7 @@ def assert_same(reader: RowReader) -> None:
         return
     assert not isinstance(actual, str)
     assert actual.schema == expected.schema
-    assert actual.n_rows == expected.n_rows
+    assert (actual.n_rows, actual.notes) == (expected.n_rows, expected.notes)
     np.testing.assert_array_equal(actual.codes, expected.codes)
     assert actual.weights.tobytes() == expected.weights.tobytes()
 
@@ -68,6 +68,8 @@ def test_any_cells_are_counted_at_once(data: st.DataObject) -> None:
     sizes = pd.Series(data.draw(st.lists(st.sampled_from("SML"), min_size=n_rows, max_size=n_rows)))
     order = data.draw(st.permutations("SMLX"))
     columns["size"] = sizes.astype(pd.CategoricalDtype(order, data.draw(st.booleans())))
+    if data.draw(st.booleans()):  # to be cut into bins, though nothing is declared of it
+        columns["y"] = [*range(n_rows - 1), data.draw(st.sampled_from([0.5, 3, None]))]
     columns["x"] = data.draw(st.lists(st.floats(-1, 1), min_size=n_rows, max_size=n_rows))
     weights = np.array(data.draw(st.lists(st.floats(0, 9), min_size=n_rows, max_size=n_rows)))
     declarations = Declarations(
@@ -96,6 +98,33 @@ def test_dictionaries_of_batches_may_differ() -> None:
     reader = RowReader.of(source_of(table), Declarations(missing="level"), None, None)  # type: ignore[arg-type]
     assert_same(reader)
     assert reader.read_at_once().schema.columns[0].levels == ("x", "y", "z")
+
+
+def test_numbers_of_which_nothing_is_declared(rng: np.random.Generator) -> None:
+    """Many are noticed early, and cut into bins without keeping each; few are cut at the end."""
+    frame = pd.DataFrame(
+        {
+            "many": rng.normal(size=3000),
+            "few": rng.integers(0, 90, 3000),
+            "late": np.r_[np.zeros(1500), rng.normal(size=1500)],
+            "text": rng.choice(["a", "b"], 3000),
+        }
+    )
+    for rows in (frame, pa.Table.from_pandas(frame)):
+        for weights in (None, "few"):
+            assert_same(RowReader.of(source_of(rows), Declarations(), weights, None))  # type: ignore[arg-type]
+    kinds = [
+        column.kind
+        for column in RowReader.of(
+            source_of(frame),
+            Declarations(),
+            None,
+            None,  # type: ignore[arg-type]
+        )
+        .read_at_once()
+        .schema.columns
+    ]
+    assert kinds == ["continuous", "continuous", "continuous", "nominal"]
 
 
 def test_many_distinct_rows_outgrow_no_number(rng: np.random.Generator) -> None:

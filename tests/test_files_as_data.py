@@ -103,7 +103,7 @@ def test_errors_name_the_file_and_its_row(
     (tmp_path / "one.csv").write_text("b,a\n1,2\n2,2\n3,2\n")
     (tmp_path / "two.csv").write_text(second)
     with pytest.raises(DataError) as caught:
-        Table.from_files(tmp_path, chunk_rows=chunk_rows)
+        Table.from_files(tmp_path, chunk_rows=chunk_rows, missing="error")
     assert message in str(caught.value)
 
 

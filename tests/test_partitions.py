@@ -76,7 +76,7 @@ def test_errors_name_the_row() -> None:
     """Where a cluster only knows that something is wrong, rows are looked through for it."""
     frame = clinic(100, 1).drop(columns="income").assign(n=1)
     with pytest.raises(DataError, match=r'column "ward" has \d+ missing cells, the first in row'):
-        Table.from_dask(parted(frame, 4))
+        Table.from_dask(parted(frame, 4), missing="error")
     frame.loc[70, "n"] = -1
     with pytest.raises(DataError, match=r"must be finite and >= 0, got -1 in row 71"):
         Table.from_dask(parted(frame, 4), weights="n", missing="level")

@@ -22,10 +22,19 @@ from bayescascade.data.inference import Collector
 from bayescascade.data.levels import Cells, Level, factorize, to_numbers
 from bayescascade.data.sources import Batch, frame_of_arrow
 
-__all__ = ["Codebook", "KnownCodes", "RawRows"]
+__all__ = ["Codebook", "KnownCodes", "ManyValuesError", "RawRows"]
 
 _FIRST_CAPACITY = 16
+_MOST_UNDECLARED = 1_000  # values
 _MISSING_CELL = pd.Series([None], dtype=object)
+
+
+class ManyValuesError(DataError):
+    """A column has more values than are worth counting before it is known what they mean."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message, column)
+        self.column = column
 
 
 class KnownCodes:
@@ -39,6 +48,7 @@ class KnownCodes:
     def __init__(self, column: Column) -> None:
         self.name, self.capacity = column.name, column.n_levels
         self.column = column
+        self.missing = column.n_levels - 1 if column.has_missing_level else MISSING
 
     def encode(self, cells: Cells) -> NDArray[np.int32]:
         """Return the code of each cell, (n_rows,) int32; raises DataError as `Column.encode`."""
@@ -54,10 +64,16 @@ class Codebook:
     Parameters
     ----------
     name : str
+    is_declared : bool
+        Whether they are levels, however many. Else more than a thousand are refused: they are
+        numbers to be cut into bins, or nothing that a model can use.
     """
 
-    def __init__(self, name: str) -> None:
+    missing = 0  # the number of missing cells
+
+    def __init__(self, name: str, is_declared: bool = True) -> None:
         self.name, self.capacity = name, _FIRST_CAPACITY
+        self._is_declared = is_declared
         # Keyed by type as well: True and 1 are equal.
         self._number_of: dict[tuple[type, Level], int] = {}
         self._forms: set[tuple[bool, bool]] = set()
@@ -69,7 +85,9 @@ class Codebook:
         Raises
         ------
         DataError
-            If a cell cannot be a level, or there are more values than a column may have.
+            If a cell cannot be a level.
+        ManyValuesError
+            If there are more values than a column may have.
         """
         factor = factorize(self.name, cells)
         form = (factor.is_categorical, factor.is_ordered)
@@ -85,8 +103,10 @@ class Codebook:
             self._samples.append(sample)
             for place in new:
                 self._number_of[keys[place]] = len(self._number_of) + 1
-            if len(keys) > MAX_LEVELS or len(self._number_of) > MAX_LEVELS:
-                raise DataError(f'column "{self.name}" has more values than levels are allowed')
+            is_domain = self._is_declared or self._forms != {(False, False)}
+            if len(self._number_of) > (MAX_LEVELS if is_domain else _MOST_UNDECLARED):
+                message = f'column "{self.name}" has over {len(self._number_of):,} values'
+                raise ManyValuesError(message, self.name)
             while self.capacity <= len(self._number_of):
                 self.capacity *= 2
         numbers = [*(self._number_of[key] for key in keys), 0]  # of position -1
@@ -131,6 +151,7 @@ class RawRows:
         self.coders = list(coders)
         self._columns = [_Column(coder) for coder in coders]
         self.n_rows = 0
+        self.n_missing = np.zeros(len(self.coders), np.int64)  # cells of each column
         self.largest_weight = largest_weight
         self._capacities: list[int] = []
         self._rows = self._make_room()
@@ -166,8 +187,9 @@ class RawRows:
             cells = _weight_cells(batch, weights)
             row_weights = check_weight_values(label, to_numbers(label, cells), 1)
         numbers = np.empty((len(self.coders), n_rows), np.int32)
-        for column, row_numbers in zip(self._columns, numbers, strict=True):
+        for place, (column, row_numbers) in enumerate(zip(self._columns, numbers, strict=True)):
             row_numbers[:] = column.numbers(batch, column.name in categorical)
+            self.n_missing[place] += np.count_nonzero(row_numbers == self.coders[place].missing)
         self._add_sums(numbers, self._rows.to_limbs(row_weights, n_rows))
         self.n_rows += n_rows
 
@@ -178,6 +200,7 @@ class RawRows:
             if isinstance(coder, Codebook) and isinstance(theirs, Codebook):
                 column[:] = coder.numbers_of(theirs)[column]
         self.n_rows += other.n_rows
+        self.n_missing += other.n_missing
         self._add_sums(numbers, limbs)
 
     def sums(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -16,12 +16,17 @@ import pyarrow
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data.column import MISSING, Column
-from bayescascade.data.counting import Codebook, KnownCodes, RawRows
+from bayescascade.data.column import Column
+from bayescascade.data.counting import Codebook, KnownCodes, ManyValuesError, RawRows
 from bayescascade.data.declarations import ColumnDeclaration, Declarations
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.files import located_errors
-from bayescascade.data.inference import BinCollector, Collector, LevelCollector
+from bayescascade.data.inference import (
+    BinCollector,
+    Collector,
+    LevelCollector,
+    collected_columns,
+)
 from bayescascade.data.partitions import PartitionedSource
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
 from bayescascade.data.sources import FrameSource, Source, weighted_blocks
@@ -40,6 +45,7 @@ class CountedRows(NamedTuple):
     codes: NDArray[np.int32]  # (n_columns, n_distinct), in lexicographic order
     weights: NDArray[np.float64]  # (n_distinct,) > 0
     n_rows: int
+    notes: tuple[str, ...] = ()  # on how columns are read
 
 
 @dataclass(frozen=True)
@@ -98,19 +104,30 @@ class RowReader:
             pass  # told better below
         return self.read_by_blocks()
 
-    def read_at_once(self) -> CountedRows:
-        """Return the distinct rows, counted before they are coded; messages may name no row."""
-        raw = self.room()
+    def read_at_once(self, binned: frozenset[str] = frozenset()) -> CountedRows:
+        """Return the distinct rows, counted before they are coded; messages may name no row.
+
+        `binned` are columns of which nothing is declared and that hold numbers to be cut.
+        """
+        raw, collectors = self._room(binned)
         names = [coder.name for coder in raw.coders]
         weights = self.weights if isinstance(self.weights, str) else None
         if weights is not None:
             names.append(weights)
-        if isinstance(self.source, PartitionedSource):
-            return self.coded(self.source.count(raw, names, weights))
-        with closing(self.source.batches(names)) as batches:
-            for batch in batches:
-                raw.add(batch, self.weights, self.source.categorical)
-        return self.coded(raw)
+        try:
+            if isinstance(self.source, PartitionedSource):
+                raw = self.source.count(raw, names, weights)
+            else:
+                with closing(self.source.batches(names)) as batches:
+                    for batch in batches:
+                        raw.add(batch, self.weights, self.source.categorical)
+        except ManyValuesError as error:
+            if error.column in binned or self.columns[error.column].kind is not None:
+                raise
+            many = error.column
+        else:
+            return self._coded(raw, collectors)
+        return self.read_at_once(binned | {many})
 
     def read_by_blocks(self) -> CountedRows:
         """Return the same, all rows coded one block after another: slower, with full messages."""
@@ -120,9 +137,10 @@ class RowReader:
             largest_weight = None
             if collectors or self.weights is not None:
                 largest_weight = self._scan(collectors)
+            notes: tuple[str, ...] = ()
             if schema is None:
-                is_weighted = self.weights is not None
-                schema = Schema(tuple(c.column(self.missing, is_weighted) for c in collectors))
+                collectors = self._with_bins(collectors)
+                schema, notes = self._found(collectors)
             rows = DistinctRows(schema.n_levels, largest_weight)
             n_rows = 0
             blocks = weighted_blocks(self.source, schema.names, self.weights)
@@ -130,14 +148,18 @@ class RowReader:
                 codes = schema.encode(cells, allow_missing=False, first_row=first_row)
                 rows.add(codes, block_weights)
                 n_rows += len(cells)
-        return self._checked(CountedRows(schema, *rows.result(), n_rows))
+        return self._checked(CountedRows(schema, *rows.result(), n_rows, notes))
 
-    def room(self) -> RawRows:
-        """Return room for distinct rows; reads what must be known before, if anything must."""
+    def _room(self, binned: frozenset[str]) -> tuple[RawRows, dict[str, Collector]]:
+        """Return room for distinct rows, and collectors that have seen what must be known before.
+
+        These are the columns that are cut into bins, and the weights.
+        """
+        collectors = self._collectors(binned)
         first = [
             collector
-            for collector in self._collectors().values()
-            if isinstance(collector, BinCollector) and collector.declared.n_bins is not None
+            for collector in collectors.values()
+            if isinstance(collector, BinCollector) and collector.declared.edges is None
         ]
         largest_weight = self._scan(first) if first or self.weights is not None else None
         known = {} if self.schema is None else {c.name: c for c in self.schema.columns}
@@ -147,58 +169,69 @@ class RowReader:
             if declared.edges is not None:
                 known[name] = Column(name, "continuous", (), declared.edges, True)
         names = self.columns if self.schema is None else self.schema.names
-        coders = [KnownCodes(known[name]) if name in known else Codebook(name) for name in names]
-        return RawRows(coders, largest_weight)
+        coders = [
+            KnownCodes(known[name])
+            if name in known
+            else Codebook(name, is_declared=self.columns[name].kind is not None)
+            for name in names
+        ]
+        return RawRows(coders, largest_weight), collectors
 
-    def coded(self, raw: RawRows) -> CountedRows:
-        """Return distinct rows with the codes of their levels.
-
-        Raises
-        ------
-        DataError
-            As `read`, but the message may name no row.
-        """
+    def _coded(self, raw: RawRows, collectors: dict[str, Collector]) -> CountedRows:
+        """Return distinct rows with the codes of their levels."""
         if not raw.n_rows:
             raise DataError(f"{self.source.label or 'the table'} must have at least one row")
         numbers, limbs = raw.sums()
-        schema = self.schema or self._found_schema(raw, numbers)
-        for coder, column, codes in zip(raw.coders, schema.columns, numbers, strict=True):
-            if isinstance(coder, Codebook):
-                codes[:] = coder.codes(column)[codes]
-                if (codes == MISSING).any():
-                    raise DataError(f'column "{column.name}" has a missing cell')
-        rows = DistinctRows(schema.n_levels, raw.largest_weight)
-        rows.add_sums(numbers, limbs)
-        return self._checked(CountedRows(schema, *rows.result(), raw.n_rows))
-
-    def _found_schema(self, raw: RawRows, numbers: NDArray[np.int32]) -> Schema:
-        """Return the columns that fit the distinct values."""
-        columns = []
-        collectors = self._collectors()
-        for coder, row_numbers in zip(raw.coders, numbers, strict=True):
+        for coder, n_missing in zip(raw.coders, raw.n_missing.tolist(), strict=True):
+            if coder.name not in collectors:
+                continue
             collector = collectors[coder.name]
             if isinstance(coder, Codebook):
                 coder.show(collector)
-                is_missing = row_numbers == 0
-            elif collector.declared.edges is None:
-                columns.append(coder.column)
-                continue
-            else:
-                is_missing = row_numbers == coder.column.n_levels - 1
-            collector.n_rows = raw.n_rows
-            collector.n_missing = raw.n_rows if is_missing.all() else int(is_missing.any())
-            columns.append(collector.column(self.missing, self.weights is not None))
-            if isinstance(coder, Codebook) and columns[-1].kind == "continuous":
-                raise DataError(f'column "{coder.name}" must be cut into bins')
-        return Schema(tuple(columns))
+            collector.n_rows, collector.n_missing = raw.n_rows, n_missing
+        notes: tuple[str, ...] = ()
+        schema = self.schema
+        if schema is None:
+            schema, notes = self._found(self._with_bins(list(collectors.values())))
+        for coder, column, codes in zip(raw.coders, schema.columns, numbers, strict=True):
+            if isinstance(coder, Codebook):
+                codes[:] = coder.codes(column)[codes]
+                if (codes < 0).any():
+                    raise DataError(f'column "{column.name}" has a missing cell')
+        rows = DistinctRows(schema.n_levels, raw.largest_weight)
+        rows.add_sums(numbers, limbs)
+        return self._checked(CountedRows(schema, *rows.result(), raw.n_rows, notes))
 
-    def _collectors(self) -> dict[str, Collector]:
-        return {
-            name: (BinCollector if declared.kind == "continuous" else LevelCollector)(
-                name=name, declared=declared, is_text=self.source.is_text
-            )
-            for name, declared in self.columns.items()
-        }
+    def _found(self, collectors: Sequence[Collector]) -> tuple[Schema, tuple[str, ...]]:
+        """Return the columns that fit what was collected, and what a user should know of them."""
+        is_weighted = self.weights is not None
+        schema = Schema(collected_columns(collectors, self.missing, is_weighted))
+        return schema, tuple(text for collector in collectors for text in collector.notes)
+
+    def _with_bins(self, collectors: Sequence[Collector]) -> list[Collector]:
+        """Return the collectors, of columns of numbers that have to be cut those of their bins.
+
+        Such columns are read once more.
+        """
+        is_weighted = self.weights is not None
+        found = [
+            BinCollector(name=c.name, declared=c.declared, is_text=c.is_text)
+            if isinstance(c, LevelCollector) and c.needs_bins(is_weighted)
+            else c
+            for c in collectors
+        ]
+        binned = [new for new, old in zip(found, collectors, strict=True) if new is not old]
+        if binned:
+            self._scan(binned)
+        return found
+
+    def _collectors(self, binned: frozenset[str] = frozenset()) -> dict[str, Collector]:
+        found: dict[str, Collector] = {}
+        for name, declared in self.columns.items():
+            has_bins = declared.kind == "continuous" or name in binned
+            kind = BinCollector if has_bins else LevelCollector
+            found[name] = kind(name=name, declared=declared, is_text=self.source.is_text)
+        return found
 
     def _scan(self, collectors: Sequence[Collector]) -> float | None:
         """Show every row to the collectors; return the largest weight, None without weights."""

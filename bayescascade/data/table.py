@@ -348,7 +348,7 @@ def _table(rows: CountedRows, source: str) -> Table:
         n_rows=rows.n_rows,
         total_weight=math.fsum(rows.weights),
         source=source,
-        notes=tuple(_constant_note(column) for column in schema.columns if column.n_levels == 1),
+        notes=(*rows.notes, *(_constant_note(c) for c in schema.columns if c.n_levels == 1)),
     )
 
 
