@@ -43,6 +43,7 @@ from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
+from bayescascade.model.conditionals import Conditionals
 from bayescascade.model.page import column_words
 from bayescascade.model.reporting import OF_DENSITIES, OF_ROWS, Reported
 
@@ -60,7 +61,7 @@ UNKNOWNS: Final = tuple(_MEANINGS)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RowDensities(DensityMixin, Columns):  # type: ignore[misc] # untyped base
+class RowDensities(Conditionals, DensityMixin, Columns):  # type: ignore[misc] # untyped base
     """A density over the rows of a schema; its parameters say how to read columns.
 
     Parameters

@@ -27,7 +27,7 @@ PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().g
 
 def answers(model, frame):
     """Return what a model says of rows: probabilities of classes, or log densities."""
-    return getattr(model, "predict_proba", getattr(model, "score_samples", None))(frame)
+    return getattr(model, "score_samples", getattr(model, "predict_proba", None))(frame)
 
 
 def told(model):

@@ -1,0 +1,63 @@
+"""Codes as what stands in a frame's cells: labels, values, and values among other cells."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.data.column import Column
+from bayescascade.data.levels import Cells, level_text, plain_level
+
+__all__ = ["filled", "labels_of", "values_of"]
+
+
+def labels_of(column: Column) -> list[object]:
+    """Return what stands for each code of a column."""
+    if column.kind == "continuous":
+        texts = column.edge_texts()
+        bins: list[object] = [f"[{low}, {high})" for low, high in itertools.pairwise(texts[:-1])]
+        labels = [*bins, f"[{texts[-2]}, {texts[-1]}]"]
+    else:
+        labels = list(column.levels)
+    return [*labels, None] if column.has_missing_level else labels
+
+
+def values_of(column: Column, codes: NDArray[np.integer], rng: np.random.Generator | None) -> Cells:
+    """Return levels, and numbers within bins: drawn if there is a generator, else the middles."""
+    if column.kind == "continuous" and rng is None:
+        edges = np.array(column.edges)
+        return pd.Series((edges[:-1] + np.diff(edges) / 2)[codes], name=column.name)
+    return column.decode(codes, rng or np.random.default_rng(0))
+
+
+def filled(
+    cells: Cells, column: Column, rows: NDArray[np.intp], codes: NDArray[np.integer], values: Cells
+) -> Cells:
+    """Return cells of which some rows have become values, of the cells' type if it can hold them.
+
+    Parameters
+    ----------
+    cells : (n_rows,) Series
+    column : Column
+    rows : (n,) int
+    codes : (n,) int32
+        What the values, (n,) Series, are the levels or bins of.
+    """
+    if len(rows) == len(cells) and not isinstance(cells.dtype, pd.CategoricalDtype):
+        return values.set_axis(cells.index)
+    found: list[object] = values.tolist()
+    with_values = cells.astype(object)
+    if isinstance(cells.dtype, pd.CategoricalDtype) and column.kind != "continuous":
+        categories = cells.cat.categories
+        known = column.encode(pd.Series(categories), allow_unknown=True)
+        of_code = dict(zip(known.tolist(), categories, strict=True))
+        found = [of_code.get(code, v) for code, v in zip(codes.tolist(), found, strict=True)]
+        cells = cells.cat.add_categories([v for v in dict.fromkeys(found) if v not in categories])
+    elif pd.api.types.infer_dtype(cells, skipna=True) == "string" and not isinstance(found[0], str):
+        found = [level_text(plain_level(column.name, value)) for value in found]
+    with_values.iloc[rows] = pd.Series(found, dtype=object).to_numpy()
+    try:
+        return with_values.astype(cells.dtype)
+    except (TypeError, ValueError):  # such as the middle of a bin among integers
+        return with_values.infer_objects()

@@ -1,0 +1,339 @@
+"""What a density says of some cells given others: missing cells filled, any column predicted.
+
+A density over rows answers for each of its columns. The probability of a level, given the other
+cells of a row, is the density of the row with that level, times the level's width, over the sum of
+these; missing cells are integrated out by the density. So answers are as exact as scores are, and
+of the average over a posterior where scores are.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_choice
+from bayescascade.data.column import MISSING, Column
+from bayescascade.data.filling import filled, labels_of, values_of
+from bayescascade.data.schema import (
+    CodedTable,
+    Rows,
+    Schema,
+    check_known,
+    frame_from_array,
+    frame_from_mapping,
+)
+from bayescascade.data.sources import as_frame
+
+__all__ = ["Conditionals"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+FILLINGS = ("mode", "draw")
+PREDICTIONS = ("mode", "mean")
+
+_MOST_COMBINATIONS = 256  # of a row's missing cells, that are weighed together
+_MOST_SCORED = 1 << 20  # rows scored at once
+
+
+class Question(NamedTuple):
+    """How probable combinations of some columns' codes are in rows, given their other cells."""
+
+    rows: NDArray[np.intp]  # (n_rows,), which rows of all
+    columns: NDArray[np.intp]  # (n,)
+    combinations: Codes  # (n, n_combinations)
+    seen: Codes  # (n_columns, n_distinct), the distinct rows
+    position: NDArray[np.intp]  # (n_rows,), each row's among these
+
+    @classmethod
+    def of(
+        cls, codes: Codes, rows: NDArray[np.intp], columns: NDArray[np.intp], combinations: Codes
+    ) -> "Question":
+        """Ask about some rows of (n_columns, n_rows) codes."""
+        seen, position = np.unique(codes[:, rows], axis=1, return_inverse=True)
+        return cls(rows, columns, combinations, seen, position.reshape(-1))
+
+    @property
+    def n_scored(self) -> int:
+        """Number of rows to score."""
+        return int(self.seen.shape[1] * self.combinations.shape[1])
+
+    def blocks(self) -> Iterator[Codes]:
+        """Yield the rows to score, the combinations of a row one after the other."""
+        n_combinations = self.combinations.shape[1]
+        at_once = max(1, _MOST_SCORED // n_combinations)
+        for start in range(0, self.seen.shape[1], at_once):
+            rows = self.seen[:, start : start + at_once]
+            block = np.repeat(rows, n_combinations, axis=1)
+            block[self.columns] = np.tile(self.combinations, rows.shape[1])
+            yield block
+
+
+class Conditionals:
+    """A density that answers for any of its columns, given the others."""
+
+    schema_: Schema
+
+    @abstractmethod
+    def encode(self, X: Rows) -> Codes:
+        """Return the codes of rows, (n_columns, n_rows), negative where missing or unknown."""
+
+    @abstractmethod
+    def score_codes(self, codes: Codes) -> Floats:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `encode`."""
+
+    def impute(
+        self,
+        X: Rows,
+        how: str = "mode",
+        random_state: int | np.random.Generator | None = None,
+    ) -> pd.DataFrame:
+        """Return rows with their missing cells filled, given the cells that they have.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping or Series
+            Rows as of `score_samples`; all columns of the model must be there.
+        how : {"mode", "draw"}
+            "mode": the most probable values. Of several missing cells in a row these are the ones
+            most probable together, if there are at most 256 combinations of them; else each
+            cell's own most probable. Of continuous columns, the middle of the most probable bin.
+            "draw": values drawn together from the density given the row, and within a continuous
+            column's bin uniformly: repeated with several seeds, this is multiple imputation.
+        random_state : int, Generator or None
+            Seed of the draws.
+
+        Returns
+        -------
+        DataFrame
+            As X, of types that X's columns have, with its index and its other columns. Of an array,
+            the columns are the model's. A missing cell of a column that has a level for these is
+            filled as well, by another level; an unknown cell, where it counts as missing.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, a value is outside its column's domain, or what a row has is of
+            probability 0; the message names the row.
+        """
+        check_is_fitted(self)
+        check_choice("how", how, FILLINGS)
+        rng = np.random.default_rng(random_state)
+        X = as_frame(X)
+        if isinstance(X, CodedTable):
+            raise ParameterError("X must be rows with missing cells to impute, got a Table")
+        frame = _frame_of(X, self.schema_.names)
+        codes = self.encode(frame)
+        for column, of_column in zip(self.schema_.columns, codes, strict=True):
+            if column.has_missing_level:
+                of_column[of_column == column.n_levels - 1] = MISSING
+        is_missing = codes == MISSING
+        if how == "mode":
+            self._fill_modes(codes)
+        else:
+            self._fill_draws(codes, rng)
+        rows_filled, names = frame.copy(), [str(name) for name in frame.columns]
+        for column, of_column, gone in zip(self.schema_.columns, codes, is_missing, strict=True):
+            if gone.any():
+                place, rows = names.index(column.name), np.flatnonzero(gone)
+                values = values_of(column, of_column[rows], rng if how == "draw" else None)
+                cells = filled(frame.iloc[:, place], column, rows, of_column[rows], values)
+                rows_filled.isetitem(place, cells)  # type: ignore[arg-type] # a Series, too
+        return rows_filled
+
+    def predict_proba(self, X: Rows, target: str) -> pd.DataFrame:
+        """Return the probability of each level of a column, given the other cells of each row.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series or Table
+            Rows as of `score_samples`. The target's own cells are not looked at, and its column may
+            be left out. Other missing cells are integrated out.
+        target : str
+            Name of a column of the model.
+
+        Returns
+        -------
+        (n_rows, n_levels) DataFrame
+            Rows sum up to 1. Its columns are the target's levels, in their order; of a continuous
+            column its bins as text, such as "[0, 5)"; and last, if there is a level for missing
+            cells, None.
+
+        Raises
+        ------
+        DataError
+            If the target is unknown, another column is missing, a value is outside its column's
+            domain, or what a row has is of probability 0.
+        """
+        j, index, log_shares = self._given_others(X, target)
+        column = self.schema_.columns[j]
+        kept = object if column.has_missing_level else None  # or None would become NaN
+        labels = pd.Index(labels_of(column), dtype=kept, name=target)
+        return pd.DataFrame(np.exp(log_shares), index=index, columns=labels)
+
+    def predict(self, X: Rows, target: str, how: str = "mode") -> NDArray[np.generic]:
+        """Return what a column is most probably, given the other cells of each row.
+
+        Parameters
+        ----------
+        X, target
+            See `predict_proba`.
+        how : {"mode", "mean"}
+            "mode": the most probable level, the first of equals; of a continuous column the middle
+            of the most probable bin. "mean": the expected value, of columns of numbers.
+
+        Returns
+        -------
+        (n_rows,) array
+            Of the levels' type, or float64. A level for missing cells is never predicted: what is
+            told is given that the cell is there.
+
+        Raises
+        ------
+        ParameterError
+            If `how` is "mean", and levels are no numbers.
+        DataError
+            As of `predict_proba`.
+        """
+        check_choice("how", how, PREDICTIONS)
+        j, _, log_shares = self._given_others(X, target)
+        column = self.schema_.columns[j]
+        log_shares = log_shares[:, : _n_known(column)]
+        if how == "mode":
+            return values_of(column, log_shares.argmax(axis=1), None).to_numpy()
+        if not _is_numeric(column):
+            raise ParameterError(
+                f'how must be "mode" for column "{target}", whose levels are no numbers, got "mean"'
+            )
+        shares = np.exp(log_shares - logsumexp(log_shares, axis=1, keepdims=True))
+        numbers = values_of(column, np.arange(_n_known(column)), None).to_numpy(np.float64)
+        means: Floats = shares @ numbers
+        return means
+
+    def _given_others(self, X: Rows, target: str) -> tuple[int, pd.Index, Floats]:
+        """Return the target's place, the rows' index and log probabilities (n_rows, n_levels)."""
+        check_is_fitted(self)
+        check_known("target", [target], self.schema_.names)
+        j, X = self.schema_.names.index(target), as_frame(X)
+        if isinstance(X, CodedTable):
+            codes = self.encode(X)
+            index: pd.Index = pd.RangeIndex(codes.shape[1])
+        else:
+            frame = _without(_frame_of(X, self.schema_.names, target), target)
+            codes, index = self.encode(frame), frame.index
+        codes[j] = MISSING
+        every = np.arange(self.schema_.n_levels[j], dtype=np.int32)
+        rows = np.arange(codes.shape[1])
+        asked = Question.of(codes, rows, np.array([j]), every[np.newaxis])
+        (log_shares,) = self._log_shares([asked])
+        return j, index, log_shares
+
+    def _log_shares(self, questions: Iterable[Question]) -> Iterator[Floats]:
+        """Yield, for each question, log probabilities (n_rows, n_combinations) that sum up to 1.
+
+        Raises
+        ------
+        DataError
+            If no combination is possible in a row.
+        """
+        for batch in _batches(questions):
+            blocks = [block for asked in batch for block in asked.blocks()]
+            if len(batch) > 1:
+                blocks = [np.concatenate(blocks, axis=1)]
+            scores = np.concatenate([self.score_codes(block) for block in blocks])
+            ends = np.cumsum([asked.n_scored for asked in batch])
+            for asked, of_asked in zip(batch, np.split(scores, ends[:-1]), strict=True):
+                logs = of_asked.reshape(-1, asked.combinations.shape[1])
+                for j, chosen in zip(asked.columns, asked.combinations, strict=True):
+                    logs = logs + np.log(self.schema_.columns[j].widths)[chosen]
+                totals = logsumexp(logs, axis=1, keepdims=True)
+                is_impossible = np.isneginf(totals)[:, 0]
+                if is_impossible.any():
+                    row = 1 + asked.rows[np.argmax(is_impossible[asked.position])]
+                    raise DataError(
+                        f"what row {row} has must be of positive probability under the density, "
+                        "got 0"
+                    )
+                yield (logs - totals)[asked.position]
+
+    def _fill_modes(self, codes: Codes) -> None:
+        """Fill what is missing in rows of codes by what is most probable."""
+        columns, asked = self.schema_.columns, []
+        patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
+        for number, is_missing in enumerate(patterns.T):
+            rows, missing = (
+                np.flatnonzero(members.reshape(-1) == number),
+                np.flatnonzero(is_missing),
+            )
+            n_combinations = math.prod(_n_known(columns[j]) for j in missing)
+            groups = missing[:, np.newaxis]
+            if missing.size > 0 and n_combinations <= _MOST_COMBINATIONS:
+                groups = missing[np.newaxis]
+            for group in groups:
+                sizes = [_n_known(columns[j]) for j in group]
+                combinations = np.indices(sizes, np.int32).reshape(len(sizes), -1)
+                asked.append(Question.of(codes, rows, group, combinations))
+        for one, log_shares in zip(asked, self._log_shares(asked), strict=True):
+            codes[np.ix_(one.columns, one.rows)] = one.combinations[:, log_shares.argmax(axis=1)]
+
+    def _fill_draws(self, codes: Codes, rng: np.random.Generator) -> None:
+        """Fill what is missing in rows of codes by draws, column by column given those before."""
+        for j, column in enumerate(self.schema_.columns):
+            rows = np.flatnonzero(codes[j] == MISSING)
+            if rows.size == 0:
+                continue
+            every = np.arange(_n_known(column), dtype=np.int32)[np.newaxis]
+            (log_shares,) = self._log_shares([Question.of(codes, rows, np.array([j]), every)])
+            shares = np.exp(log_shares).cumsum(axis=1)
+            places = (rng.random((rows.size, 1)) * shares[:, -1:] >= shares).sum(axis=1)
+            codes[j, rows] = np.minimum(places, every.size - 1)
+
+
+def _n_known(column: Column) -> int:
+    """Return the number of codes that are not the level for missing cells, at least one."""
+    n_known = column.n_levels - column.has_missing_level
+    if n_known == 0:
+        raise DataError(f'column "{column.name}" must have a level to fill in, got none')
+    return n_known
+
+
+def _is_numeric(column: Column) -> bool:
+    return column.kind == "continuous" or not isinstance(column.levels[0], str | bool)
+
+
+def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
+    """Yield questions together as long as they are short: a density that is an average is slow."""
+    batch: list[Question] = []
+    for asked in questions:
+        if batch and sum(one.n_scored for one in [*batch, asked]) > _MOST_SCORED:
+            yield batch
+            batch = []
+        batch.append(asked)
+    if batch:
+        yield batch
+
+
+def _frame_of(X: Rows, names: tuple[str, ...], target: str | None = None) -> pd.DataFrame:
+    """Return rows as a DataFrame, a target's cells perhaps not among them."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if isinstance(X, pd.Series | Mapping):
+        return frame_from_mapping({str(name): value for name, value in X.items()})
+    rows = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    if target is not None and rows.ndim == 2 and rows.shape[1] == len(names) - 1:
+        return frame_from_array(rows, [name for name in names if name != target])
+    return frame_from_array(rows, names)
+
+
+def _without(frame: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Return rows with nothing known of a target."""
+    others = frame.loc[:, [str(name) != target for name in frame.columns]]
+    nothing = pd.DataFrame({target: pd.Series([None] * len(frame), dtype=object)})
+    return pd.concat([others, nothing.set_axis(frame.index)], axis=1)
