@@ -8,10 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.cells import cell_len
+from scipy.special import xlogy
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 
 import bayescascade
-from bayescascade import BayesCascadeError, DataError, ModelFileError, ParameterError
+from bayescascade import (
+    BayesCascadeError,
+    DataError,
+    ModelFileError,
+    ParameterError,
+    TruncatedForest,
+)
 from bayescascade.model import record as saved
 from bayescascade.model.roles import Classifier, Density, Drawn, Predicted, Predictor
 from samplers import CheckpointError
@@ -73,6 +81,51 @@ def test_columns_are_matched_by_name(name):
     np.testing.assert_array_equal(answers(fitted(name), shuffled), answers(fitted(name), rows()))
     with pytest.raises(DataError, match="fare"):
         answers(fitted(name), rows().drop(columns="fare"))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_importances_are_shares_of_what_splits_win(name):
+    """Selectors of features read them; where there are no splits they are not there."""
+    case, model = ESTIMATORS[name], fitted(name)
+    assert not hasattr(case.make(**case.parameters), "feature_importances_")
+    if name in ("histogram", "neighbors", "rado"):
+        assert not hasattr(model, "feature_importances_")
+        return
+    shares = model.feature_importances_
+    assert shares.shape == model.feature_names_in_.shape
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(1.0)
+    if name in ("leaf", "leaf exact", "branch", "det"):
+        tree = getattr(model, "learned_", None) or model.tree_
+        wins = dict.fromkeys(model.feature_names_in_, 0.0)
+
+        def told(node):
+            if "feature" not in node:
+                return node["count"], node["volume"]
+            parts = np.array([told(branch["child"]) for branch in node["branches"]])
+            n, v = parts.sum(axis=0)
+            wins[node["feature"]] += sum(m * np.log(m * v / (n * w)) for m, w in parts if m > 0)
+            return n, v
+
+        told(tree.to_dict())
+        np.testing.assert_allclose(shares, np.array(list(wins.values())) / sum(wins.values()))
+    elif name in ("rules", "labels"):  # what all rules win is what the list wins over none
+        rules = model.rules_
+        counts = rules.counts
+        if name == "labels":
+            alone = counts / counts.sum(axis=1, keepdims=True)
+            together = counts.sum(axis=0) / counts.sum()
+        else:
+            alone, together = counts / np.exp(rules.log_volumes), counts.sum() / 1200
+        assert rules.log_gains.sum() == pytest.approx(xlogy(counts, alone / together).sum())
+        assert (rules.log_gains >= 0).all()
+
+
+def test_importances_of_forests_are_those_of_scikit_learn():
+    X = rows()[["age", "fare"]].assign(age=np.arange(150) % 7)
+    forest = RandomForestClassifier(8, random_state=0).fit(X, ESTIMATORS["prune"].labels())
+    whole = TruncatedForest(forest=forest).fit(X, ESTIMATORS["prune"].labels(), X)
+    np.testing.assert_allclose(whole.feature_importances_, forest.feature_importances_)
 
 
 @pytest.mark.parametrize("name", PARALLEL)

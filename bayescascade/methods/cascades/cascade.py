@@ -38,6 +38,7 @@ from bayescascade.methods.cascades.models import (
     independent_probabilities,
 )
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
 from bayescascade.model.search import SAMPLED, Search, most_blocks
@@ -349,6 +350,18 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         if problem is not None:
             raise ParameterError(f"tree must be one over the model's columns: {problem}")
         return self._readable(self._count(tree))
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each column in what the splits of `tree_` win, (n_features_in_,) float64.
+
+        That is the log likelihood, in nats, of the rows with a split over that without: how much
+        more probable it makes them. What is inside leaves is integrated out. They sum up to 1, or
+        are all 0 of a tree without splits. Columns that matter inside leaves alone have none.
+        """
+        learned = self.learned_  # which says if nothing is fitted
+        concentration = self._model().leaf_concentration
+        return split_shares(self.schema_, self._best, learned.log_volumes, concentration)
 
     def _count(self, state: Tree) -> CountedTree:
         counts, _ = self.posterior_.node_statistics(state)

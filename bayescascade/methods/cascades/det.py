@@ -57,8 +57,10 @@ from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.dealing import deal
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
+from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
+from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
 from bayescascade.model.estimator import DENSITIES
 from bayescascade.model.reporting import AS_COMMON
@@ -159,6 +161,12 @@ class DensityEstimationTree(Baseline):
         else:
             probabilities = LeafModel(concentration=self.concentration).probabilities(tree, counts)
         return DensityTree(self.schema_, tree, counts, probabilities)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of each column in what splits win, (n_features_in_,) float64; see `LeafCascade`."""
+        volumes = self.tree_.log_volumes  # which says if nothing is fitted
+        return split_shares(self.schema_, CountedTree(*self._learned), volumes, 1.0)
 
     def _score_known(self, codes: NDArray[np.int32]) -> Floats:
         return self.tree_.score_codes(codes)

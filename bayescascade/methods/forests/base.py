@@ -25,6 +25,7 @@ from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
@@ -158,6 +159,22 @@ class BudgetedClassifier(MatrixClassifier):
         """
         matrix = self._matrix(X)  # which says if nothing is fitted
         return self.forest_.predict_proba(matrix)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in what splits do, (n_features_in_,) float64.
+
+        A split lessens the Gini impurity of the training rows that come to it. Weighted by these
+        rows, that is a share of what all splits of its tree do; shares are averaged over the trees,
+        as scikit-learn does. They sum up to 1, or are all 0 of a forest without splits. What
+        features cost is of no effect.
+        """
+        check_is_fitted(self, "forest_")
+        forest = self.forest_
+        splits = np.flatnonzero(forest.is_split)
+        features = self._encoder.source[forest.feature[splits]]
+        gains = forest.impurity_decreases()[splits]
+        return importance_shares(self.n_features_in_, features, gains)
 
     def predict_block(
         self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False

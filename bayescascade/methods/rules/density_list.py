@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import rel_entr
+from scipy.special import rel_entr, xlogy
 
 from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
@@ -70,6 +70,13 @@ class DensityList(ListedRules, DensityParts):
     def log_domain(self) -> float:
         """Log volume of all cells that the evidence leaves, nats."""
         return float(self._log_widths.sum())
+
+    def _log_likelihoods(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        counts, log_volumes = self.counts, self.log_volumes
+        rows = counts[::-1].cumsum()[::-1]
+        volumes = np.logaddexp.accumulate(log_volumes[::-1])[::-1]
+        apart, together = xlogy(counts, counts), xlogy(rows, rows)
+        return apart - counts * log_volumes, together - rows * volumes
 
     @cached_property
     def _widths(self) -> list[NDArray[np.float64]]:

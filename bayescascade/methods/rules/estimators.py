@@ -83,6 +83,16 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         return self.learned_
 
     @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each column in what the rules of `rules_` win, (n_features_in_,) float64.
+
+        A rule wins the log likelihood, in nats, of the rows that come to it, told apart by it, over
+        that of these rows together; the columns of its conditions share that equally. The sum is 1,
+        or 0 of a list without rules.
+        """
+        return self.learned_.column_shares
+
+    @property
     def n_candidates_(self) -> NDArray[np.int64]:
         """Number of candidates for rules of 0 (none), 1, .. conditions, int64."""
         check_is_fitted(self, "_best")

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import rel_entr
+from scipy.special import rel_entr, xlogy
 
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_probability
@@ -153,6 +153,14 @@ class LabelList(ListedRules):
     def probabilities(self) -> NDArray[np.float64]:
         """Posterior mean probability of each class in each part, (n_rules + 1, n_classes)."""
         return part_probabilities(self.counts, self.concentration)
+
+    def _log_likelihoods(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = self.counts[::-1].cumsum(axis=0)[::-1]
+        apart, together = (
+            xlogy(n, n).sum(axis=1) - xlogy(n.sum(axis=1), n.sum(axis=1))
+            for n in (self.counts, rows)
+        )
+        return apart, together
 
     def intervals(self, level: float = 0.95) -> NDArray[np.float64]:
         """Return equal-tailed credible intervals, (n_rules + 1, n_classes, 2) float64.

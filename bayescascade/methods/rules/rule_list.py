@@ -5,6 +5,7 @@ the data.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,10 +22,13 @@ from bayescascade.methods.rules.antecedents import (
     antecedent_words,
 )
 from bayescascade.methods.rules.models import MAX_RULES
+from bayescascade.model.importances import importance_shares
 from bayescascade.report.page import Fold, Numbers, Pieces, Table
 from bayescascade.report.printed import Readable
 
 __all__ = ["ListedRules", "RuleList", "read_numbers_of_candidates", "read_rules"]
+
+Floats = NDArray[np.float64]
 
 _MOST_CANDIDATES = 1 << 53
 
@@ -98,6 +102,32 @@ class ListedRules(Readable):
         if part < self.n_rules:
             return antecedent_words(self.schema, self.rules[part], is_open=self.is_open)
         return "anything else" if self.rules else "any row"
+
+    @abstractmethod
+    def _log_likelihoods(self) -> tuple[Floats, Floats]:
+        """Return log likelihoods by the shares of the rows, nats, each (n_rules + 1,) float64.
+
+        Of the rows of each part; and of those from each part on, as if they were one.
+        """
+
+    @property
+    def log_gains(self) -> NDArray[np.float64]:
+        """What each rule wins, nats, (n_rules,) float64 >= 0.
+
+        That is the log likelihood of the rows that come to a rule if it tells those that satisfy it
+        from the others, over that if it did not.
+        """
+        apart, together = self._log_likelihoods()
+        gains: Floats = apart[:-1] + together[1:] - together[:-1]
+        return gains
+
+    @property
+    def column_shares(self) -> NDArray[np.float64]:
+        """Share of each column in `log_gains`, (n_columns,) float64; that of a rule is divided."""
+        columns = [condition.column for rule in self.rules for condition in rule]
+        sizes = [len(rule) for rule in self.rules]
+        gains = np.repeat(self.log_gains / np.maximum(sizes, 1), sizes)
+        return importance_shares(self.schema.n_columns, columns, gains)
 
     @property
     def labels(self) -> list[str]:
