@@ -160,7 +160,8 @@ def _tell(
     finished: "list[tuple[float, BudgetedClassifier]]", parts: "DealtRows", options: dict[str, Any]
 ) -> None:
     """Print a line or a record for each budget; draw and save."""
-    from bayescascade.costs.curve import CostAccuracyCurve, cost_accuracy_curve
+    from bayescascade.costs.curve import CURVE_SIZE, CostAccuracyCurve, cost_accuracy_curve
+    from bayescascade.report.axes import file_axes
 
     labels = [f"{amount:.12g}" for amount, _ in finished]
     models = [model for _, model in finished]
@@ -173,7 +174,8 @@ def _tell(
         echo_page(_page(curve, models[0], parts))
     if options["plot"] is not None:
         points = tuple(replace(point, label=models[0].title) for point in curve.points)
-        figure = CostAccuracyCurve(points, curve.n_rows).plot().get_figure(root=True)
+        axes = CostAccuracyCurve(points, curve.n_rows).plot(file_axes(*CURVE_SIZE))
+        figure = axes.get_figure(root=True)
         assert figure is not None
         save_figure(figure, options["plot"])
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.labels import check_labels
-from bayescascade.report.figures import blank_figure
+from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table
 from bayescascade.report.printed import Printed
@@ -23,9 +23,9 @@ from bayescascade.report.printed import Printed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CostAccuracyCurve", "CurvePoint", "cost_accuracy_curve"]
+__all__ = ["CURVE_SIZE", "CostAccuracyCurve", "CurvePoint", "cost_accuracy_curve"]
 
-_SIZE = (6.4, 4.2)  # of a picture, inches
+CURVE_SIZE = (6.4, 4.2)  # of a picture, inches
 _MARKERS = "o^sDvP*X"
 
 
@@ -94,11 +94,13 @@ class CostAccuracyCurve(Printed):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a figure of its own, which pyplot does not know: in a
-            notebook, `curve.plot().figure` at the end of a cell shows it.
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
         """
-        if ax is None:
-            ax = blank_figure(*_SIZE, layout="constrained").subplots()
+        ax = axes_or_new(ax, *CURVE_SIZE)
         for number, label in enumerate(self.labels):
             points = self.of(label)
             ax.errorbar(

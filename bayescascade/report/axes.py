@@ -1,0 +1,53 @@
+"""Where pictures are drawn: in the axes that a user has, or in a new figure.
+
+Matplotlib is imported when something is drawn.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from bayescascade.base.extras import check_plots
+from bayescascade.report.figures import blank_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["axes_or_new", "file_axes", "ratio_color"]
+
+_STRONGEST = math.log(20.0)  # densities beyond 20 times, or a 20th of, uniform look alike
+_DENSER, _RARER = (67, 137, 205), (240, 150, 50)  # red, green, blue
+
+
+def axes_or_new(ax: "Axes | None", width: float, height: float) -> "Axes":
+    """Return axes, of a new figure of pyplot if there are none; a notebook shows that by itself.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+    width, height : float > 0
+        Of the new figure, inches.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    if ax is not None:
+        return ax
+    check_plots()
+    from matplotlib import pyplot as plt
+
+    _, new = plt.subplots(figsize=(width, height), layout="constrained")
+    return new
+
+
+def file_axes(width: float, height: float) -> "Axes":
+    """Return axes of a figure that pyplot does not know, for a file."""
+    return blank_figure(width, height, layout="constrained").subplots()
+
+
+def ratio_color(log_ratio: float) -> str:
+    """Return a color for the log of a density over the uniform one: blue if denser, else orange."""
+    strength = min(1.0, abs(log_ratio) / _STRONGEST)
+    ends = _DENSER if log_ratio > 0 else _RARER
+    return "#" + "".join(f"{round(255 + strength * (end - 255)):02x}" for end in ends)

@@ -1,0 +1,240 @@
+"""Trees as boxes with lines of text: drawn with matplotlib, or as Graphviz source.
+
+The root is on the left and every box has a place of its own, so that labels never meet.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.extras import check_plots
+from bayescascade.base.files import replaced_file
+from bayescascade.report.figures import blank_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BoxTree"]
+
+_FONT_SIZE = 9.0  # points
+_LINE = 0.165  # inches between two lines of text
+_PADDING = 0.08  # inches between a box's text and its edge
+_ROW_GAP, _LEVEL_GAP = 0.12, 0.4  # inches between boxes
+_MARGIN = 0.15  # inches
+_DPI = 150
+_MOST_PIXELS = 2**16 - 1  # along a side, of matplotlib's renderer
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxTree:
+    """A tree of boxes.
+
+    Parameters
+    ----------
+    texts : sequence of sequence of str
+        The lines in every box.
+    fills : sequence of str
+        The color of every box, as in "#4389cd"; white where empty.
+    parents : (n_nodes,) int
+        Parents precede their children, of which the first is drawn at the top; -1 at the root.
+    """
+
+    texts: Sequence[Sequence[str]]
+    fills: Sequence[str]
+    parents: NDArray[np.integer]
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the tree, scaled to fit into axes; by default in a new figure that is large enough.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        check_plots()
+        with warnings.catch_warnings():
+            _ignore_missing_glyphs()
+            if ax is None:
+                from matplotlib import pyplot as plt
+
+                size = self._places.width, self._places.height
+                ax = plt.figure(figsize=size).add_axes((0.0, 0.0, 1.0, 1.0))
+            self._draw(ax)
+        return ax
+
+    def save(self, path: "str | PathLike[str]") -> None:
+        """Draw the tree into a PNG file, as large as needed and there only once it is complete.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        check_plots()
+        with warnings.catch_warnings():
+            _ignore_missing_glyphs()
+            width, height = self._places.width, self._places.height
+            figure = blank_figure(width, height)
+            self._draw(figure.add_axes((0.0, 0.0, 1.0, 1.0)))
+            dpi = min(_DPI, _MOST_PIXELS / max(width, height))
+            with replaced_file(str(path)) as temporary:
+                figure.savefig(temporary, format="png", dpi=dpi)
+
+    def dot(self, name: str) -> str:
+        """Return Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
+        lines = [
+            f"digraph {name} {{",
+            "  rankdir=LR;",
+            '  node [shape=box, style="rounded,filled", fillcolor=white, fontname="Helvetica"];',
+        ]
+        for node, (texts, color) in enumerate(zip(self.texts, self.fills, strict=True)):
+            label = "\\n".join(t.replace("\\", "\\\\").replace('"', '\\"') for t in texts)
+            fill = f', fillcolor="{color}"' if color else ""
+            lines.append(f'  n{node} [label="{label}"{fill}];')
+        for node, parent in enumerate(self.parents.tolist()):
+            if parent >= 0:
+                lines.append(f"  n{parent} -> n{node};")
+        return "\n".join([*lines, "}"]) + "\n"
+
+    @cached_property
+    def _children(self) -> list[list[int]]:
+        children: list[list[int]] = [[] for _ in self.texts]
+        for node, parent in enumerate(self.parents.tolist()):
+            if parent >= 0:
+                children[parent].append(node)
+        return children
+
+    @cached_property
+    def _places(self) -> "_Places":
+        depths = np.zeros(len(self.texts), np.int64)
+        for node, parent in enumerate(self.parents.tolist()):
+            if parent >= 0:
+                depths[node] = depths[parent] + 1
+        widths = np.array([max(map(_text_width, lines)) for lines in self.texts]) + 2 * _PADDING
+        heights = np.array([len(lines) * _LINE for lines in self.texts]) + 2 * _PADDING
+        centers = _centers(self._children, heights)
+        return _Places(_left_edges(depths, widths), centers, widths, heights)
+
+    def _draw(self, axes: "Axes") -> None:
+        from matplotlib.patches import FancyBboxPatch
+
+        places = self._places
+
+        box = axes.get_window_extent()
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        inches = box.width / figure.dpi, box.height / figure.dpi
+        scale = min(1.0, inches[0] / places.width, inches[1] / places.height)
+        axes.set_axis_off()
+        aside, above = inches[0] / scale - places.width, inches[1] / scale - places.height
+        axes.set_xlim(-aside / 2, places.width + aside / 2)
+        axes.set_ylim(places.height + above / 2, -above / 2)
+        rounded = f"round,pad=0,rounding_size={_PADDING}"
+        for node, lines in enumerate(self.texts):
+            left, center, parent = places.left[node], places.center[node], self.parents[node]
+            if parent >= 0:
+                start, middle = places.left[parent] + places.widths[parent], left - _LEVEL_GAP / 2
+                axes.plot(
+                    [start, middle, middle, left],
+                    [places.center[parent], places.center[parent], center, center],
+                    color="0.6", linewidth=scale, zorder=1,
+                )  # fmt: skip
+            top = center - places.heights[node] / 2
+            axes.add_patch(
+                FancyBboxPatch(
+                    (left, top), places.widths[node], places.heights[node], boxstyle=rounded,
+                    facecolor=self.fills[node] or "white", edgecolor="0.6",
+                    linewidth=0.8 * scale, zorder=2,
+                )
+            )  # fmt: skip
+            for index, line in enumerate(lines):
+                axes.text(
+                    left + _PADDING, top + _PADDING + (index + 0.5) * _LINE, line,
+                    fontsize=_FONT_SIZE * scale, va="center_baseline", parse_math=False, zorder=3,
+                )  # fmt: skip
+
+
+class _Places(NamedTuple):
+    """Boxes in inches, x rightward from the left edge, y downward from the top.
+
+    All arrays are (n_nodes,): left edge, center, width and height of every box.
+    """
+
+    left: Floats
+    center: Floats
+    widths: Floats
+    heights: Floats
+
+    @property
+    def width(self) -> float:
+        """Inches from the left edge to the right one."""
+        return float((self.left + self.widths).max()) + _MARGIN
+
+    @property
+    def height(self) -> float:
+        """Inches from the top to the bottom."""
+        return float((self.center + self.heights / 2).max()) + _MARGIN
+
+
+def _ignore_missing_glyphs() -> None:
+    """Let a character that matplotlib's font lacks be drawn as a box."""
+    warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+
+
+def _text_width(text: str) -> float:
+    """Return the width of a line of text, inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=_FONT_SIZE)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width) / 72
+
+
+def _left_edges(depth: NDArray[np.int64], widths: Floats) -> Floats:
+    """Return where boxes begin: those of a level together, beyond the widest of the level above."""
+    level_widths = np.zeros(depth.max() + 1)
+    np.maximum.at(level_widths, depth, widths)
+    starts = np.concatenate([[0.0], np.cumsum(level_widths + _LEVEL_GAP)[:-1]])
+    edges: Floats = _MARGIN + starts[depth]
+    return edges
+
+
+def _centers(children: Sequence[Sequence[int]], heights: Floats) -> Floats:
+    """Return the boxes' vertical centers: a node is beside its children, subtrees are apart."""
+    spans = heights.copy()  # of the subtrees
+    for node in reversed(range(len(children))):
+        below = sum(spans[child] + _ROW_GAP for child in children[node]) - _ROW_GAP
+        spans[node] = max(spans[node], below)
+    tops = np.full(len(children), _MARGIN)
+    for node in range(len(children)):
+        below = sum(spans[child] + _ROW_GAP for child in children[node]) - _ROW_GAP
+        top = tops[node] + (spans[node] - below) / 2
+        for child in children[node]:
+            tops[child] = top
+            top += spans[child] + _ROW_GAP
+    centers = tops + spans / 2
+    for node in reversed(range(len(children))):
+        if children[node]:
+            middle = (centers[children[node][0]] + centers[children[node][-1]]) / 2
+            slack = (spans[node] - heights[node]) / 2
+            centers[node] = np.clip(middle, centers[node] - slack, centers[node] + slack)
+    return centers
