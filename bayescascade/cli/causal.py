@@ -102,6 +102,6 @@ def causal(data: str, **options: Any) -> None:
     if out is not None:
         model.save(out)
     if as_json:
-        echo_json(model.record())
+        echo_json(model.to_dict())
     else:
         echo_page(model.page())

@@ -79,7 +79,7 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
         if interrupted:
             break
     if options["as_json"]:
-        echo_json({"seed": seed, "tables": [comparison.record() for comparison in finished]})
+        echo_json({"seed": seed, "tables": [comparison.to_dict() for comparison in finished]})
     if plot is not None:
         from bayescascade.model.pictures import plot_comparisons
 

@@ -291,7 +291,7 @@ def listed(texts: Sequence[str]) -> list[str] | None:
 
 def _print(task: Task) -> None:
     if task.as_json:
-        echo_json(task.model.record())
+        echo_json(task.model.to_dict())
     elif not task.quiet:
         echo_page(task.model.page(), full=task.full)
     if task.as_json or task.quiet or not sys.stdout.isatty():  # else the text has said it

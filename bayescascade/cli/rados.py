@@ -148,7 +148,7 @@ def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) ->
     if out is not None:
         model.save(out)
     if as_json:
-        echo_json(model.record())
+        echo_json(model.to_dict())
     else:
         echo_page(model.page())
 

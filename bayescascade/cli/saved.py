@@ -74,9 +74,9 @@ def show(
         if png is not None:
             drawn.draw(png)
         else:
-            click.echo(drawn.dot(), nl=False)
+            click.echo(drawn.to_dot(), nl=False)
     elif as_json:
-        echo_json(shown.record())
+        echo_json(shown.to_dict())
     else:
         echo_page(shown.page(), full=full)
 
@@ -134,7 +134,7 @@ def score(
     else:
         write_texts(out, csv_texts(scored.blocks()))
     if as_json:
-        echo_json(scored.record())
+        echo_json(scored.to_dict())
     else:
         echo_page(scored.page())
 
@@ -206,7 +206,7 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
         for name, plot in pictures.items():
             save_figure(plot(found), Path(plots) / f"{name}.png")
     if as_json:
-        echo_json(found.record())
+        echo_json(found.to_dict())
     else:
         echo_page(found.page())
 

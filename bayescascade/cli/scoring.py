@@ -57,7 +57,7 @@ class ScoredRows:
     def _mean(self) -> float:
         return self._log_density / self._weight if self._weight else math.nan
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return sums and rarest rows as plain data."""
         explain = self._model.learned_.explain
         return {
@@ -127,7 +127,7 @@ class ScoredLabels:
             }
         self._unknown.warn()
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain data."""
         scores, cost = self._scores, self._cost
         costs = {"cost": cost.mean, "cost_error": cost.standard_error} if cost.weight else {}

@@ -149,7 +149,7 @@ class Comparison(Printed):
         title = self.titles.get(model, model)
         return [f"{title}: {words} in {n} of {len(outcomes)}" for words, n in chosen.items()]
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return what every density made of every halving that it finished, as plain data."""
         table = self.table
         return {

@@ -89,8 +89,8 @@ class DensityParts(Readable):
         """Return the table of the parts."""
 
     @abstractmethod
-    def _own_record(self) -> dict[str, Any]:
-        """Return the parts for `record`."""
+    def _own_dict(self) -> dict[str, Any]:
+        """Return the parts for `to_dict`."""
 
     def condition(self, evidence: Mapping[str, object]) -> Self:
         """Return the density given evidence, over what the evidence leaves open.
@@ -250,13 +250,13 @@ class DensityParts(Readable):
             ),
         ]
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the parts at full precision, and the evidence, if any, as plain data."""
         given = {
             "given": self.evidence_words(),
             "probability_given": float(self.evidence_probability),
         }
-        return {**self._own_record(), **(given if self.evidence else {})}
+        return {**self._own_dict(), **(given if self.evidence else {})}
 
 
 def _style(log_ratio: float) -> str:

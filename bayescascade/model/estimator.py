@@ -376,7 +376,7 @@ class PosteriorEstimator(Reported, Saved, Searched, ColumnKinds, Generic[S, C, L
     def _column_pieces(self) -> list[str]:
         return [column_words(column) for column in self.schema_.columns]
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return parameters, data, convergence, posterior and what was learned as plain data."""
         parameters = self.get_params()
         return {
@@ -385,7 +385,7 @@ class PosteriorEstimator(Reported, Saved, Searched, ColumnKinds, Generic[S, C, L
             "summary": {**self.summary_.to_dict(), "warnings": self.summary_.warnings},
             **self.schema_.to_dict(),
             "log_posterior": self.log_posterior_,
-            **self.learned_.record(),
+            **self.learned_.to_dict(),
         }
 
     def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there

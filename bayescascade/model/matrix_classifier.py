@@ -120,7 +120,7 @@ class MatrixClassifier(Reported, ClassifierMixin, Saved):  # type: ignore[misc] 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, (n_rows, n_classes) float64."""
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fitted model as plain data, at full precision, as `save` writes it."""
         return self.to_record()
 

@@ -43,7 +43,7 @@ class Shown(Protocol):
     def page(self) -> Page:
         """Return it as text."""
 
-    def record(self) -> Mapping[str, Any]:
+    def to_dict(self) -> Mapping[str, Any]:
         """Return it as plain data, at full precision."""
 
 
@@ -62,7 +62,7 @@ class Drawn(Protocol):
     def draw(self, target: "str | PathLike[str]") -> None:
         """Draw it into a PNG file."""
 
-    def dot(self) -> str:
+    def to_dot(self) -> str:
         """Return Graphviz source."""
 
 

@@ -194,7 +194,7 @@ class Trace(Printed):
         )
         return (table,) if all(d.is_fine for d in found) else (table, warning(advice))
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return what the trace says, at full precision as plain data."""
         record: dict[str, Any] = {
             "settings": dict(self.settings),

@@ -45,7 +45,7 @@ class Readable(Printed):
     """What a user reads of a state."""
 
     @abstractmethod
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it at full precision as plain data."""
 
 

@@ -71,7 +71,8 @@ def forest(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def parts_of(record: Any) -> Any:
     """Return what a printed model says of its tree or list, as `to_dict` has it."""
-    return record.get("tree") or {name: record[name] for name in ("rules", "else")}
+    names = ("n_leaves", "tree") if "tree" in record else ("n_rules", "rules", "else")
+    return {name: record[name] for name in names}
 
 
 def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fitted:

@@ -93,7 +93,7 @@ def test_json_and_quiet(tmp_path: Path) -> None:
     )
     record, model = json.loads(found.stdout), bayescascade.load(out)
     rules = model.rules_.to_dict()
-    assert {"rules": record["rules"], "else": record["else"]} == rules
+    assert {name: record[name] for name in rules} == rules
     assert record["model"] == "rule_classifier"
     assert record["log_posterior"] == model.log_posterior_
     shown = run("show", out, "--json")

@@ -104,7 +104,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
     record = json.loads(found.stdout)
     model = bayescascade.load(out)
     assert record["log_posterior"] == model.log_posterior_
-    assert record["tree"] == model.tree_.to_dict()
+    assert record["tree"] == model.tree_.node_dict()
     assert record["summary"]["n_rows"] == 2201
     assert record["summary"]["warnings"] == model.summary_.warnings
     assert record["parameters"]["expected_leaves"] == 8.0

@@ -48,7 +48,7 @@ def test_given(density: Fitted) -> None:
     options = ("--given", "sex=male", "--given", "class=1st,2nd")
     assert run("show", density.model, *options).stdout == f"{given}\n"
     record = json.loads(run("show", density.model, *options, "--json").stdout)
-    assert parts_of(record) == given.to_dict()
+    assert record == given.to_dict()
     assert record["probability_given"] == pytest.approx(given.evidence_probability)
     assert record["given"] == "sex is male and class is 1st, 2nd"
     if "tree" in record:

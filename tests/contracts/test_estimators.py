@@ -107,7 +107,7 @@ def test_importances_are_shares_of_what_splits_win(name):
             wins[node["feature"]] += sum(m * np.log(m * v / (n * w)) for m, w in parts if m > 0)
             return n, v
 
-        told(tree.to_dict())
+        told(tree.node_dict())
         np.testing.assert_allclose(shares, np.array(list(wins.values())) / sum(wins.values()))
     elif name in ("rules", "labels"):  # what all rules win is what the list wins over none
         rules = model.rules_

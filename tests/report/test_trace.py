@@ -69,7 +69,7 @@ def test_an_annealing_path_is_not_taken_for_draws(tmp_path: Path) -> None:
     trace = read_trace(tmp_path / "path.nc")
     assert not trace.is_sample
     assert "no draws from the posterior" in str(trace)
-    assert "diagnostics" not in trace.record()
+    assert "diagnostics" not in trace.to_dict()
 
 
 def test_a_run_interrupted_at_once_is_still_saved(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_run_interrupted_at_once_is_still_saved(tmp_path: Path) -> None:
     trace = read_trace(tmp_path / "short.nc")
     text = str(trace)
     assert "interrupted: the search was ended early" in text
-    assert trace.record()["n_draws"] == trace.n_draws
+    assert trace.to_dict()["n_draws"] == trace.n_draws
 
 
 def test_text_fits_and_warns_in_the_words_of_the_family() -> None:
@@ -106,7 +106,7 @@ def test_text_fits_and_warns_in_the_words_of_the_family() -> None:
     assert "\x1b" in render(trace.page(), color=True)
     draws = [state for chain in run.draws for state in chain]
     shares = trace.shares()
-    assert trace.record()["shares"] == shares
+    assert trace.to_dict()["shares"] == shares
     for label, share in shares["first rule"].items():
         parity = {"none": None, "sex is high": 0, "age is high": 1}[label]
         assert share == np.mean([(state % 2 if state else None) == parity for state in draws])

@@ -21,7 +21,7 @@ from scipy.special import rel_entr
 from bayescascade.data.column import Column
 from bayescascade.data.evidence import agrees
 from bayescascade.methods.cascades.tree_parts import TreeParts
-from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
+from bayescascade.methods.cascades.tree_picture import draw_tree, tree_boxes, tree_dot
 from bayescascade.report.folding import shown_nodes
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
@@ -59,12 +59,22 @@ class DensityTree(TreeParts):
             if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
                 yield self._leaf_words(leaf, codes)
 
-    def draw(self, target: "str | PathLike[str] | Axes") -> None:
-        """Draw the tree; see `bayescascade.methods.cascades.tree_picture.draw_tree`."""
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the tree, root on the left, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw, scaled to fit; by default a new figure as large as the tree needs.
+        """
+        return tree_boxes(self).plot(ax)
+
+    def draw(self, target: "str | PathLike[str]") -> None:
+        """Draw the tree into a PNG file, which is there only once it is complete."""
         draw_tree(self, target)
 
-    def dot(self) -> str:
-        """Return the tree as Graphviz source."""
+    def to_dot(self) -> str:
+        """Return the tree as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
         return tree_dot(self)
 
     @property
@@ -244,8 +254,8 @@ class DensityTree(TreeParts):
 
     # -- as plain data -----------------------------------------------------------------------------
 
-    def to_dict(self, node: int = 0) -> dict[str, Any]:
-        """Return the tree as nested plain data.
+    def node_dict(self, node: int = 0) -> dict[str, Any]:
+        """Return the tree below a node as nested plain data.
 
         Inner nodes are ``{"feature": name, "branches": [{"levels": [...], "child": {...}}, ...]}``
         (continuous: ``"interval": [low, high]`` for ``levels``; a missing level is None, or
@@ -269,13 +279,13 @@ class DensityTree(TreeParts):
             return leaf
         column = self.schema.columns[self.tree.feature[node]]
         branches = [
-            {**_codes_dict(column, list(self._branch_codes(child))), "child": self.to_dict(child)}
+            {**_codes_dict(column, list(self._branch_codes(child))), "child": self.node_dict(child)}
             for child in children
         ]
         return {"feature": column.name, "branches": branches}
 
-    def _own_record(self) -> dict[str, Any]:
-        return {"n_leaves": self.n_leaves, "tree": self.to_dict()}
+    def _own_dict(self) -> dict[str, Any]:
+        return {"n_leaves": self.n_leaves, "tree": self.node_dict()}
 
     def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:
         return {
@@ -290,7 +300,7 @@ class DensityTree(TreeParts):
 
 
 def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
-    """Return codes of a column, ascending, as plain data; see `DensityTree.to_dict`."""
+    """Return codes of a column, ascending, as plain data; see `DensityTree.node_dict`."""
     missing = column.has_missing_level and codes[-1] == column.n_levels - 1
     if column.kind != "continuous":
         levels = [column.levels[code] for code in codes[: len(codes) - missing]]

@@ -295,13 +295,13 @@ class DependentTree(DensityTree):
     def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         return self.inside[int(self.leaf_rows[leaf])].sample_codes(n, rng)
 
-    def to_dict(self, node: int = 0) -> dict[str, Any]:
+    def node_dict(self, node: int = 0) -> dict[str, Any]:
         """Return the tree as nested plain data.
 
         As of `DensityTree`; leaves also have ``"pairs": [{"features": [one, other], "levels":
         [words, words], "probability": p, "together": q, "apart": r}, ...]``, see `JoinedPair`.
         """
-        record = super().to_dict(node)
+        record = super().node_dict(node)
         if self.tree.feature[node] < 0:
             record["pairs"] = [
                 {

@@ -88,7 +88,7 @@ class DirectionModel(Reported, Saved):
             *OF_ROWS[:1],
         ]
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fitted model as plain data, at full precision, as `save` writes it."""
         return self.to_record()
 

@@ -320,7 +320,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         return {**state, "ledger": None, "_is_spent": is_spent}
 
     def _fields(self) -> dict[str, Any]:
-        return {**super()._fields(), "release": self.release_.record()}
+        return {**super()._fields(), "release": self.release_.to_dict()}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)

@@ -295,7 +295,7 @@ class Plan(Readable):
     protection: Protection
     asked: str
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the four numbers."""
         names = ("n_rows", "margin", "epsilon", "probability")
         return {name: getattr(self, name) for name in names}

@@ -140,7 +140,7 @@ class DirectionRelease(Readable):
             blocks += [Table(shown, [Numbers("private score", texts)]), Pieces(below, "dim"), BLANK]
         return (*blocks, guarantee)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return all as plain data, the probability, too."""
         record = asdict(self)
         record.update(x_bounds=list(self.x_bounds), y_bounds=list(self.y_bounds))

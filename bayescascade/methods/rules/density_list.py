@@ -213,11 +213,12 @@ class DensityList(ListedRules, DensityParts):
 
     # -- as plain data -----------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def _own_dict(self) -> dict[str, Any]:
         """Return the list as plain data.
 
-        ``{"rules": [{"if": {name: levels, ...}, "count": n, "volume": v, "probability": p,
-        "density": p / v}, ...], "else": {the same without "if"}}``. The levels are a list, of
+        ``{"n_rules": k, "rules": [{"if": {name: levels, ...}, "count": n, "volume": v,
+        "probability": p, "density": p / v}, ...], "else": {the same without "if"}}``. The levels
+        are a list, of
         neighbors if the column is ordinal; ``{"interval": [low, high]}`` if it is continuous; and
         ``[None]`` for the missing level of any. A volume beyond the largest float, 1.8e308, is
         infinite.
@@ -236,10 +237,7 @@ class DensityList(ListedRules, DensityParts):
                 strict=True,
             )
         ]
-        return self._part_dicts(parts)
-
-    def _own_record(self) -> dict[str, Any]:
-        return {"n_rules": self.n_rules, **self.to_dict()}
+        return {"n_rules": self.n_rules, **self._part_dicts(parts)}
 
 
 def _restricted(rule: Antecedent, known: Evidence) -> Antecedent:

@@ -345,8 +345,5 @@ class LabelList(ListedRules):
                 strict=True,
             )
         ]
-        return self._part_dicts(parts)
-
-    def record(self) -> dict[str, Any]:
-        """Return the classes and the list at full precision as plain data; see `to_dict`."""
-        return {"classes": self.classes.tolist(), "n_rules": self.n_rules, **self.to_dict()}
+        told = {"classes": self.classes.tolist(), "n_rules": self.n_rules}
+        return {**told, **self._part_dicts(parts)}

@@ -84,7 +84,7 @@ def grades():
 
 def test_plain_data_of_a_tree():
     """Programs read the tree in this form; the keys are documented."""
-    record = grades().to_dict()
+    record = grades().node_dict()
     assert record["feature"] == "sex"
     female, male = record["branches"]
     assert female["levels"] == ["female"]
@@ -111,7 +111,7 @@ def test_a_single_leaf_is_a_leaf():
     """The smallest model is one density for all cells."""
     schema = MULTIWAY.table.schema
     root = DensityTree(schema, Tree.root(), np.array([5.0]), np.array([1.0]), {})
-    assert root.to_dict() == {
+    assert root.node_dict() == {
         "count": 5.0,
         "volume": pytest.approx(6.0),
         "probability": 1.0,
@@ -161,14 +161,14 @@ def test_volumes_and_densities_are_logarithms():
     assert density.log_densities[0] == pytest.approx(-1200 * math.log(2))
     scored = density.score_codes(np.zeros((1200, 1), np.int32))
     assert scored[0] == pytest.approx(-1200 * math.log(2))
-    leaf = density.to_dict()
+    leaf = density.node_dict()
     assert (leaf["volume"], leaf["density"]) == (math.inf, 0.0)
 
 
 def test_evidence_decides_splits():
     """What is known is no longer asked."""
     conditional = grades().condition({"sex": "male"})
-    assert conditional.to_dict()["feature"] == "grade"
+    assert conditional.node_dict()["feature"] == "grade"
     assert conditional.tree.n_leaves == 3
     assert conditional.counts[0] == 10.0
     assert conditional.evidence_words() == "sex is male"

@@ -238,7 +238,7 @@ def test_models_are_read_as_they_were_saved(tmp_path):
 
 
 def test_plain_data_has_the_joined_pairs():
-    record = fitted().tree_.to_dict()
+    record = fitted().tree_.node_dict()
     assert json.loads(json.dumps(record)) == record
 
     def leaves(node):

@@ -46,7 +46,7 @@ def test_any_draw_can_be_read(estimator):
     density = model.density_tree(tree)
     assert density.tree == tree
     assert density.counts[0] == model.tree_.counts[0]
-    assert model.density_tree(model.tree_.tree).to_dict() == model.tree_.to_dict()
+    assert model.density_tree(model.tree_.tree).node_dict() == model.tree_.node_dict()
     with pytest.raises(ParameterError, match="tree must be one over the model's columns: a split"):
         model.density_tree(Tree.from_nested((9, [((0,), None), ((1,), None)]), [True] * 10))
     with pytest.raises(ParameterError, match="tree must be a Tree, got 3"):

@@ -187,7 +187,7 @@ def test_what_a_few_rows_have_in_common_does_not_stand_out():
 
 def test_plain_data_has_every_level():
     """Programs get all that the density is made of, in the form of the branches."""
-    record = weather({"town": [0.9, 0.1, 0.0, 0.0, 0.0]}).to_dict()
+    record = weather({"town": [0.9, 0.1, 0.0, 0.0, 0.0]}).node_dict()
     blue = record["branches"][0]["child"]
     assert blue["levels"]["sky"] == [{"levels": ["blue"], "probability": 1.0}]
     assert blue["levels"]["town"][:2] == [

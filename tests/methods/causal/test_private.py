@@ -401,7 +401,7 @@ def test_plans_find_what_is_missing(score, protect):
     found = model.plan(n_rows=plan.n_rows, probability=0.9, margin=0.2)
     assert found.epsilon <= 1.0 + 1e-9
     assert "epsilon" in str(found)
-    assert found.record()["probability"] == 0.9
+    assert found.to_dict()["probability"] == 0.9
 
 
 def test_plans_refuse_what_nothing_would_do():

@@ -242,7 +242,7 @@ def test_a_list_without_rules():
     """The smallest model is one density for all cells."""
     density = DensityList(LEVELS, (), np.array([5.0]), np.array([1.0]))
     leaf = {"count": 5.0, "volume": 6.0, "probability": 1.0, "density": pytest.approx(1 / 6)}
-    assert density.to_dict() == {"rules": [], "else": leaf}
+    assert density.to_dict() == {"n_rules": 0, "rules": [], "else": leaf}
     assert density.explain({"a": "x", "b": 0}).startswith("any row: 5 of 5 rows")
     assert density.relative_densities.tolist() == pytest.approx([1.0])
     assert_allclose(density.score_codes(np.full((2, 1), -1, np.int32)), 0.0, atol=1e-15)
