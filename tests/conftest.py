@@ -1,11 +1,23 @@
 """Fixtures that every test may use."""
 
+import os
+import sys
 import zlib
 
 import numpy as np
 import pytest
 
 from bayescascade.base import jit
+
+os.environ.setdefault("MPLBACKEND", "agg")  # no windows
+
+
+@pytest.fixture(autouse=True)
+def _figures_closed():
+    """Close what a test has drawn: pyplot keeps figures."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ class CostAccuracyCurve(Printed):
         ax.set_xlabel("mean cost of a row")
         ax.set_ylabel("error, % of the test rows")
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False, fontsize=9)
+        ax.legend(frameon=False, fontsize=9, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0))
         return ax
 
     def page(self) -> Page:

@@ -179,6 +179,19 @@ class MatrixEncoder:
         """Return the encoder with another policy for unknown levels; see `CellPolicy`."""
         return replace(self, policy=replace(self.policy, unknown=unknown))
 
+    def codes_up_to(self, column: int, threshold: float) -> tuple[int, ...] | None:
+        """Return the codes of levels that become at most a threshold in a column of the matrix.
+
+        None of a column of numbers.
+        """
+        place = int(self.source[column])
+        levels = self.levels[place]
+        if levels is None:
+            return None
+        codes = np.arange(levels.n_levels, dtype=np.int32)
+        part = self._part(levels, codes)[:, column - int(np.searchsorted(self.source, place))]
+        return tuple(codes[part <= threshold].tolist())
+
     def transform(self, X: Any, owner: str, means: NDArray[np.float64] | None = None) -> Matrix:
         """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.
 

@@ -16,7 +16,7 @@ evenly than by chance, the histogram is all but uniform. Only cells with rows ar
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,10 @@ class SmoothedHistogram(Baseline):
         # lnG(a) = lnG(1 + a) - ln a, which holds where there are too many cells for a float
         cells = gammaln(self._weights + each) - gammaln(1.0 + each) + log_each
         return float(gammaln(total) - gammaln(n + total) + cells.sum())
+
+    def _own_dict(self) -> dict[str, Any]:
+        names = ("log_n_cells", "pseudo_count", "log_total", "log_evidence")
+        return {name: getattr(self, f"{name}_") for name in names}
 
     def page(self) -> Page:
         """Return how many cells there are, how many have rows, and the pseudo-count."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from bayescascade.data.table import Table
 from bayescascade.model.estimator import DensityEstimator
 from bayescascade.model.page import data_pieces
 from bayescascade.model.row_densities import RowDensities
+from bayescascade.model.score_picture import Scores, draw_scores
+from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table as PrintedTable
 from bayescascade.report.printed import Printed
@@ -31,7 +33,12 @@ from samplers.parameters import check_n_jobs
 
 __all__ = ["Comparison", "Learned", "Learner", "Outcome", "best_of", "compare", "fit_whole"]
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 N_FOLDS = 2
+
+_SIZE = 7.5, 3.6  # of a picture, inches
 
 Floats = NDArray[np.float64]
 
@@ -96,6 +103,32 @@ class Comparison(Printed):
     def log_likelihoods(self, model: str) -> Floats:
         """Return a model's held-out means, (n_halvings,) float64, nats a row."""
         return np.array([outcome.log_likelihood for outcome in self.of(model)])
+
+    def plot(self, ax: "Axes | None" = None, *, legend: bool = True) -> "Axes":
+        """Draw the held-out score of each density and halving by its parts, and return the axes.
+
+        One with fewer parts and a higher score is better. A point whose parts are more than 1.8e308
+        is left out.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        legend : bool
+            Whether to say which density each marker is.
+        """
+        ax = axes_or_new(ax, *_SIZE)
+        drawn = [outcome for outcome in self.outcomes if outcome.n_parts < math.inf]
+        scores = []
+        for model in self.models:
+            of_model = [outcome for outcome in drawn if outcome.model == model]
+            label = self.titles.get(model, model)
+            parts, told = [o.n_parts for o in of_model], [o.log_likelihood for o in of_model]
+            scores.append(Scores(label, parts, told))
+        draw_scores(ax, self.table.source, scores)
+        if legend:
+            ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
+        return ax
 
     def page(self) -> Page:
         """Return a table with a line for each density, of the halvings that all have finished.

@@ -26,7 +26,7 @@ from bayescascade.report.numbers import (
     significant_text,
 )
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces
-from bayescascade.report.printed import Readable
+from bayescascade.report.printed import Pictured
 
 __all__ = ["DensityParts"]
 
@@ -34,7 +34,7 @@ _STRONGEST = math.log(20.0)  # bars of more than 20 times, or less than a 20th, 
 _NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colored
 
 
-class DensityParts(Readable):
+class DensityParts(Pictured):
     """A density over a schema's rows whose parts, alike or not inside, are told in numbers.
 
     Attributes

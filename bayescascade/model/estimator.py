@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,13 +33,17 @@ from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
 from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS, Reported
 from bayescascade.model.row_densities import UNKNOWNS, RowDensities
+from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted, warning
-from bayescascade.report.printed import Readable
+from bayescascade.report.printed import Pictured
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Counted", "DensityEstimator", "Draw", "PosteriorEstimator"]
 
@@ -65,7 +69,7 @@ class Counted(Protocol):
 
 S = TypeVar("S")
 C = TypeVar("C", bound=Counted)
-L = TypeVar("L", bound=Readable)
+L = TypeVar("L", bound=Pictured)
 D = TypeVar("D", bound=DensityParts)
 
 
@@ -91,7 +95,7 @@ class Searched:
     progress: Callable[[samplers.Progress], object] | None = None
 
 
-class PosteriorEstimator(Reported, Saved, Searched, ColumnKinds, Generic[S, C, L]):
+class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.
@@ -271,6 +275,16 @@ class PosteriorEstimator(Reported, Saved, Searched, ColumnKinds, Generic[S, C, L
             self.exact_ = found.solution.result
 
     # -- what was learned --------------------------------------------------------------------------
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the most probable state found, and return the axes; see the learned object's own.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is large enough.
+        """
+        return self.learned_.plot(ax)
 
     @property
     def learned_(self) -> L:

@@ -4,7 +4,6 @@ Every function returns a figure of its own and touches no global state of matplo
 in scripts without a display and beside a user's own figures.
 """
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +29,6 @@ _RANK_BINS = 20
 _WIDTH, _PANEL_HEIGHT = 8.0, 2.6  # inches
 
 _ACROSS, _DOWN, _LEGEND_HEIGHT = 4.8, 3.4, 0.7  # inches
-_MARKERS = "o^sDvP*X"
-_SPAN_OF_LOG = 8.0  # times as many parts from which on their axis is logarithmic
-_MOST_PLAIN = 1e5  # parts that are written out
-_LEAST_SPAN = 0.005  # nats
 
 
 def plot_traces(data: Any) -> "Figure":
@@ -148,7 +143,7 @@ def plot_comparisons(comparisons: "Sequence[Comparison]") -> "Figure":
     height = n_down * _DOWN + _LEGEND_HEIGHT
     figure, panels = _figure(n_down, n_across * _ACROSS, height, n_across)
     for panel, comparison in zip(panels, comparisons, strict=False):
-        _plot_comparison(panel, comparison)
+        comparison.plot(panel, legend=False)
     for panel in panels[len(comparisons) :]:
         panel.set_axis_off()
     handles, labels = panels[0].get_legend_handles_labels()
@@ -193,40 +188,3 @@ def _ranks(draws: NDArray[np.float64]) -> NDArray[np.int64]:
     ranks = np.empty(draws.size, np.int64)
     ranks[order] = np.arange(draws.size)
     return ranks.reshape(draws.shape)
-
-
-def _plot_comparison(panel: "Axes", comparison: "Comparison") -> None:
-    drawn = [outcome for outcome in comparison.outcomes if outcome.n_parts < math.inf]
-    for number, model in enumerate(comparison.models):
-        outcomes = [outcome for outcome in drawn if outcome.model == model]
-        panel.plot(
-            [outcome.n_parts for outcome in outcomes],
-            [outcome.log_likelihood for outcome in outcomes],
-            linestyle="none",
-            marker=_MARKERS[number % len(_MARKERS)],
-            fillstyle="none",  # so that what lies below is seen
-            markersize=8,
-            markeredgewidth=1.6,
-            color=f"C{number % 10}",
-            label=comparison.titles.get(model, model),
-        )
-    _set_limits(panel, [o.n_parts for o in drawn], [o.log_likelihood for o in drawn])
-    panel.set_ylabel("held out, nats a row")
-    panel.set_title(comparison.table.source, fontsize=10, parse_math=False)
-
-
-def _set_limits(panel: "Axes", n_parts: Sequence[float], scores: Sequence[float]) -> None:
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    if n_parts and max(n_parts) > _SPAN_OF_LOG * min(n_parts):
-        panel.set_xscale("log")
-        if max(n_parts) < _MOST_PLAIN:
-            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        panel.set_xlabel("parts: leaves, rules, cells (log scale)")
-    else:
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        panel.set_xlabel("parts: leaves, rules, cells")
-    if scores and max(scores) - min(scores) < _LEAST_SPAN:  # or rounding would look like a result
-        middle = (max(scores) + min(scores)) / 2
-        panel.set_ylim(middle - _LEAST_SPAN, middle + _LEAST_SPAN)
-        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:.3f}"))

@@ -27,7 +27,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -254,6 +254,20 @@ class Baseline(Reported, RowDensities, BaseEstimator, ABC):  # type: ignore[misc
         self._fit_table(table)
         self.n_features_in_ = table.schema.n_columns
         self.feature_names_in_ = np.array(table.schema.names, dtype=object)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return parameters, columns and what was learned as plain data."""
+        check_is_fitted(self)
+        return {
+            "model": self.model_name,
+            "parameters": self.get_params(),
+            **self.schema_.to_dict(),
+            **self._own_dict(),
+        }
+
+    @abstractmethod
+    def _own_dict(self) -> dict[str, Any]:
+        """Return what was learned, as plain data."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "feature_names_in_")

@@ -12,7 +12,12 @@ from bayescascade.report.figures import blank_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_or_new", "file_axes", "ratio_color"]
+__all__ = ["axes_or_new", "class_color", "file_axes", "ratio_color"]
+
+_CLASSES = (  # red, green, blue: matplotlib's own colors, in their order
+    (31, 119, 180), (255, 127, 14), (44, 160, 44), (214, 39, 40), (148, 103, 189),
+    (140, 86, 75), (227, 119, 194), (127, 127, 127), (188, 189, 34), (23, 190, 207),
+)  # fmt: skip
 
 _STRONGEST = math.log(20.0)  # densities beyond 20 times, or a 20th of, uniform look alike
 _DENSER, _RARER = (67, 137, 205), (240, 150, 50)  # red, green, blue
@@ -49,5 +54,13 @@ def file_axes(width: float, height: float) -> "Axes":
 def ratio_color(log_ratio: float) -> str:
     """Return a color for the log of a density over the uniform one: blue if denser, else orange."""
     strength = min(1.0, abs(log_ratio) / _STRONGEST)
-    ends = _DENSER if log_ratio > 0 else _RARER
-    return "#" + "".join(f"{round(255 + strength * (end - 255)):02x}" for end in ends)
+    return _tinted(_DENSER if log_ratio > 0 else _RARER, strength)
+
+
+def class_color(number: int, strength: float = 1.0) -> str:
+    """Return a color for the class of a number, fainter at a strength in [0, 1] below 1."""
+    return _tinted(_CLASSES[number % len(_CLASSES)], strength)
+
+
+def _tinted(color: tuple[int, int, int], strength: float) -> str:
+    return "#" + "".join(f"{round(255 + strength * (end - 255)):02x}" for end in color)

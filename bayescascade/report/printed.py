@@ -1,7 +1,7 @@
 """What `print` and notebooks show of an object: its page, as text and as HTML."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -9,7 +9,10 @@ from bayescascade.report.folding import folded
 from bayescascade.report.html import to_html
 from bayescascade.report.page import Page, render
 
-__all__ = ["Printed", "PrintedModel", "Readable"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Pictured", "Printed", "PrintedModel", "Readable"]
 
 
 class Printed(ABC):
@@ -47,6 +50,14 @@ class Readable(Printed):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return it at full precision as plain data."""
+
+
+class Pictured(Readable):
+    """What has a picture, too."""
+
+    @abstractmethod
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw it, by default in a new figure, and return the axes."""
 
 
 class PrintedModel(Printed):

@@ -351,6 +351,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             raise ParameterError(f"tree must be one over the model's columns: {problem}")
         return self._readable(self._count(tree))
 
+    def to_dot(self) -> str:
+        """Return `tree_` as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
+        return self.learned_.to_dot()
+
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each column in what the splits of `tree_` win, (n_features_in_,) float64.

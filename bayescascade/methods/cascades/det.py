@@ -47,7 +47,7 @@ mean for the same tree, ``(n_l + alpha) / (n + K alpha) / v_l``, unless the pape
 import heapq
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,9 @@ from bayescascade.model.reporting import AS_COMMON
 from bayescascade.model.row_densities import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["DensityEstimationTree", "GrownTree", "grow", "leaf_totals", "prune", "weakest_links"]
 
@@ -197,6 +200,17 @@ class DensityEstimationTree(Baseline):
         tree, kept = prune(grown.tree, links, complexity)
         self._learned = tree, grown.counts[0, kept]
         self.complexity_ = complexity
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the tree, and return the axes; see `DensityTree.plot`."""
+        return self.tree_.plot(ax)
+
+    def _own_dict(self) -> dict[str, Any]:
+        return {"complexity": self.complexity_, **self.tree_.to_dict()}
+
+    def to_dot(self) -> str:
+        """Return the tree as Graphviz source."""
+        return self.tree_.to_dot()
 
     def page(self) -> Page:
         """Return the tree."""

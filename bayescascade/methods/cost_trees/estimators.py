@@ -17,6 +17,7 @@ from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
 from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import SAMPLED, Search, Seed
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
@@ -27,7 +28,7 @@ _AVERAGED = 100  # draws at most that predict together
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BudgetTreeClassifier(BudgetedClassifier):
+class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     """One small tree that weighs what its features cost, or the average of many such trees.
 
     Parameters
@@ -135,6 +136,10 @@ class BudgetTreeClassifier(BudgetedClassifier):
 
     def _doubt(self) -> list[str]:
         return doubt_sentences(self.summary_, "tree", ("leaf", "leaves"), None)
+
+    @property
+    def _imagined(self) -> float:
+        return self.concentration
 
     @property
     def certificate_texts(self) -> list[str]:

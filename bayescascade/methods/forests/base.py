@@ -8,7 +8,7 @@ clones, pipelines and grid searches take it along, and no metadata needs to be r
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,20 +16,24 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_choice
+from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import TrainingRows
+from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.pictures import class_tree_boxes, cost_bars
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
+from bayescascade.report.bars import plot_bars
+from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import (
     BLANK,
@@ -42,6 +46,9 @@ from bayescascade.report.page import (
     counted,
     named,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
 
@@ -363,6 +370,44 @@ class BudgetedClassifier(MatrixClassifier):
             "should be where these are few.",
             *OF_ROWS,
         ]
+
+    def plot(self, ax: "Axes | None" = None, tree: int | None = None) -> "Axes":
+        """Draw what is spent on each feature, or a tree, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is large enough.
+        tree : int in [0, n_trees), optional
+            Which tree to draw. By default a forest of one tree is drawn as it is, and of others a
+            bar for each feature and group: what validation rows spend on it on average, the most
+            first, beside its cost and the share of the rows that acquire it.
+        """
+        check_is_fitted(self, "forest_")
+        if tree is None and self.forest_.n_trees > 1:
+            x_label = "spent on a validation row on average   in brackets: cost"
+            return plot_bars(cost_bars(self._acquired()), ax, x_label=x_label)
+        return self._boxes(tree).plot(ax)
+
+    def to_dot(self, tree: int = 0) -> str:
+        """Return one of the trees as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it.
+
+        Parameters
+        ----------
+        tree : int in [0, n_trees)
+        """
+        check_is_fitted(self, "forest_")
+        return self._boxes(tree).dot("tree")
+
+    @property
+    def _imagined(self) -> float:
+        """Rows of each class that the forest's counts have beyond those that were seen."""
+        return 0.0
+
+    def _boxes(self, tree: int | None) -> BoxTree:
+        chosen = check_integer("tree", tree or 0, 0, self.forest_.n_trees - 1)
+        classes = [level_text(label) for label in self.classes_.tolist()]
+        return class_tree_boxes(self.forest_, chosen, self._encoder, classes, self._imagined)
 
     def _acquired(self) -> list[tuple[str, float, float]]:
         """Return what rows acquire, its cost and their share, most is spent on first.

@@ -35,6 +35,7 @@ from bayescascade.methods.neighbors.starting import (
 )
 from bayescascade.model.ascent import OPTIMIZERS
 from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed
 
 __all__ = ["StochasticNeighborCompression"]
@@ -46,7 +47,7 @@ _EPOCHS = 5  # that `refine` takes by default
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class StochasticNeighborCompression(CompressedClassifier):
+class StochasticNeighborCompression(Sampled, CompressedClassifier):
     """Nearest-neighbor classification by a few learned prototypes in place of all rows.
 
     Prototypes move to where the rows' neighbors among them are most probably of their own class

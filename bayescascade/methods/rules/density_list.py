@@ -11,7 +11,7 @@ continuous ones.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,13 @@ from bayescascade.methods.rules.antecedents import Antecedent, Condition, candid
 from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.report.numbers import density_text
+from bayescascade.report.axes import ratio_color
+from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.numbers import density_text, ratio_text
 from bayescascade.report.page import Numbers, Page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["DensityList"]
 
@@ -125,6 +130,24 @@ class DensityList(ListedRules, DensityParts):
         q, u = self.probabilities, np.exp(self.log_volumes - self.log_domain)
         gains: NDArray[np.float64] = self.total * (rel_entr(q, u) - q + u)
         return gains.clip(min=0.0)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw a bar for each part, as long as it is probable, and return the axes.
+
+        Blue parts are denser than uniform, orange ones rarer.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is high enough.
+        """
+        ratios = (self.log_densities + self.log_domain).tolist()
+        told = zip(self.labels, self.probabilities.tolist(), ratios, strict=True)
+        bars = [
+            Bar(label, (share,), f"{ratio_text(ratio)} x uniform", (ratio_color(ratio),))
+            for label, share, ratio in told
+        ]
+        return plot_bars(bars, ax, x_label="share; blue: denser than uniform, orange: rarer")
 
     def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
         seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}

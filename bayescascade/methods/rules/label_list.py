@@ -14,7 +14,7 @@ level that was never seen may be let pass: it satisfies no condition.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,8 @@ from bayescascade.methods.rules.models import (
 )
 from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
+from bayescascade.report.axes import class_color
+from bayescascade.report.bars import Bar, plot_bars
 from bayescascade.report.layout import longest, printable
 from bayescascade.report.numbers import (
     count_texts,
@@ -45,6 +47,9 @@ from bayescascade.report.numbers import (
     share_text,
 )
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["UNKNOWNS", "LabelList", "encode_for_labels"]
 
@@ -184,6 +189,34 @@ class LabelList(ListedRules):
     def class_texts(self) -> list[str]:
         """The classes as text."""
         return [level_text(label) for label in self.classes.tolist()]
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw how probable classes are by each rule, and return the axes.
+
+        Of two classes that is the second's probability, with an interval of 95 %.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is high enough.
+        """
+        parts = zip(
+            self.labels,
+            self.probabilities.tolist(),
+            self.intervals().tolist(),
+            count_texts(self.counts.sum(axis=1).tolist()),
+            strict=True,
+        )
+        if self.n_classes == 2:
+            bars = [
+                Bar(label, (shares[1],), f"n = {n}", (class_color(1, 0.5),), tuple(ends[1]))
+                for label, shares, ends, n in parts
+            ]
+            x_label = f"P({self.class_texts[1]})   lines: 95 % intervals"
+            return plot_bars(bars, ax, x_label=x_label, most=1.0)
+        colors = tuple(map(class_color, range(self.n_classes)))
+        bars = [Bar(label, tuple(shares), f"n = {n}", colors) for label, shares, _, n in parts]
+        return plot_bars(bars, ax, x_label="probability", most=1.0, legend=self.class_texts)
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return the rule that fires for a row and the probabilities that it gives, in words.

@@ -24,7 +24,7 @@ from bayescascade.methods.rules.antecedents import (
 from bayescascade.methods.rules.models import MAX_RULES
 from bayescascade.model.importances import importance_shares
 from bayescascade.report.page import Fold, Numbers, Pieces, Table
-from bayescascade.report.printed import Readable
+from bayescascade.report.printed import Pictured
 
 __all__ = ["ListedRules", "RuleList", "read_numbers_of_candidates", "read_rules"]
 
@@ -64,7 +64,7 @@ class RuleList:
         return RuleList((*self.rules[:position], rule, *self.rules[position:]))
 
 
-class ListedRules(Readable):
+class ListedRules(Pictured):
     """The rules of a list with the weights of its parts, which is kept of it without the data.
 
     Attributes

@@ -1,0 +1,60 @@
+"""The picture of a comparison: held-out scores by how many parts densities have."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Scores", "draw_scores"]
+
+_MARKERS = "o^sDvP*X"
+_SPAN_OF_LOG = 8.0  # times as many parts from which on their axis is logarithmic
+_MOST_PLAIN = 1e5  # parts that are written out
+_LEAST_SPAN = 0.005  # nats
+
+
+class Scores(NamedTuple):
+    """How a density did in each halving."""
+
+    label: str
+    n_parts: Sequence[float]
+    log_likelihoods: Sequence[float]  # nats a row
+
+
+def draw_scores(panel: "Axes", title: str, scores: Sequence[Scores]) -> None:
+    """Draw the points of each density into axes."""
+    for number, one in enumerate(scores):
+        panel.plot(
+            one.n_parts,
+            one.log_likelihoods,
+            linestyle="none",
+            marker=_MARKERS[number % len(_MARKERS)],
+            fillstyle="none",  # so that what lies below is seen
+            markersize=8,
+            markeredgewidth=1.6,
+            color=f"C{number % 10}",
+            label=one.label,
+        )
+    n_parts = [n for one in scores for n in one.n_parts]
+    _set_limits(panel, n_parts, [s for one in scores for s in one.log_likelihoods])
+    panel.set_ylabel("held out, nats a row")
+    panel.set_title(title, fontsize=10, parse_math=False)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _set_limits(panel: "Axes", n_parts: Sequence[float], scores: Sequence[float]) -> None:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    if n_parts and max(n_parts) > _SPAN_OF_LOG * min(n_parts):
+        panel.set_xscale("log")
+        if max(n_parts) < _MOST_PLAIN:
+            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        panel.set_xlabel("parts: leaves, rules, cells (log scale)")
+    else:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.set_xlabel("parts: leaves, rules, cells")
+    if scores and max(scores) - min(scores) < _LEAST_SPAN:  # or rounding would look like a result
+        middle = (max(scores) + min(scores)) / 2
+        panel.set_ylim(middle - _LEAST_SPAN, middle + _LEAST_SPAN)
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:.3f}"))

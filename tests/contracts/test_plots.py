@@ -1,0 +1,152 @@
+"""Whatever has a picture draws it where it is told, and it can be read."""
+
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from sklearn.exceptions import NotFittedError
+
+import bayescascade
+from bayescascade import DensityRuleList, RuleListClassifier
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.model.roles import Shown
+from tests.contracts.listed import ESTIMATORS, fitted, rows
+
+PLOTTED = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "plot")]
+SAMPLED = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "plot_posterior")]
+
+
+def boxes(texts):
+    """Return where texts stand, (left, bottom, right, top) in pixels, the empty ones left out."""
+    return [text.get_window_extent().extents for text in texts if text.get_text()]
+
+
+def assert_readable(ax):
+    """No label may run into another, or out of the picture."""
+    ax.figure.canvas.draw()
+    width, height = ax.figure.canvas.get_width_height()
+    for texts in (ax.get_yticklabels() if ax.axison else [], ax.texts):
+        places = boxes(texts)
+        for left, bottom, right, top in places:
+            assert min(left, bottom) >= -1
+            assert right <= width + 1
+            assert top <= height + 1
+        for a, b in combinations(places, 2):
+            assert not ((a[:2] + 1 < b[2:] - 1).all() and (b[:2] + 1 < a[2:] - 1).all())
+
+
+def test_trees_lists_and_forests_have_pictures():
+    assert set(ESTIMATORS) - set(PLOTTED) == {"histogram", "neighbors", "rado"}
+    assert set(SAMPLED) == {name for name in ESTIMATORS if hasattr(fitted(name), "run_")}
+
+
+@pytest.mark.parametrize("name", PLOTTED)
+def test_a_model_is_drawn(name):
+    """Into a user's axes, which leaves pyplot alone; or into a new figure that fits it."""
+    model = fitted(name)
+    with pytest.raises(NotFittedError):
+        ESTIMATORS[name].make(**ESTIMATORS[name].parameters).plot()
+    new = model.plot()
+    assert isinstance(new, Axes)
+    assert_readable(new)
+    open_figures, own = plt.get_fignums(), plt.Figure().subplots()
+    assert model.plot(own) is own
+    assert plt.get_fignums() == open_figures
+    assert own.patches
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_posterior_is_drawn(name, tmp_path):
+    """What is drawn are the shares that are printed; of a saved model, too."""
+    model = fitted(name)
+    ax = model.plot_posterior()
+    assert_readable(ax)
+    shares = model.summary_.shares
+    if not shares:
+        assert len(ax.lines) == 2  # a chain each
+        return
+    told = [text.get_text() for text in ax.get_yticklabels()]
+    for title, of_title in shares.items():
+        assert any(text.startswith(title) for text in told)
+        most = max(of_title.values())
+        assert any(bar.get_width() == pytest.approx(most) for bar in ax.patches)
+    model.save(tmp_path / "m.json")
+    loaded = bayescascade.load(tmp_path / "m.json")
+    assert [text.get_text() for text in loaded.plot_posterior().get_yticklabels()] == told
+
+
+@pytest.mark.filterwarnings("ignore::matplotlib.MatplotlibDeprecationWarning")  # of ArviZ's own
+@pytest.mark.parametrize("name", [n for n in SAMPLED if "exact" not in n])
+def test_arviz_draws_the_draws(name):
+    """Its own plots take what `to_inference_data` returns."""
+    import arviz as az
+
+    model = fitted(name)
+    data = model.to_inference_data()
+    assert data.sample_stats["lp"].shape == model.run_.traces["log_density"].shape
+    posterior = data.posterior.data_vars.items()
+    names = [k for k, drawn in posterior if drawn.ndim == 2 and float(drawn.std("draw").min()) > 0]
+    assert names
+    assert len(az.plot_trace(data, var_names=names)) == len(names)
+    az.plot_rank(data, var_names=names)
+
+
+def test_nothing_sampled_no_posterior():
+    model = ESTIMATORS["labels"].fit(search="anneal")
+    with pytest.raises(DataError, match="must have draws"):
+        model.plot_posterior()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_long_and_odd_names_can_be_read(n_classes):
+    """Formulas, line breaks and names of 80 columns are text like any other."""
+    odd = {"sex": "a $x^2$ of " + 15 * "very " + "long", "crew": 'q"\n', "age": "_%$", "fare": "f"}
+    frame = rows().rename(columns=odd).replace({"male": "$m" * 30, "adult": "{a}"})
+    labels = pd.Series(np.arange(150) % 7 % n_classes).map({0: "$a", 1: "b" * 60, 2: "c"})
+    options = {"search": "anneal", "n_steps": 300, "random_state": 0}
+    classifier = RuleListClassifier(**options).fit(frame, labels)
+    density = DensityRuleList(**options, continuous={"f": [0, 5, 20, 100]}).fit(frame)
+    assert_readable(classifier.plot())
+    assert_readable(density.plot())
+
+
+def test_trees_of_forests_are_drawn_one_by_one():
+    model = fitted("forest")
+    assert len(model.plot(tree=1).patches) == int(np.diff(model.forest_.tree_starts)[1])
+    assert model.to_dot(1).count("label=") == int(np.diff(model.forest_.tree_starts)[1])
+    assert "sex is female" in model.to_dot(0) + model.to_dot(1)
+    with pytest.raises(ParameterError, match="tree must be an integer from 0 to"):
+        model.plot(tree=99)
+    of_costs = fitted("tree").to_dot()
+    assert 'label="everyone\\n150 rows' in of_costs
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_plain_data_and_graphviz_have_one_name_each(name):
+    """`to_dict` is what ``show --json`` prints; trees have `to_dot`."""
+    model = fitted(name)
+    assert isinstance(model, Shown)
+    assert model.to_dict()
+    if hasattr(model, "to_dot"):
+        assert model.to_dot().startswith("digraph")
+    for learned in ("tree_", "rules_"):
+        if learned in dir(model) and name != "tree":
+            assert isinstance(getattr(model, learned), Shown)
+            assert getattr(model, learned).plot() is not None
+
+
+def test_matplotlib_is_imported_when_something_is_drawn():
+    """It takes half a second, which nobody wants to wait for to score a row."""
+    code = (
+        "import sys, pandas as pd, bayescascade as b;"
+        "f = pd.DataFrame({'a': ['x', 'y'] * 9, 'b': list('uv') * 9});"
+        "m = b.DensityEstimationTree().fit(f);"
+        "m.score_samples({'a': 'x', 'b': 'u'}); m.tree_.to_dict(); str(m);"
+        "assert not any(name.startswith('matplotlib') for name in sys.modules), 'too early'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
