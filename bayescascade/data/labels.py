@@ -23,6 +23,7 @@ __all__ = [
     "LabeledRows",
     "TrainingRows",
     "check_labels",
+    "class_number",
     "classes_record",
     "find_classes",
     "label_codes",
@@ -117,6 +118,16 @@ def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArr
             f'got "{level_text(labels.tolist()[row])}" in row {row + 1}'
         )
     return codes
+
+
+def class_number(classes: NDArray[Any], label: object) -> int:
+    """Return the position of a label among the classes; raises ParameterError if it is none."""
+    listed: list[object] = classes.tolist()
+    if label not in listed:
+        raise ParameterError(
+            f"label must be one of {', '.join(repr(one) for one in listed)}, got {label!r}"
+        )
+    return listed.index(label)
 
 
 def classes_record(classes: NDArray[Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.evidence import Evidence, agrees, evidence_words, narrow_evidence
 from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
+from bayescascade.data.sql import sql_case, sql_condition, sql_domain, sql_literal
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.numbers import (
     cells_text,
@@ -87,6 +88,31 @@ class DensityParts(Pictured):
     @abstractmethod
     def _table(self, columns: list[Numbers]) -> Page:
         """Return the table of the parts."""
+
+    def to_sql(self) -> str:
+        """Return the log density of a row, nats, as an expression of standard SQL.
+
+        Such as ``f"SELECT *, {density.to_sql()} AS log_density FROM passengers"``. It reads columns
+        by their names. It is NULL where `score_codes` would integrate out a missing cell, and for
+        a value outside its column's domain; NULL is a value where missing cells have a level.
+
+        Raises
+        ------
+        ParameterError
+            If leaves are dependent, which would take a determinant for each row.
+        DataError
+            If a name or level holds a NUL character.
+        """
+        inside = self._sql()
+        if self.evidence:
+            columns = self.schema.columns
+            known = [sql_condition(columns[j], codes) for j, codes in self.evidence.items()]
+            inside = sql_case([(" AND ".join(known), inside)], sql_literal(-math.inf))
+        return sql_case([(sql_domain(self.schema), inside)])
+
+    @abstractmethod
+    def _sql(self) -> str:
+        """Return the log density of rows that are in the domain and agree with the evidence."""
 
     @abstractmethod
     def _own_dict(self) -> dict[str, Any]:

@@ -525,6 +525,19 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
         """Return the most probable density given evidence; see its own `condition`."""
         return self.learned_.condition(evidence)
 
+    def to_sql(self) -> str:
+        """Return the log density of a row as standard SQL; see `DensityParts.to_sql`.
+
+        Raises
+        ------
+        ParameterError
+            If `predictive` is "average", or leaves are dependent.
+        """
+        learned = self.learned_  # which says if nothing is fitted
+        if self.predictive == "average":
+            raise ParameterError('predictive must be "map" for SQL, got "average"')
+        return learned.to_sql()
+
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule that holds for a row, by the most probable density.
 

@@ -20,6 +20,7 @@ from scipy.special import rel_entr
 
 from bayescascade.data.column import Column
 from bayescascade.data.evidence import agrees
+from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_boxes, tree_dot
 from bayescascade.report.folding import shown_nodes
@@ -253,6 +254,28 @@ class DensityTree(TreeParts):
         return codes
 
     # -- as plain data -----------------------------------------------------------------------------
+
+    def _sql(self, node: int = 0) -> str:
+        children = self.tree.children(node)
+        if not children and self.level_probabilities is None:
+            return sql_literal(float(self.log_densities[node]))
+        if not children:
+            return self._independent_sql(node)
+        column = self.schema.columns[self.tree.feature[node]]
+        return sql_case(
+            (sql_condition(column, self._branch_codes(child)), self._sql(child))
+            for child in children
+        )
+
+    def _independent_sql(self, leaf: int) -> str:
+        """Return the log density inside an independent leaf: a term for each column."""
+        terms = [sql_literal(float(np.log(self.probabilities[leaf])))]
+        for j, (column, left) in enumerate(zip(self.schema.columns, self.boxes[leaf], strict=True)):
+            with np.errstate(divide="ignore"):  # of a level that no row has
+                logs = np.log(self.level_shares(leaf, j)) - np.log(column.widths[list(left)])
+            told = zip(left, map(sql_literal, logs.tolist()), strict=True)
+            terms.append(sql_case((sql_condition(column, [code]), log) for code, log in told))
+        return f"({' + '.join(terms)})"
 
     def node_dict(self, node: int = 0) -> dict[str, Any]:
         """Return the tree below a node as nested plain data.

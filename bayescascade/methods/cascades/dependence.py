@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.special import logsumexp, rel_entr
 
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.jit import sparing
 from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
@@ -294,6 +294,13 @@ class DependentTree(DensityTree):
 
     def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         return self.inside[int(self.leaf_rows[leaf])].sample_codes(n, rng)
+
+    def _sql(self, node: int = 0) -> str:
+        del node
+        raise ParameterError(
+            'leaf must be "uniform" or "independent" for SQL, which has no determinants, '
+            'got "dependent"'
+        )
 
     def node_dict(self, node: int = 0) -> dict[str, Any]:
         """Return the tree as nested plain data.

@@ -208,6 +208,10 @@ class DensityEstimationTree(Baseline):
     def _own_dict(self) -> dict[str, Any]:
         return {"complexity": self.complexity_, **self.tree_.to_dict()}
 
+    def to_sql(self) -> str:
+        """Return the log density of a row as standard SQL; see `DensityTree.to_sql`."""
+        return self.tree_.to_sql()
+
     def to_dot(self) -> str:
         """Return the tree as Graphviz source."""
         return self.tree_.to_dot()

@@ -15,17 +15,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.file_frames import with_labels
-from bayescascade.data.labels import TrainingRows
-from bayescascade.data.levels import level_text
+from bayescascade.data.labels import TrainingRows, class_number
+from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
+from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.forest_sql import known_levels_sql, tree_sql
 from bayescascade.methods.forests.pictures import class_tree_boxes, cost_bars
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
@@ -398,6 +400,45 @@ class BudgetedClassifier(MatrixClassifier):
         """
         check_is_fitted(self, "forest_")
         return self._boxes(tree).dot("tree")
+
+    def to_sql(self, label: object = None) -> str:
+        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+
+        Such as ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns by
+        their names, or as "x0", "x1" where they have none. NULL is a missing cell, which each split
+        sends its way, as is an unknown level; or where `unknown` is "error" the answer is NULL. Numbers, which
+        truth values are cast to, are compared as they are after rounding to float32.
+
+        Parameters
+        ----------
+        label : object, optional
+            The class whose probability is told; by default it is the most probable class, of a
+            forest of one tree.
+
+        Raises
+        ------
+        ParameterError
+            If the label is none of the classes, or there is none and several trees vote.
+        DataError
+            If a name, level or class holds a NUL character.
+        """
+        check_is_fitted(self, "forest_")
+        forest = self.forest_
+        if label is None:
+            if forest.n_trees > 1:
+                raise ParameterError(
+                    f"label must be a class where several trees vote, here {forest.n_trees}, "
+                    "got None"
+                )
+            best = self.classes_[forest.probabilities.argmax(axis=1)].tolist()
+            values = [sql_literal(plain_level("label", one)) for one in best]
+        else:
+            number = class_number(self.classes_, label)
+            values = [sql_literal(p) for p in forest.probabilities[:, number].tolist()]
+        trees = [tree_sql(forest, t, self._encoder, values) for t in range(forest.n_trees)]
+        told = trees[0] if len(trees) == 1 else f"({' + '.join(trees)}) / {len(trees)}"
+        known = known_levels_sql(self._encoder)
+        return sql_case([(known, told)]) if known else told
 
     @property
     def _imagined(self) -> float:

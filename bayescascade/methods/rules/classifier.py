@@ -244,6 +244,29 @@ time_limit, checkpoint, resume, progress
             return probabilities
         return average_probabilities(*self._drawn(), codes)
 
+    def to_sql(self, label: object = None) -> str:
+        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+
+        Such as ``f"SELECT *, {model.to_sql('yes')} AS yes FROM passengers"``. It reads columns by
+        their names, and is NULL where `predict` would refuse a cell.
+
+        Parameters
+        ----------
+        label : object, optional
+            The class whose probability is told; by default it is the most probable class.
+
+        Raises
+        ------
+        ParameterError
+            If the label is none of the classes, or `predictive` is "average".
+        DataError
+            If a name, level or class holds a NUL character.
+        """
+        rules = self.rules_
+        if not self._is_map():
+            raise ParameterError('predictive must be "map" for SQL, got "average"')
+        return rules.to_sql(label, missing=self.missing, unknown=self.unknown)
+
     def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
         """Return how sure the probabilities are: (n_rows, n_classes, 2) float64, low and high.
 

@@ -19,6 +19,7 @@ from scipy.special import rel_entr, xlogy
 
 from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
+from bayescascade.data.sql import sql_literal
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
@@ -235,6 +236,9 @@ class DensityList(ListedRules, DensityParts):
         return changes, float(np.dot(self.probabilities, shares))
 
     # -- as plain data -----------------------------------------------------------------------------
+
+    def _sql(self) -> str:
+        return self._sql_of([sql_literal(value) for value in self.log_densities.tolist()])
 
     def _own_dict(self) -> dict[str, Any]:
         """Return the list as plain data.

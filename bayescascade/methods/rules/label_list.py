@@ -23,10 +23,12 @@ from scipy.special import rel_entr, xlogy
 
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_probability
-from bayescascade.data.column import MISSING, UNKNOWN
-from bayescascade.data.levels import check_numbers, level_text, to_numbers
+from bayescascade.data.column import MISSING, UNKNOWN, Column
+from bayescascade.data.labels import class_number
+from bayescascade.data.levels import check_numbers, level_text, plain_level, to_numbers
 from bayescascade.data.matrix import rows_frame
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
+from bayescascade.data.sql import sql_case, sql_condition, sql_literal, sql_name
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.models import (
@@ -189,6 +191,42 @@ class LabelList(ListedRules):
     def class_texts(self) -> list[str]:
         """The classes as text."""
         return [level_text(label) for label in self.classes.tolist()]
+
+    def to_sql(
+        self, label: object = None, *, missing: str = "error", unknown: str = "error"
+    ) -> str:
+        """Return the most probable class of a row, or how probable one is, as standard SQL.
+
+        Such as ``f"SELECT *, {rules.to_sql('yes')} AS yes FROM passengers"``. It reads columns by
+        their names, and is NULL where a row has a cell that is an error.
+
+        Parameters
+        ----------
+        label : object, optional
+            The class whose probability is told.
+        missing, unknown
+            What missing cells and unknown levels are; see `encode_for_labels`.
+
+        Raises
+        ------
+        ParameterError
+            If the label is none of the classes.
+        DataError
+            If a name, level or class holds a NUL character.
+        """
+        if label is None:
+            best = self.probabilities.argmax(axis=1)
+            values = [sql_literal(plain_level("label", self.classes[c])) for c in best]
+        else:
+            number = class_number(self.classes, label)
+            values = [sql_literal(float(p)) for p in self.probabilities[:, number]]
+        readable = [
+            condition
+            for column in self.schema.columns
+            if (condition := _readable_sql(column, missing, unknown))
+        ]
+        of_part = self._sql_of(values)
+        return sql_case([(" AND ".join(readable), of_part)]) if readable else of_part
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw how probable classes are by each rule, and return the axes.
@@ -380,3 +418,16 @@ class LabelList(ListedRules):
         ]
         told = {"classes": self.classes.tolist(), "n_rules": self.n_rules}
         return {**told, **self._part_dicts(parts)}
+
+
+def _readable_sql(column: Column, missing: str, unknown: str) -> str:
+    """Return the condition that a cell is no error for `encode_for_labels`; "" if none is."""
+    name, known = sql_name(column.name), range(column.n_levels - column.has_missing_level)
+    is_refused = missing == "error" or (
+        missing == "level" and not column.has_missing_level and unknown == "error"
+    )
+    is_any = column.kind == "continuous" or unknown == "none"
+    if is_any:
+        return f"{name} IS NOT NULL" if is_refused else ""
+    condition = sql_condition(column, known)
+    return condition if is_refused else f"({condition} OR {name} IS NULL)"

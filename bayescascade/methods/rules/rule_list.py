@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.schema import Schema
+from bayescascade.data.sql import sql_case, sql_condition
 from bayescascade.methods.rules.antecedents import (
     Antecedent,
     Condition,
@@ -155,6 +156,18 @@ class ListedRules(Pictured):
         return Table(
             self.labels, columns, below=below, hanging=3, least_label=0, stacks=True, fold=fold
         )
+
+    def _sql_of(self, values: Sequence[str]) -> str:
+        """Return the value, an expression of SQL, of the part that a row is in."""
+        columns = self.schema.columns
+        conditions = [
+            " AND ".join(
+                sql_condition(columns[j], range(low, high), is_open=self.is_open)
+                for j, low, high in rule
+            )
+            for rule in self.rules
+        ]
+        return sql_case(zip(conditions, values[:-1], strict=True), values[-1])
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the rules as plain data with what is told of each part."""

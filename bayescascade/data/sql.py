@@ -1,0 +1,118 @@
+"""Names, values and conditions as standard SQL, which most databases read.
+
+Names are quoted and texts escaped, whatever they hold; numbers that are not whole are written so
+that they are read as doubles, to the last digit.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.column import Column
+from bayescascade.data.levels import Level
+from bayescascade.data.schema import Schema
+
+__all__ = ["sql_case", "sql_condition", "sql_domain", "sql_is_up_to", "sql_literal", "sql_name"]
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def sql_name(name: str) -> str:
+    """Return a column's name in quotes."""
+    return '"' + _plain(name).replace('"', '""') + '"'
+
+
+def sql_literal(value: Level) -> str:
+    """Return a value; numbers that are no integers as doubles."""
+    if isinstance(value, str):
+        return "'" + _plain(value).replace("'", "''") + "'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return str(value)
+    if math.isinf(value):
+        return f"CAST('{'-' * (value < 0)}Infinity' AS DOUBLE PRECISION)"
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"
+
+
+def sql_case(branches: Iterable[tuple[str, str]], otherwise: str = "NULL") -> str:
+    """Return an expression that is that of the first condition that holds."""
+    told = " ".join(f"WHEN {condition} THEN {value}" for condition, value in branches)
+    return f"CASE {told} ELSE {otherwise} END" if told else otherwise
+
+
+def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = False) -> str:
+    """Return the condition that a cell has one of some codes; the missing level is NULL.
+
+    Parameters
+    ----------
+    column : Column
+    codes : collection of int
+    is_open : bool
+        Whether outer bins have no end.
+    """
+    name, chosen = sql_name(column.name), sorted({int(code) for code in codes})
+    parts = []
+    if column.has_missing_level and chosen and chosen[-1] == column.n_levels - 1:
+        parts.append(f"{name} IS NULL")
+        chosen.pop()
+    if column.kind == "continuous":
+        parts = [_bins(column, *run, is_open) for run in _runs(chosen)] + parts
+    elif chosen:
+        levels = ", ".join(sql_literal(column.levels[code]) for code in chosen)
+        parts.insert(0, f"{name} IN ({levels})")
+    if not parts:
+        return "1 = 0"
+    return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+
+
+def sql_domain(schema: Schema) -> str:
+    """Return the condition that all cells of a row are there and in their columns' domains."""
+    return " AND ".join(sql_condition(c, range(c.n_levels)) for c in schema.columns)
+
+
+def sql_is_up_to(name: str, threshold: float) -> str:
+    """Return the condition that a number, rounded to float32, is at most a threshold.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, quoted.
+    threshold : float
+        Finite.
+    """
+    if threshold >= _LARGEST:
+        return f"{name} IS NOT NULL"
+    low = np.float32(max(threshold, -_LARGEST))
+    if float(low) > threshold:
+        low = np.nextafter(low, np.float32(-np.inf))
+    high = np.nextafter(low, np.float32(np.inf))
+    middle = (float(low) + float(high)) / 2  # exact; it is rounded to the even one of both
+    sign = "<=" if np.float32(middle) == low else "<"
+    return f"CAST({name} AS DOUBLE PRECISION) {sign} {sql_literal(middle)}"
+
+
+def _bins(column: Column, first: int, last: int, is_open: bool) -> str:
+    """Return the condition that a cell is in bins, `first` to `last`."""
+    name, n_bins, ends = sql_name(column.name), len(column.edges) - 1, []
+    if not (is_open and first == 0):
+        ends.append(f"{name} >= {sql_literal(column.edges[first])}")
+    if not (is_open and last == n_bins - 1):
+        sign = "<=" if last == n_bins - 1 else "<"
+        ends.append(f"{name} {sign} {sql_literal(column.edges[last + 1])}")
+    return f"({' AND '.join(ends)})" if ends else f"{name} IS NOT NULL"
+
+
+def _runs(codes: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and last of each run of consecutive codes, ascending."""
+    starts = [code for code in codes if code - 1 not in codes]
+    return list(zip(starts, (code for code in codes if code + 1 not in codes), strict=True))
+
+
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise DataError(f"text for SQL must have no NUL character, got {text!r}")
+    return text

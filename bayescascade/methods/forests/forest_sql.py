@@ -1,0 +1,59 @@
+"""Trees of classes as expressions of standard SQL."""
+
+from collections.abc import Sequence
+
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.sql import sql_case, sql_condition, sql_is_up_to, sql_name
+from bayescascade.methods.forests.forest import Forest
+
+__all__ = ["known_levels_sql", "tree_sql"]
+
+
+def tree_sql(forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]) -> str:
+    """Return the value, an expression of SQL, at the leaf of a tree that a row comes to.
+
+    Parameters
+    ----------
+    forest : Forest
+    tree : int
+    encoder : MatrixEncoder
+        Of the forest's columns.
+    values : sequence of str
+        Of every node of the forest.
+    """
+    told = list(values)
+    start, end = (int(node) for node in forest.tree_starts[tree : tree + 2])
+    for node in range(end - 1, start - 1, -1):  # children stand behind their parents
+        if forest.feature[node] >= 0:
+            goes_left = _goes_left(forest, node, encoder)
+            told[node] = sql_case([(goes_left, told[node + 1])], told[forest.right[node]])
+    return told[start]
+
+
+def known_levels_sql(encoder: MatrixEncoder) -> str:
+    """Return the condition that no level is an error; empty where none can be."""
+    if encoder.policy.unknown != "error":
+        return ""
+    conditions = [
+        f"({sql_condition(levels, range(levels.n_levels))} OR {sql_name(levels.name)} IS NULL)"
+        for levels in encoder.levels
+        if levels is not None
+    ]
+    return " AND ".join(conditions)
+
+
+def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
+    column, threshold = int(forest.feature[node]), float(forest.threshold[node])
+    place = int(encoder.source[column])
+    name, levels = sql_name(encoder.names[place]), encoder.levels[place]
+    codes = encoder.codes_up_to(column, threshold)
+    if levels is None or codes is None:
+        condition = sql_is_up_to(name, threshold)
+    else:
+        condition = sql_condition(levels, codes)
+    if not forest.missing_left[node]:
+        return condition  # which is not so of what is missing, or unknown
+    if levels is None:
+        return f"({condition} OR {name} IS NULL)"
+    known = sql_condition(levels, range(levels.n_levels))
+    return f"({condition} OR {name} IS NULL OR NOT {known})"

@@ -1,0 +1,177 @@
+"""What a model says of rows, a database says, too: to the last digits, whatever names are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+
+from bayescascade import (
+    BudgetTreeClassifier,
+    DataError,
+    DensityEstimationTree,
+    DensityRuleList,
+    LeafCascade,
+    ParameterError,
+    RuleListClassifier,
+    TruncatedForest,
+    UnknownLevelWarning,
+)
+from tests.contracts.listed import CHAINS, ESTIMATORS, fitted, rows
+from tests.contracts.test_densities import predicted
+from tests.people import DECLARED, draw_people
+
+duckdb = pytest.importorskip("duckdb")
+
+TOLD = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "to_sql")]
+CLASSIFIERS = [name for name in TOLD if ESTIMATORS[name].is_labeled]
+DENSITIES = [name for name in TOLD if name not in CLASSIFIERS]
+HOSTILE = ["a\"b'; drop", "order", "x -- y", "§ 1\n%s"]
+
+
+def asked(frame, *expressions):
+    """Return what DuckDB says of the rows of a frame, a column for each expression."""
+    with duckdb.connect() as database:
+        database.register("told", frame.assign(place=np.arange(len(frame))))
+        listed = ", ".join(f"{one} AS answer_{i}" for i, one in enumerate(expressions))
+        return database.sql(f"SELECT {listed} FROM told ORDER BY place").df()
+
+
+def hostile(frame):
+    """Return rows whose names, and some levels, would end a careless statement."""
+    odd = {"male": "o'clock\"; --", "female": "'", "child": "\\'", "adult": "a\nb"}
+    return frame.replace(odd).set_axis(HOSTILE, axis=1)
+
+
+def test_what_is_read_by_people_is_told_to_databases():
+    assert set(ESTIMATORS) - set(TOLD) == {"histogram", "neighbors", "rado"}
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities(name):
+    """Scores are equal; of what would be integrated out, or refused, there is none."""
+    with pytest.raises(NotFittedError):
+        ESTIMATORS[name].make().to_sql()
+    model = fitted(name) if name == "det" else predicted(name, "map")
+    if name in ("dependent", "dependent exact", "leaf auto"):
+        with pytest.raises(ParameterError, match='leaf must be "uniform" or "independent"'):
+            model.to_sql()
+        return
+    frame, sql = draw_people(200, 7), model.to_sql()
+    assert_allclose(asked(frame, sql)["answer_0"], model.score_samples(frame), atol=1e-12)
+    holes = frame[:4].astype({"crew": object})
+    for place, column in enumerate(holes):
+        holes.iloc[place, holes.columns.get_loc(column)] = None
+    assert asked(holes, model.to_sql())["answer_0"].isna().all()
+    assert asked(frame[:1].assign(sex="robot"), model.to_sql())["answer_0"].isna().all()
+    assert asked(frame[:1].assign(fare=100.5), model.to_sql())["answer_0"].isna().all()
+    ends = frame[:3].assign(fare=[0.0, 5.0, 100.0])
+    assert_allclose(asked(ends, model.to_sql())["answer_0"], model.score_samples(ends), atol=1e-12)
+    if name != "det":
+        given = model.condition({"sex": "male", "fare": (0, 20)})
+        scores = given.score_codes(model.schema_.encode(frame))
+        assert np.isneginf(scores).any()
+        assert_allclose(asked(frame, given.to_sql())["answer_0"], scores, atol=1e-12)
+        with pytest.raises(ParameterError, match='predictive must be "map"'):
+            predicted(name, "average").to_sql()
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifiers(name):
+    """Probabilities of each class, and the most probable one where one tree or list says it."""
+    model, frame = fitted(name), draw_people(300, 8)
+    expected = model.predict_proba(frame)
+    told = asked(frame, *(model.to_sql(label) for label in model.classes_.tolist()))
+    assert_allclose(told, expected, atol=1e-12)
+    if name == "labels" or model.forest_.n_trees == 1:
+        assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
+    else:
+        with pytest.raises(ParameterError, match="label must be a class where several trees vote"):
+            model.to_sql()
+    strict = ESTIMATORS[name].fit(unknown="error") if name in ("labels", "tree") else None
+    for asking in filter(None, (model, strict)):
+        robot = frame[:1].assign(sex="robot")
+        told = asked(robot, asking.to_sql(1))["answer_0"]
+        if asking is strict:
+            assert told.isna().all()
+        else:
+            with pytest.warns(UnknownLevelWarning):
+                assert_allclose(told, asking.predict_proba(robot)[:, 0], atol=1e-12)
+    with pytest.raises(ParameterError, match="label must be one of 1, 2, 3, got 9"):
+        model.to_sql(9)
+    with pytest.raises(NotFittedError):
+        ESTIMATORS[name].make(**ESTIMATORS[name].parameters).to_sql()
+
+
+@pytest.mark.parametrize("make", [LeafCascade, DensityRuleList, DensityEstimationTree])
+@pytest.mark.parametrize("leaf", ["uniform", "independent"])
+def test_hostile_names_and_levels(make, leaf):
+    """A name is a name, and a level a level; with a level for missing cells, NULL is one, too."""
+    if leaf == "independent" and make is not LeafCascade:
+        pytest.skip("leaves of one kind")
+    frame = hostile(rows()).astype({HOSTILE[1]: object})
+    frame.loc[::9, HOSTILE[:3]] = None
+    frame.loc[4::9, HOSTILE[3]] = np.nan
+    options = {} if make is DensityEstimationTree else {**CHAINS, "search": "anneal"}
+    options |= {"leaf": leaf} if make is LeafCascade else {}
+    fares = {"continuous": {HOSTILE[3]: DECLARED["continuous"]["fare"]}, "missing": "level"}
+    model = make(**options, **fares).fit(frame)
+    told = asked(frame, model.to_sql())["answer_0"]
+    assert_allclose(told, model.score_samples(frame), atol=1e-12)
+    nul = pd.DataFrame({"a": ["x\0", "y"] * 20, "b": ["u", "v"] * 20})
+    with pytest.raises(DataError, match="NUL"):
+        make(**options).fit(nul).to_sql()
+
+
+@pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
+@pytest.mark.parametrize(
+    ("missing", "unknown"),
+    [("error", "error"), ("level", "error"), ("error", "none"), ("level", "none")],
+)
+def test_lists_of_labels_take_cells_as_the_model_does(missing, unknown):
+    """What is no error for `predict` has its answer in SQL, and what is one has none."""
+    frame, labels = hostile(rows()).astype({HOSTILE[1]: object}), ESTIMATORS["labels"].labels()
+    labels = labels.map({1: "it's", 2: 'the "2nd"', 3: "--"})
+    if missing == "level":
+        frame.loc[::7, HOSTILE[0]] = None
+    options = {"search": "anneal", "n_steps": 2000, "random_state": 0, "unknown": unknown}
+    model = RuleListClassifier(missing=missing, **options).fit(frame, labels)
+    new = pd.concat([frame[:40], frame[:4], frame[:2], frame[:1]], ignore_index=True)
+    for place, name in enumerate(HOSTILE):
+        new[name] = new[name].astype(object)
+        new.loc[40 + place, name] = None
+    new.loc[44, HOSTILE[0]], new.loc[45, HOSTILE[2]], new.loc[46, HOSTILE[3]] = "new", "new", 1e9
+    new = new.astype({HOSTILE[3]: float})
+    told = asked(new, *(model.to_sql(label) for label in model.classes_.tolist()))
+    for place in range(len(new)):
+        try:
+            expected = model.predict_proba(new.iloc[[place]])[0]
+        except DataError:
+            assert told.iloc[place].isna().all()
+        else:
+            assert_allclose(told.iloc[place], expected, atol=1e-12)
+    assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
+
+
+@pytest.mark.parametrize("make", [BudgetTreeClassifier, TruncatedForest])
+def test_trees_route_numbers_and_missing_cells_as_the_model_does(make, rng):
+    """Numbers are rounded to float32 first: a row beside a threshold must not change sides."""
+    values = rng.normal(size=400).astype(np.float32).astype(float)
+    frame = pd.DataFrame({HOSTILE[0]: values, "kind": rng.choice(list("abcd"), 400)})
+    frame["kind"] = frame["kind"].where(rng.random(400) > 0.1, None)
+    frame.loc[rng.random(400) < 0.2, HOSTILE[0]] = np.nan
+    frame["flag"] = rng.random(400) < 0.5
+    labels = (frame[HOSTILE[0]] > 0.3) ^ (frame["kind"] == "c") ^ frame["flag"]
+    if make is TruncatedForest:
+        model = make(forest=RandomForestClassifier(5, random_state=0)).fit(frame, labels, frame)
+    else:
+        model = make(n_steps=2000, n_chains=2, random_state=0).fit(frame, labels)
+    forest = model.forest_
+    thresholds = forest.threshold[forest.feature == 0]
+    beside = [t for t in thresholds for _ in range(7)]
+    steps = np.tile([-1e-7, -1e-8, -1e-16, 0.0, 1e-16, 1e-8, 1e-7], len(thresholds))
+    close = pd.DataFrame({HOSTILE[0]: np.array(beside) * (1 + steps), "kind": "a", "flag": True})
+    new = pd.concat([frame, close], ignore_index=True)
+    told = asked(new, *(model.to_sql(label) for label in (False, True)))
+    assert_allclose(told, model.predict_proba(new), atol=1e-12)
