@@ -16,7 +16,7 @@ from tests.methods.prunings.linear_program import relax
 
 N_TREES, N_TRAINING, N_VALIDATION = 40, 15_000, 5_000
 TRADEOFFS = np.geomspace(1e-4, 0.05, 10)
-DEFAULT = BudgetPrune().tradeoff
+DEFAULT = 0.01
 
 FORESTS = {
     "all columns": RandomForestClassifier(

@@ -29,6 +29,7 @@ from bayescascade.methods.prunings.path import PruningPath, gap_text
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
 from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
+from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_out_of_bag
 from bayescascade.model.search import Search, Seed
 
 __all__ = ["BudgetPrune"]
@@ -51,8 +52,11 @@ class BudgetPrune(ForestPruner):
     ----------
     forest, costs, n_jobs, random_state
         As of every `ForestPruner`.
-    tradeoff : float >= 0
-        Error rate that a unit of cost is worth. At 0, only what does harm is cut.
+    tradeoff : float >= 0 or None
+        Error rate that a unit of cost is worth. At 0, only what does harm is cut. None: what rows
+        decide on that no tree was grown on, which are those of `y_val` or, without it, those out of
+        the trees' bags, if the forest has any. Of tradeoffs that double, it is the one of the
+        cheapest pruning whose error there is within a standard error of the least.
     budget : float >= 0 or None
         The most that a row may cost, on average over the validation rows, instead of a tradeoff:
         that becomes the least one at which a best pruning is within the budget, and what is left
@@ -72,7 +76,7 @@ class BudgetPrune(ForestPruner):
     Attributes
     ----------
     tradeoff_ : float
-        `tradeoff`, or the one that the budget led to.
+        `tradeoff`, or the one that was chosen or that the budget led to.
     objective_ : float
         ``error + tradeoff_ x cost`` of the pruning.
     lower_bound_ : float
@@ -117,7 +121,7 @@ class BudgetPrune(ForestPruner):
     title: ClassVar[str] = "budget-pruned forest"
     knob: ClassVar[str] = "tradeoff"
 
-    tradeoff: float = 0.01
+    tradeoff: float | None = None
     errors: str = "in_bag"
     split_cost: float = 0.0
     solver: str = "flow"
@@ -133,8 +137,28 @@ class BudgetPrune(ForestPruner):
         )
         self._validation_labels = training.validation_labels
 
-    def _tuned(self, training: TrainingRows) -> Pruning:  # noqa: ARG002
-        return self._solver().solve(self.tradeoff)
+    def _tuned(self, training: TrainingRows) -> Pruning:
+        if self.tradeoff is not None:
+            return self._solver().solve(self.tradeoff)
+        return choose_pruning(self.program_, self._solver(), self._wrong_elsewhere(training))
+
+    def _wrong_elsewhere(
+        self, training: TrainingRows
+    ) -> Callable[[NDArray[np.bool_]], NDArray[np.bool_]]:
+        """Return what says which rows, on which no tree was grown, a pruning takes wrong."""
+        labels = training.validation_labels
+        if labels is not None:
+            rows = training.validation_rows
+            return lambda kept: self._pruned(kept).predict_proba(rows).argmax(axis=1) != labels
+        outside = out_of_bag(
+            self.estimator_, len(training.rows), "tradeoff=None without y_val or a budget"
+        )
+
+        def wrong(kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+            pruned = self._cut(kept)
+            return wrong_out_of_bag(pruned, training.rows, training.labels, outside)
+
+        return wrong
 
     def _within(self, budget: float) -> Pruning:
         return self._frontier().within(budget)
@@ -161,8 +185,9 @@ class BudgetPrune(ForestPruner):
         if self.budget is not None:
             words = "tree error at most {:.2g} points above the best within it"
             return [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
+        how = "" if self.tradeoff is not None else ", chosen on other rows"
         return [
-            f"tradeoff {self.tradeoff_:.3g}",
+            f"tradeoff {self.tradeoff_:.3g}{how}",
             f"objective {self.objective_:.3g}",
             gap_text(self.duality_gap_, "gap {:.2g} %"),
         ]
@@ -251,7 +276,8 @@ class BudgetPrune(ForestPruner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_real("tradeoff", self.tradeoff, minimum=0.0)
+        if self.tradeoff is not None:
+            check_real("tradeoff", self.tradeoff, minimum=0.0)
         check_choice("errors", self.errors, _ERRORS)
         check_real("split_cost", self.split_cost, minimum=0.0)
         check_choice("solver", self.solver, _SOLVERS)

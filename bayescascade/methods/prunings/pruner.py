@@ -177,8 +177,12 @@ class ForestPruner(BudgetedClassifier):
 
     def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""
+        return self._cut(kept).without_bare_roots()
+
+    def _cut(self, kept: NDArray[np.bool_]) -> Forest:
+        """Return all trees as they are if some splits are kept, (n_splits,) bool."""
         is_split = np.isin(np.arange(self.whole_forest_.n_nodes), self.program_.node[kept])
-        return self.whole_forest_.pruned(is_split).without_bare_roots()
+        return self.whole_forest_.pruned(is_split)
 
     @abstractmethod
     def _take(self, found: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -111,7 +112,7 @@ GROWN = BudgetedForestClassifier(
 
 ESTIMATORS = [
     BudgetedForestClassifier(max_trees=3, random_state=0),
-    BudgetPrune(DecisionTreeClassifier(), random_state=0),
+    BudgetPrune(RandomForestClassifier(3), random_state=0),
     BudgetTreeClassifier(n_steps=50, n_chains=1, random_state=0),
     GreedyPrune(DecisionTreeClassifier(), random_state=0),
 ]

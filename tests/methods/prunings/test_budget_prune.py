@@ -257,7 +257,9 @@ def test_a_forest_of_text_columns_is_pruned_again(rng: np.random.Generator) -> N
 def test_costs_are_given_to_forests_without(numbers) -> None:
     """A forest would be grown for others than those it is pruned for."""
     X, y = numbers
-    grown = BudgetPrune(BudgetedForestClassifier(max_trees=2), costs=[1, 2, 3, 4, 5, 6]).fit(X, y)
+    grown = BudgetPrune(
+        BudgetedForestClassifier(max_trees=2), costs=[1, 2, 3, 4, 5, 6], tradeoff=0.01
+    ).fit(X, y)
     assert grown.estimator_.costs == [1, 2, 3, 4, 5, 6]
 
 

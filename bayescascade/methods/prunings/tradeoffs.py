@@ -1,0 +1,111 @@
+"""The tradeoff that rows decide on that no tree was grown on: the one-standard-error rule.
+
+A tradeoff is an error rate for a unit of cost, so that none suits all tables. Prunings are found at
+tradeoffs that double, from where nothing but what is free is left down to where nearly everything
+is. Of those whose error on other rows is within a standard error of the least one's, the cheapest
+is chosen: what costs more errs less by no more than chance (Breiman and others, 1984, section 3.4).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.program import Pruning, PruningProgram
+
+__all__ = ["choose_pruning", "wrong_out_of_bag"]
+
+_LARGEST_SHARE = 0.99  # of the whole forest's cost, from which on a pruning is nearly all of it
+_MOST_DOUBLINGS = 40
+
+Bools = NDArray[np.bool_]
+
+
+class _Solver(Protocol):
+    def solve(self, tradeoff: float) -> Pruning:
+        """Return the best pruning for a tradeoff."""
+
+
+def choose_pruning(
+    program: PruningProgram, solver: _Solver, wrong: Callable[[Bools], Bools]
+) -> Pruning:
+    """Return the pruning of a tradeoff that rows decide on.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    solver : FlowSolver or PrimalDualSolver
+    wrong : function
+        Takes the splits kept, (n_splits,) bool, and returns whether each of some rows, on which no
+        tree that votes was grown, is classified wrongly, (n_rows,) bool.
+
+    Returns
+    -------
+    Pruning
+        If Ctrl-C comes, what is best by then.
+    """
+    found: list[tuple[float, float, float, Pruning]] = []
+    for pruning in _prunings(program, solver):
+        errs = wrong(pruning.kept)
+        error = float(errs.sum() / max(1, errs.size))
+        standard_error = float(np.sqrt(error * (1.0 - error) / max(1, errs.size)))
+        found.append((program.cost(pruning.kept), error, standard_error, pruning))
+        if pruning.interrupted:
+            break
+    _, least, standard_error, _ = min(found, key=lambda one: one[1])
+    good = [one for one in found if one[1] <= least + standard_error]
+    return min(good, key=lambda one: one[:2])[3]
+
+
+def wrong_out_of_bag(
+    pruned: Forest,
+    rows: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    outside: Bools,
+) -> Bools:
+    """Return whether rows are classified wrongly by the trees that were not grown on them.
+
+    Parameters
+    ----------
+    pruned : Forest
+        All trees as they were pruned.
+    rows, labels
+        (n_rows, n_columns) and places of classes.
+    outside : (n_rows, n_trees) bool
+        Which trees were not grown on which rows.
+
+    Returns
+    -------
+    (n,) bool
+        Of the rows outside the bag of a tree. As in predictions, trees without a split do not vote
+        where others have one.
+    """
+    splits = pruned.is_split[pruned.roots]
+    votes = outside & splits if splits.any() else outside
+    leaves = pruned.apply(rows)
+    shares = np.zeros((len(rows), pruned.n_classes))
+    for tree in range(pruned.n_trees):
+        of_tree = pruned.probabilities[leaves[:, tree]]
+        shares += np.where(votes[:, tree, np.newaxis], of_tree, 0.0)
+    is_told = votes.any(axis=1)
+    wrong: Bools = shares[is_told].argmax(axis=1) != labels[is_told]
+    return wrong
+
+
+def _prunings(program: PruningProgram, solver: _Solver) -> Iterator[Pruning]:
+    """Yield best prunings, from the whole forest's price downward, for tradeoffs that halve."""
+    everything = program.cost(np.ones(program.n_splits, np.bool_))
+    if everything == 0.0:
+        yield solver.solve(0.0)
+        return
+    tradeoff = 1.0 / everything
+    while program.cost(solver.solve(tradeoff).kept) > 0.0 and tradeoff * everything < 2.0**20:
+        tradeoff *= 2.0
+    for _ in range(_MOST_DOUBLINGS):
+        pruning = solver.solve(tradeoff)
+        yield pruning
+        if program.cost(pruning.kept) >= _LARGEST_SHARE * everything:
+            return
+        tradeoff /= 2.0
