@@ -125,6 +125,11 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     size_words: ClassVar[tuple[str, str]]
     printed: ClassVar[tuple[str, ...]]
 
+    _unlisted: ClassVar[tuple[str, ...]] = (
+        "check_parameters", "draws_states", "learned_name", "learned_word", "parameter_words",
+        "printed", "size_name", "size_words",
+    )  # fmt: skip
+
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _searches: ClassVar[Sequence[str]] = SEARCHES
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)

@@ -40,6 +40,13 @@ class MatrixClassifier(Reported, ClassifierMixin, Saved):  # type: ignore[misc] 
         As in scikit-learn.
     """
 
+    _unlisted: ClassVar[tuple[str, ...]] = (
+        "cells",
+        "feature_texts",
+        "predict_block",
+        "takes_texts",
+    )
+
     title: ClassVar[str]
     cells: ClassVar[CellPolicy] = CellPolicy()
     unknowns: ClassVar[tuple[str, ...]] = ("mean", "error")

@@ -50,6 +50,8 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
     model_name: ClassVar[str]
 
+    _unlisted: ClassVar[tuple[str, ...]] = ("from_record", "model_name", "to_record")
+
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _later_parameters: ClassVar[Mapping[str, Any]] = {}
     """What models did before there were these parameters, which older files lack."""

@@ -224,6 +224,8 @@ class Baseline(Reported, RowDensities, BaseEstimator, ABC):  # type: ignore[misc
     model_name: ClassVar[str]
     title: ClassVar[str]
 
+    _unlisted: ClassVar[tuple[str, ...]] = ("model_name",)
+
     def _column_items(self) -> list[tuple[str, str]]:
         split = (column_words(column).partition(": ") for column in self.schema_.columns)
         return [(name, domain) for name, _, domain in split]

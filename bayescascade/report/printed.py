@@ -1,6 +1,7 @@
 """What `print` and notebooks show of an object: its page, as text and as HTML."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -16,9 +17,21 @@ __all__ = ["Pictured", "Printed", "PrintedModel", "Readable"]
 
 
 class Printed(ABC):
-    """What `print` and notebooks show as its page."""
+    """What `print` and notebooks show as its page.
+
+    What `dir` lists, and completion offers, are names for users: none that begins with an
+    underscore, but for Python's own, and none of those that classes say are `_unlisted`.
+    """
 
     __slots__ = ()
+
+    def __dir__(self) -> Iterable[str]:
+        unlisted = {name for kind in type(self).__mro__ for name in vars(kind).get("_unlisted", ())}
+        return [
+            name
+            for name in super().__dir__()
+            if name not in unlisted and (not name.startswith("_") or name.startswith("__"))
+        ]
 
     @abstractmethod
     def page(self) -> Page:

@@ -110,6 +110,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         "temper": None,
     }
 
+    _unlisted: ClassVar[tuple[str, ...]] = ("credible_interval_codes",)
+
     _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
     _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
 

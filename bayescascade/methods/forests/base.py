@@ -103,6 +103,8 @@ class BudgetedClassifier(MatrixClassifier):
     The others are those of every `MatrixClassifier`.
     """
 
+    _unlisted: ClassVar[tuple[str, ...]] = ("certificate_texts",)
+
     cells: ClassVar[CellPolicy] = CELLS
     unknowns: ClassVar[tuple[str, ...]] = ("missing", "error")
     purpose: ClassVar[str] = (

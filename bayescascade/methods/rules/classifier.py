@@ -107,6 +107,11 @@ time_limit, checkpoint, resume, progress
     )
     takes_texts: ClassVar[bool] = True
 
+    _unlisted: ClassVar[tuple[str, ...]] = (
+        "credible_interval_codes", "feature_texts", "predict_block", "predict_proba_codes",
+        "takes_texts",
+    )  # fmt: skip
+
     min_support: float = 0.05
     _: KW_ONLY
     n_bins: int = 4
