@@ -38,10 +38,20 @@ def sql_literal(value: Level) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def sql_case(branches: Iterable[tuple[str, str]], otherwise: str = "NULL") -> str:
-    """Return an expression that is that of the first condition that holds."""
-    told = " ".join(f"WHEN {condition} THEN {value}" for condition, value in branches)
-    return f"CASE {told} ELSE {otherwise} END" if told else otherwise
+def sql_case(
+    branches: Iterable[tuple[str, Sequence[str]]], otherwise: Sequence[str] = ("NULL",)
+) -> list[str]:
+    """Return an expression that is that of the first condition that holds.
+
+    Expressions are lines, and texts in them may hold line breaks of their own, which stay.
+    """
+    told = []
+    for condition, value in branches:
+        told += [f"  WHEN {condition} THEN {value[0]}", *(f"  {line}" for line in value[1:])]
+    if not told:
+        return list(otherwise)
+    others = [f"  ELSE {otherwise[0]}", *(f"  {line}" for line in otherwise[1:])]
+    return ["CASE", *told, *others, "END"]
 
 
 def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = False) -> str:

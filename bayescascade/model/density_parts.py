@@ -107,12 +107,12 @@ class DensityParts(Pictured):
         if self.evidence:
             columns = self.schema.columns
             known = [sql_condition(columns[j], codes) for j, codes in self.evidence.items()]
-            inside = sql_case([(" AND ".join(known), inside)], sql_literal(-math.inf))
-        return sql_case([(sql_domain(self.schema), inside)])
+            inside = sql_case([(" AND ".join(known), inside)], [sql_literal(-math.inf)])
+        return "\n".join(sql_case([(sql_domain(self.schema), inside)]))
 
     @abstractmethod
-    def _sql(self) -> str:
-        """Return the log density of rows that are in the domain and agree with the evidence."""
+    def _sql(self) -> list[str]:
+        """Return the log density of rows in the domain that agree with the evidence, as lines."""
 
     @abstractmethod
     def _own_dict(self) -> dict[str, Any]:

@@ -255,10 +255,10 @@ class DensityTree(TreeParts):
 
     # -- as plain data -----------------------------------------------------------------------------
 
-    def _sql(self, node: int = 0) -> str:
+    def _sql(self, node: int = 0) -> list[str]:
         children = self.tree.children(node)
         if not children and self.level_probabilities is None:
-            return sql_literal(float(self.log_densities[node]))
+            return [sql_literal(float(self.log_densities[node]))]
         if not children:
             return self._independent_sql(node)
         column = self.schema.columns[self.tree.feature[node]]
@@ -267,15 +267,18 @@ class DensityTree(TreeParts):
             for child in children
         )
 
-    def _independent_sql(self, leaf: int) -> str:
+    def _independent_sql(self, leaf: int) -> list[str]:
         """Return the log density inside an independent leaf: a term for each column."""
-        terms = [sql_literal(float(np.log(self.probabilities[leaf])))]
+        lines = [sql_literal(float(np.log(self.probabilities[leaf])))]
         for j, (column, left) in enumerate(zip(self.schema.columns, self.boxes[leaf], strict=True)):
             with np.errstate(divide="ignore"):  # of a level that no row has
                 logs = np.log(self.level_shares(leaf, j)) - np.log(column.widths[list(left)])
-            told = zip(left, map(sql_literal, logs.tolist()), strict=True)
-            terms.append(sql_case((sql_condition(column, [code]), log) for code, log in told))
-        return f"({' + '.join(terms)})"
+            first, *others = sql_case(
+                (sql_condition(column, [code]), [sql_literal(log)])
+                for code, log in zip(left, logs.tolist(), strict=True)
+            )
+            lines += [f"+ {first}", *others]
+        return lines
 
     def node_dict(self, node: int = 0) -> dict[str, Any]:
         """Return the tree below a node as nested plain data.

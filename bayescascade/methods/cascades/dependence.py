@@ -295,7 +295,7 @@ class DependentTree(DensityTree):
     def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
         return self.inside[int(self.leaf_rows[leaf])].sample_codes(n, rng)
 
-    def _sql(self, node: int = 0) -> str:
+    def _sql(self, node: int = 0) -> list[str]:
         del node
         raise ParameterError(
             'leaf must be "uniform" or "independent" for SQL, which has no determinants, '

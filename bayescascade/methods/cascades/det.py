@@ -122,6 +122,8 @@ class DensityEstimationTree(Baseline):
         What it was pruned to.
     schema_ : Schema
         Columns and levels.
+    feature_importances_ : (n_features_in_,) float64
+        Share of each column in what the splits win, in log likelihood.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
 

@@ -134,6 +134,8 @@ class LeafCascade(Cascade):
         What is printed and saved: data, convergence, posterior of the leaf count and columns.
     schema_ : Schema
         Columns and levels.
+    feature_importances_ : (n_features_in_,) float64
+        Share of each column in what the splits of `tree_` win, in log likelihood.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
 

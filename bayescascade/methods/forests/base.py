@@ -100,6 +100,9 @@ class BudgetedClassifier(MatrixClassifier):
     item_shares_ : (n_items,) float64
         Share of them that pay for each item of `items_`, a feature or a group.
 
+    feature_importances_ : (n_features_in_,) float64
+        Share of each feature in what splits do, as in scikit-learn.
+
     The others are those of every `MatrixClassifier`.
     """
 
@@ -438,9 +441,14 @@ class BudgetedClassifier(MatrixClassifier):
             number = class_number(self.classes_, label)
             values = [sql_literal(p) for p in forest.probabilities[:, number].tolist()]
         trees = [tree_sql(forest, t, self._encoder, values) for t in range(forest.n_trees)]
-        told = trees[0] if len(trees) == 1 else f"({' + '.join(trees)}) / {len(trees)}"
+        told = trees[0]
+        if len(trees) > 1:
+            told = ["(", *told]
+            for first, *others in trees[1:]:
+                told += [f"+ {first}", *others]
+            told.append(f") / {len(trees)}")
         known = known_levels_sql(self._encoder)
-        return sql_case([(known, told)]) if known else told
+        return "\n".join(sql_case([(known, told)]) if known else told)
 
     @property
     def _imagined(self) -> float:

@@ -9,8 +9,8 @@ from bayescascade.methods.forests.forest import Forest
 __all__ = ["known_levels_sql", "tree_sql"]
 
 
-def tree_sql(forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]) -> str:
-    """Return the value, an expression of SQL, at the leaf of a tree that a row comes to.
+def tree_sql(forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]) -> list[str]:
+    """Return which of the values is at the leaf that a row comes to, as lines.
 
     Parameters
     ----------
@@ -19,9 +19,9 @@ def tree_sql(forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence
     encoder : MatrixEncoder
         Of the forest's columns.
     values : sequence of str
-        Of every node of the forest.
+        Expressions of SQL, of every node of the forest.
     """
-    told = list(values)
+    told = [[value] for value in values]
     start, end = (int(node) for node in forest.tree_starts[tree : tree + 2])
     for node in range(end - 1, start - 1, -1):  # children stand behind their parents
         if forest.feature[node] >= 0:

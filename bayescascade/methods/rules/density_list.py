@@ -237,7 +237,7 @@ class DensityList(ListedRules, DensityParts):
 
     # -- as plain data -----------------------------------------------------------------------------
 
-    def _sql(self) -> str:
+    def _sql(self) -> list[str]:
         return self._sql_of([sql_literal(value) for value in self.log_densities.tolist()])
 
     def _own_dict(self) -> dict[str, Any]:

@@ -265,6 +265,8 @@ class DensityRuleList(
         What is printed and saved: data, convergence, posterior of rules and columns.
     schema_ : Schema
         Columns and levels.
+    feature_importances_ : (n_features_in_,) float64
+        Share of each column in what the rules of `rules_` win, in log likelihood.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
 

@@ -226,7 +226,9 @@ class LabelList(ListedRules):
             if (condition := _readable_sql(column, missing, unknown))
         ]
         of_part = self._sql_of(values)
-        return sql_case([(" AND ".join(readable), of_part)]) if readable else of_part
+        if readable:
+            of_part = sql_case([(" AND ".join(readable), of_part)])
+        return "\n".join(of_part)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw how probable classes are by each rule, and return the axes.

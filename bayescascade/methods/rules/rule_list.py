@@ -157,8 +157,8 @@ class ListedRules(Pictured):
             self.labels, columns, below=below, hanging=3, least_label=0, stacks=True, fold=fold
         )
 
-    def _sql_of(self, values: Sequence[str]) -> str:
-        """Return the value, an expression of SQL, of the part that a row is in."""
+    def _sql_of(self, values: Sequence[str]) -> list[str]:
+        """Return which of the values, expressions of SQL, is that of a row's part, as lines."""
         columns = self.schema.columns
         conditions = [
             " AND ".join(
@@ -167,7 +167,8 @@ class ListedRules(Pictured):
             )
             for rule in self.rules
         ]
-        return sql_case(zip(conditions, values[:-1], strict=True), values[-1])
+        told = zip(conditions, ([value] for value in values), strict=False)
+        return sql_case(told, values[-1:])
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the rules as plain data with what is told of each part."""
