@@ -161,7 +161,7 @@ def _tell(
 ) -> None:
     """Print a line or a record for each budget; draw and save."""
     from bayescascade.costs.curve import CURVE_SIZE, CostAccuracyCurve, cost_accuracy_curve
-    from bayescascade.report.axes import file_axes
+    from bayescascade.report.figures import blank_figure
 
     labels = [f"{amount:.12g}" for amount, _ in finished]
     models = [model for _, model in finished]
@@ -174,9 +174,8 @@ def _tell(
         echo_page(_page(curve, models[0], parts))
     if options["plot"] is not None:
         points = tuple(replace(point, label=models[0].title) for point in curve.points)
-        axes = CostAccuracyCurve(points, curve.n_rows).plot(file_axes(*CURVE_SIZE))
-        figure = axes.get_figure(root=True)
-        assert figure is not None
+        figure = blank_figure(*CURVE_SIZE, layout="constrained")
+        CostAccuracyCurve(points, curve.n_rows).plot(figure.subplots())
         save_figure(figure, options["plot"])
 
 

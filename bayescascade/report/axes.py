@@ -7,12 +7,11 @@ import math
 from typing import TYPE_CHECKING
 
 from bayescascade.base.extras import check_plots
-from bayescascade.report.figures import blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_or_new", "class_color", "file_axes", "ratio_color"]
+__all__ = ["axes_or_new", "class_color", "ratio_color"]
 
 _CLASSES = (  # red, green, blue: matplotlib's own colors, in their order
     (31, 119, 180), (255, 127, 14), (44, 160, 44), (214, 39, 40), (148, 103, 189),
@@ -44,11 +43,6 @@ def axes_or_new(ax: "Axes | None", width: float, height: float) -> "Axes":
 
     _, new = plt.subplots(figsize=(width, height), layout="constrained")
     return new
-
-
-def file_axes(width: float, height: float) -> "Axes":
-    """Return axes of a figure that pyplot does not know, for a file."""
-    return blank_figure(width, height, layout="constrained").subplots()
 
 
 def ratio_color(log_ratio: float) -> str:

@@ -136,12 +136,8 @@ class BoxTree:
     def _draw(self, axes: "Axes") -> None:
         from matplotlib.patches import FancyBboxPatch
 
-        places = self._places
-
-        box = axes.get_window_extent()
-        figure = axes.get_figure(root=True)
-        assert figure is not None
-        inches = box.width / figure.dpi, box.height / figure.dpi
+        places, box, dpi = self._places, axes.get_window_extent(), axes.figure.dpi
+        inches = box.width / dpi, box.height / dpi
         scale = min(1.0, inches[0] / places.width, inches[1] / places.height)
         axes.set_axis_off()
         aside, above = inches[0] / scale - places.width, inches[1] / scale - places.height
