@@ -411,8 +411,8 @@ class BudgetedClassifier(MatrixClassifier):
 
         Such as ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns by
         their names, or as "x0", "x1" where they have none. NULL is a missing cell, which each split
-        sends its way, as is an unknown level; or where `unknown` is "error" the answer is NULL. Numbers, which
-        truth values are cast to, are compared as they are after rounding to float32.
+        sends its way, as is an unknown level; or where `unknown` is "error" the answer is NULL.
+        Numbers, which truth values are cast to, are compared as they are after rounding to float32.
 
         Parameters
         ----------
