@@ -200,8 +200,14 @@ class Archive(Generic[S]):
 
     def save_if_due(self, history: History[S]) -> None:
         """Save the run unless it was saved a moment ago."""
-        if time.monotonic() - self._last_saved >= self._section.checkpoint.checkpoint_seconds:
+        if self.seconds_until_due <= 0.0:
             self.save(history)
+
+    @property
+    def seconds_until_due(self) -> float:
+        """Seconds until the run should be saved again."""
+        due = self._last_saved + self._section.checkpoint.checkpoint_seconds
+        return due - time.monotonic()
 
     def save(self, history: History[S]) -> None:
         """Save the run; raises only the first time, later the user is warned.

@@ -4,10 +4,12 @@ A search reports its `Progress` on the way, and returns a `Run`.
 
 Each chain owns a generator spawned from the seed. The loop works in rounds: a round takes every
 chain the same number of blocks forward, in joblib's workers, and brings back snapshots and
-records. How many blocks a round has is chosen so that it lasts about half a second; this decides
-how often progress is shown, and nothing else (see `samplers.blocks`).
+records. How many blocks a round has is chosen so that it lasts about half a second, on a cluster
+up to some seconds; this decides how often progress is shown, and nothing else (see
+`samplers.blocks`).
 """
 
+import copy
 import math
 import os
 import signal
@@ -25,6 +27,7 @@ import numpy.typing as npt
 from samplers.archive import Archive, History
 from samplers.blocks import Chunk, Program, Snapshot, describe, run_blocks
 from samplers.checkpoint import CheckpointSection, open_section
+from samplers.cluster import shared_on_cluster
 from samplers.parameters import (
     SamplerValueError,
     Seed,
@@ -40,6 +43,7 @@ __all__ = ["Progress", "Run", "run_chains"]
 S = TypeVar("S")
 
 ROUND_SECONDS = 0.5
+LONGEST_ROUND = 4.0  # seconds, on a cluster, whose rounds double until then: each costs messages
 ROUND_GROWTH = 10  # a first block may be far cheaper than those that follow
 RESERVED_TRACES = ("log_density", "acceptance_rate", "inverse_temperature", "best_log_density")
 
@@ -159,7 +163,7 @@ def run_chains(
 
     No round is begun after `time_limit` seconds; `samplers.metropolis` explains the others.
     """
-    clock = _Clock(time_limit)
+    end = time.perf_counter() + time_limit
     n_chains = check_integer("n_chains", n_chains, 1)
     n_jobs = check_n_jobs(n_jobs)
     if progress is not None and not callable(progress):
@@ -175,12 +179,15 @@ def run_chains(
         history = _begin(program, root, n_chains, states)
     elif history.block == program.plan.n_blocks:
         archive = None  # a finished run is in its file already
+    workers = _Workers(program, n_jobs)
+    clock = _Clock(end, LONGEST_ROUND if workers.are_remote else ROUND_SECONDS)
     interrupted = False
     try:
         if archive:
             archive.save(history)
         while history.block < program.plan.n_blocks and clock.seconds_left > 0.0:
-            chunks = _run_round(program, history, n_jobs, clock)
+            due = archive.seconds_until_due if archive else math.inf
+            chunks = _run_round(program, history, workers, clock, due)
             history = history.extended(chunks)
             if progress is not None:
                 progress(_report(program, history, chunks))
@@ -198,20 +205,27 @@ def run_chains(
 class _Clock:
     """Seconds spent per phase, and how many blocks fill a round."""
 
-    def __init__(self, time_limit: float) -> None:
+    def __init__(self, end: float, longest_round: float) -> None:
         self.seconds: dict[str, float] = {}
-        self.n_blocks = 1
-        self._end = time.perf_counter() + time_limit
+        self._end = end  # of `time.perf_counter`
+        self._longest_round = longest_round
+        self._round_seconds = ROUND_SECONDS
+        self._n_blocks, self._took = 1, math.inf  # of the last round
 
     @property
     def seconds_left(self) -> float:
         return self._end - time.perf_counter()
 
-    def add_round(self, phase: str, seconds: float) -> None:
+    def blocks_of_round(self, due: float) -> int:
+        """Return how many blocks a round is to have that ends about when a checkpoint is due."""
+        wanted = min(self._round_seconds, max(due, ROUND_SECONDS), max(self.seconds_left, 0.0))
+        fitting = int(self._n_blocks * wanted / max(self._took, 1e-9))
+        return min(max(1, fitting), ROUND_GROWTH * self._n_blocks)
+
+    def add_round(self, phase: str, n_blocks: int, seconds: float) -> None:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
-        wanted = max(0.0, min(ROUND_SECONDS, self.seconds_left))
-        fitting = int(self.n_blocks * wanted / max(seconds, 1e-9))
-        self.n_blocks = min(max(1, fitting), ROUND_GROWTH * self.n_blocks)
+        self._n_blocks, self._took = n_blocks, seconds
+        self._round_seconds = min(2.0 * self._round_seconds, self._longest_round)
 
 
 def _begin(
@@ -238,40 +252,62 @@ def _begin(
 
 
 def _run_round(
-    program: Program[S], history: History[S], n_jobs: int | None, clock: _Clock
+    program: Program[S], history: History[S], workers: "_Workers[S]", clock: _Clock, due: float
 ) -> list[Chunk[S]]:
     phase, number = program.plan.locate(history.block)
-    clock.n_blocks = min(clock.n_blocks, phase.n_blocks - number)
+    n_blocks = min(clock.blocks_of_round(due), phase.n_blocks - number)
     started = time.perf_counter()
-    chunks = _run_chunks(program, history.snapshots, clock.n_blocks, n_jobs)
-    clock.add_round(phase.name, time.perf_counter() - started)
+    chunks = workers.run(history.snapshots, n_blocks)
+    clock.add_round(phase.name, n_blocks, time.perf_counter() - started)
     return chunks
 
 
-def _run_chunks(
-    program: Program[S], snapshots: tuple[Snapshot[S], ...], n_blocks: int, n_jobs: int | None
-) -> list[Chunk[S]]:
-    if n_jobs == 1:
-        return [run_blocks(program, snapshot, n_blocks) for snapshot in snapshots]
-    parallel = joblib.Parallel(
-        n_jobs=n_jobs, prefer="threads" if program.choice.moves is None else None
-    )
-    parent = os.getpid()
-    return list(
-        parallel(
-            joblib.delayed(_run_in_worker)(program, snapshot, n_blocks, parent)
-            for snapshot in snapshots
+class _Workers(Generic[S]):
+    """Where chains run: in this thread, in joblib's threads or processes, or on a cluster."""
+
+    def __init__(self, program: Program[S], n_jobs: int | None) -> None:
+        self._program = program
+        self._n_jobs = n_jobs
+        self._shared = None if n_jobs == 1 else shared_on_cluster(program)
+
+    @property
+    def are_remote(self) -> bool:
+        return self._shared is not None
+
+    def run(self, snapshots: tuple[Snapshot[S], ...], n_blocks: int) -> list[Chunk[S]]:
+        """Take every chain forward."""
+        program = self._program
+        if self._shared is not None:
+            calls = ((snapshot, n_blocks) for snapshot in snapshots)
+            return list(self._shared.map(_run_on_cluster, calls))
+        if self._n_jobs == 1:
+            return [run_blocks(program, snapshot, n_blocks) for snapshot in snapshots]
+        parallel = joblib.Parallel(
+            n_jobs=self._n_jobs, prefer="threads" if program.choice.moves is None else None
         )
-    )
+        parent = os.getpid()
+        return list(
+            parallel(
+                joblib.delayed(_run_in_worker)(program, snapshot, n_blocks, parent)
+                for snapshot in snapshots
+            )
+        )
 
 
 def _run_in_worker(
     program: Program[S], snapshot: Snapshot[S], n_blocks: int, parent: int
 ) -> Chunk[S]:
     # Ctrl-C reaches every process of the terminal; only the parent is to act on it, which ends
-    # the workers. Signals are handled in main threads, and a remote worker's is not ours.
+    # the workers. Signals are handled in main threads.
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return run_blocks(program, snapshot, n_blocks)
+
+
+def _run_on_cluster(program: Program[S], snapshot: Snapshot[S], n_blocks: int) -> Chunk[S]:
+    # Compiled blocks run on threads everywhere, but nobody promised that moves may.
+    if program.choice.moves is not None:
+        program = copy.deepcopy(program)
     return run_blocks(program, snapshot, n_blocks)
 
 

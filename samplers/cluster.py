@@ -1,0 +1,74 @@
+"""Many calls on the workers of a cluster, to which what all of them need is sent once.
+
+joblib sends the arguments of every call along with it. Between processes of one machine that is
+cheap; over a network it is most of a short call, if one of them is a posterior with its table.
+Where joblib's Dask backend is active, `Shared` scatters an argument to the workers by the first
+call, and by later ones only names it. Calls are submitted to the backend's own client: joblib would
+run them here, one after the other, whenever the cluster is down to one core. Dask itself is never
+imported here.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from joblib.parallel import get_active_backend
+
+__all__ = ["Shared", "shared_on_cluster"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+LOST = ("cancelled", "lost", "error")
+
+
+def shared_on_cluster(value: T) -> "Shared[T] | None":
+    """Return `value` for calls on the Dask cluster that joblib uses here; None if it uses none."""
+    backend, _ = get_active_backend()
+    return Shared(value, backend) if hasattr(getattr(backend, "client", None), "scatter") else None
+
+
+class Shared(Generic[T]):
+    """The first argument of many calls on a cluster.
+
+    Parameters
+    ----------
+    value : T
+        Is pickled for the first call, and again only if all workers that had it are gone. Calls on
+        one worker get the same object, perhaps on several of its threads at the same time.
+    backend : joblib's DaskDistributedBackend
+    """
+
+    def __init__(self, value: T, backend: Any) -> None:
+        self._value = value
+        self._backend = backend
+        self._client = backend.client
+        self._future: Any = None
+
+    def map(self, function: Callable[..., R], rest: Iterable[tuple[Any, ...]]) -> Iterator[R]:
+        """Yield ``function(value, *others)`` for each `others` in `rest`, in their order.
+
+        All calls begin at once. They must be pure: those on workers that vanish are repeated.
+        """
+        waiting = deque(rest)
+        while waiting:
+            future = self._scattered()
+            calls = [self._submit(function, future, *others) for others in waiting]
+            try:
+                for call in calls:
+                    with self._backend.retrieval_context():  # frees the thread of a worker's task
+                        result = call.result()
+                    waiting.popleft()
+                    yield result
+            except Exception:
+                if future.status not in LOST or self._client.status != "running":
+                    raise
+
+    def _submit(self, *call: Any) -> Any:
+        return self._client.submit(*call, pure=False, **self._backend.submit_kwargs)
+
+    def _scattered(self) -> Any:
+        if self._future is None or self._future.status in LOST:
+            # without a hash: that of a table takes as long as sending it
+            self._future = self._client.scatter(self._value, broadcast=True, hash=False)
+        return self._future

@@ -1,0 +1,122 @@
+"""Chains on a Dask cluster: the same bytes, and nothing large is sent twice."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pytest
+from distributed import Client, LocalCluster
+
+import samplers
+from tests.samplers.targets import FastRing, FullRing
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """Return a client of two worker processes on this machine."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as connected,
+    ):
+        yield connected
+
+
+class Slow(FullRing):
+    """A ring that takes its time, so that there is time to kill who computes it."""
+
+    def log_density(self, state: int) -> float:
+        time.sleep(0.0004)
+        return super().log_density(state)
+
+
+class Counted(FastRing):
+    """A ring that counts how often it travels, and tells where its chains run."""
+
+    n_pickled = n_unpickled = 0
+
+    def describe(self, state: int) -> dict[str, float]:
+        return {**super().describe(state), "pid": os.getpid()}
+
+    def advance(self, rng: Any, state: int, n_steps: int, inverse_temperature: float) -> Any:
+        time.sleep(0.02)
+        return super().advance(rng, state, n_steps, inverse_temperature)
+
+    def __getstate__(self) -> dict[str, Any]:
+        type(self).n_pickled += 1
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        type(self).n_unpickled += 1
+        self.__dict__.update(state)
+
+
+def travels(_: object = None) -> tuple[int, int]:
+    return Counted.n_pickled, Counted.n_unpickled
+
+
+@pytest.mark.parametrize("n_killed", [1, 2])
+def test_workers_killed_in_a_round_change_no_byte(
+    client: Client, n_killed: int, tmp_path: Path
+) -> None:
+    """Machines of a cluster come and go; if all are gone, so is what they had been sent."""
+    settings: Any = {"n_steps": 600, "n_draws": 60, "n_chains": 3, "seed": 3}
+    whole, path = tmp_path / "whole.json", tmp_path / "run.json"
+    expected = samplers.metropolis(FullRing(), **settings, checkpoint=whole)
+    doomed = list(client.run(os.getpid).values())[:n_killed]
+    reports: list[samplers.Progress] = []
+
+    def killed_later(report: samplers.Progress) -> None:
+        reports.append(report)
+        if len(reports) == 2:  # in the next round, not between two
+            threading.Timer(0.1, lambda: [os.kill(pid, signal.SIGKILL) for pid in doomed]).start()
+
+    with joblib.parallel_config("dask", client=client):
+        found = samplers.metropolis(
+            Slow(), **settings, n_jobs=-1, checkpoint=path, progress=killed_later
+        )
+    assert reports[1].done < reports[1].total
+    assert not set(doomed) & set(client.run(os.getpid).values())
+    assert found == expected
+    assert path.read_bytes() == whole.read_bytes()
+    client.wait_for_workers(2, timeout=60)
+
+
+def test_all_workers_are_used_and_get_the_target_once(client: Client) -> None:
+    """A table of a gigabyte sent with every round of half a second is most of a fit."""
+    client.restart()
+    Counted.n_pickled, reports = 0, []
+    with joblib.parallel_config("dask", client=client):
+        run = samplers.metropolis(
+            Counted(), n_steps=500, n_draws=100, n_chains=2, n_jobs=None, seed=1,
+            progress=reports.append,
+        )  # fmt: skip
+    assert len(reports) > 2
+    assert set(run.traces["pid"].ravel()) == set(client.run(os.getpid).values())
+    assert Counted.n_pickled == 1
+    received = client.run(travels).values()
+    assert [n_unpickled for _, n_unpickled in received] == [1, 1]
+
+
+def test_rounds_grow_on_a_cluster_but_not_beyond_a_due_checkpoint(
+    client: Client, tmp_path: Path
+) -> None:
+    """Messages are spared, yet no more is lost with the power than a checkpoint says."""
+    ends: dict[bool, list[float]] = {}
+    for has_checkpoint in (False, True):
+        ends[has_checkpoint] = [time.monotonic()]
+        checkpoint = samplers.Checkpoint(tmp_path / "run.json", checkpoint_seconds=0.6)
+        with joblib.parallel_config("dask", client=client):
+            samplers.metropolis(
+                Counted(), n_steps=130, n_draws=130, n_chains=2, n_jobs=-1, seed=1,
+                checkpoint=checkpoint.section("run") if has_checkpoint else None,
+                progress=lambda _, to=ends[has_checkpoint]: to.append(time.monotonic()),
+            )  # fmt: skip
+    rounds = {key: [b - a for a, b in pairwise(t)] for key, t in ends.items()}
+    assert max(rounds[False]) > 1.4
+    assert max(rounds[True]) < 1.2
