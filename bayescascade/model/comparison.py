@@ -29,6 +29,7 @@ from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table as PrintedTable
 from bayescascade.report.printed import Printed
+from samplers.cluster import shared_on_cluster
 from samplers.parameters import check_n_jobs
 
 __all__ = ["Comparison", "Learned", "Learner", "Outcome", "best_of", "compare", "fit_whole"]
@@ -216,7 +217,8 @@ def compare(
     seed : int >= 0
         A model's outcome in a halving depends on it, not on the other models or on `repeats`.
     n_jobs : int or None
-        Chains that run at the same time, as joblib counts workers; changes no outcome.
+        Chains that run at the same time, as joblib counts workers; changes no outcome. Where
+        joblib runs on a Dask cluster, other than 1: its workers fit densities at the same time.
 
     Yields
     ------
@@ -239,15 +241,35 @@ def compare(
             f"{table.source or 'the table'} must have at least two rows to be halved, "
             f"got {table.total_weight:g}"
         )
-    for halving in range(repeats):
-        dealt = deal(table.weights, 2, np.random.default_rng(_seed(seed, halving, "halves")))
-        seen, held_out = (with_weights(table, weights) for weights in dealt)
-        for model, learn in contenders.items():
-            started = perf_counter()
-            learned = learn(seen, _seed(seed, halving, model), n_jobs)
-            seconds = perf_counter() - started
-            score = learned.model.score(held_out) / held_out.total_weight
-            yield Outcome(halving, model, score, learned.n_parts, seconds, learned.settings)
+    experiment = _Experiment(table, contenders, seed)
+    shared = None if n_jobs == 1 else shared_on_cluster(experiment)
+    n_chains = n_jobs if shared is None else 1  # at the same time
+    fits = [(halving, model, n_chains) for halving in range(repeats) for model in contenders]
+    if shared is None:
+        for fit in fits:
+            yield experiment.outcome(*fit)
+    else:
+        yield from shared.map(_Experiment.outcome, fits)
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    """What all outcomes of a comparison depend on."""
+
+    table: Table
+    contenders: Mapping[str, Learner]
+    seed: int
+
+    def outcome(self, halving: int, model: str, n_jobs: int | None) -> Outcome:
+        """Return what one density makes of one halving."""
+        rng = np.random.default_rng(_seed(self.seed, halving, "halves"))
+        dealt = deal(self.table.weights, 2, rng)
+        seen, held_out = (with_weights(self.table, weights) for weights in dealt)
+        started = perf_counter()
+        learned = self.contenders[model](seen, _seed(self.seed, halving, model), n_jobs)
+        seconds = perf_counter() - started
+        score = learned.model.score(held_out) / held_out.total_weight
+        return Outcome(halving, model, score, learned.n_parts, seconds, learned.settings)
 
 
 def best_of(candidates: Sequence[Estimator], table: Table, seed: int) -> Estimator:

@@ -18,6 +18,7 @@ from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePost
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import Printed
+from samplers.cluster import shared_on_cluster
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table as DataTable
@@ -32,7 +33,7 @@ GRID_PARAMETERS = {
 }
 """Which parameters each model has."""
 
-_POSTERIORS: dict[str, Callable[..., CascadePosterior]]
+_POSTERIORS: dict[str, type[LeafPosterior | BranchPosterior]]
 _POSTERIORS = {"leaf": LeafPosterior, "branch": BranchPosterior}
 
 
@@ -129,6 +130,8 @@ def evidence_grid(
 ) -> EvidenceGrid:
     """Return the log evidence of every model with every combination of parameters.
 
+    Where joblib runs on a Dask cluster, its workers compute some at the same time.
+
     Parameters
     ----------
     table : Table
@@ -153,25 +156,40 @@ def evidence_grid(
     check_real("memory_limit", memory_limit, above=0.0)
     combinations = list(_combinations(models, grid or {}))
     posteriors = [_POSTERIORS[model](table, **parameters) for model, parameters in combinations]
+    shared = shared_on_cluster(table)
+    found: Iterable[EvidencePoint]
+    if shared is None:
+        found = (_point(posterior, memory_limit) for posterior in posteriors)
+    else:
+        found = shared.map(_point_of, ((*one, memory_limit) for one in combinations))
     points = []
-    for (model, _), posterior in zip(combinations, posteriors, strict=True):
-        parameters = posterior.parameters()
-        try:
-            exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit * 1e9, rng=0)
-        except TooLargeError as error:
-            point = EvidencePoint(model, parameters, None, None, None, error.needed)
-        else:
-            if exact.is_interrupted:
-                raise KeyboardInterrupt
-            evidence, needed = certificate_of(exact).log_evidence, ""
-            if evidence is None:
-                needed = f"the prior's sum, or an error of less than {exact.error:.3g} nats"
-            best, n_leaves = exact.log_density, exact.tree.n_leaves
-            point = EvidencePoint(model, parameters, evidence, best, n_leaves, needed)
+    for point in found:
         points.append(point)
         if done is not None:
             done(point)
     return EvidenceGrid(points, table, grid or ())
+
+
+def _point_of(
+    table: "DataTable", model: str, parameters: Mapping[str, Any], memory_limit: float
+) -> EvidencePoint:
+    return _point(_POSTERIORS[model](table, **parameters), memory_limit)
+
+
+def _point(posterior: CascadePosterior, memory_limit: float) -> EvidencePoint:
+    (model,) = (name for name, of in _POSTERIORS.items() if isinstance(posterior, of))
+    parameters = posterior.parameters()
+    try:
+        exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit * 1e9, rng=0)
+    except TooLargeError as error:
+        return EvidencePoint(model, parameters, None, None, None, error.needed)
+    if exact.is_interrupted:
+        raise KeyboardInterrupt
+    evidence, needed = certificate_of(exact).log_evidence, ""
+    if evidence is None:
+        needed = f"the prior's sum, or an error of less than {exact.error:.3g} nats"
+    best, n_leaves = exact.log_density, exact.tree.n_leaves
+    return EvidencePoint(model, parameters, evidence, best, n_leaves, needed)
 
 
 def _combinations(

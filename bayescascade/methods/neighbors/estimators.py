@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import (
@@ -329,7 +329,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
             "rank": self.rank,
             "prior_scale": self.prior_scale,
             "dtype": self.dtype,
-            "n_threads": effective_n_jobs(self.n_jobs),
+            "n_threads": n_threads_of(self.n_jobs),
         }
 
     def _counts(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:

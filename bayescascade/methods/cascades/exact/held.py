@@ -13,11 +13,11 @@ from math import fsum, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayescascade.base.jit import sparing
+from bayescascade.base.threads import n_threads_of
 from bayescascade.methods.cascades.exact.kernels.held import (
     HeldArrays,
     HeldWork,
@@ -270,7 +270,7 @@ class HeldBoxes:
             first, last = top << self._n_low, top + 1 << self._n_low
             return int(held.set_start[last] - held.set_start[first])
 
-        n_threads = effective_n_jobs(n_jobs) if self.n_visits > _MANY_VISITS else 1
+        n_threads = n_threads_of(n_jobs) if self.n_visits > _MANY_VISITS else 1
         done = 0
         with ThreadPoolExecutor(n_threads) as pool:
             each = map if n_threads == 1 else pool.map

@@ -10,11 +10,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.jit import sparing
+from bayescascade.base.threads import n_threads_of
 from bayescascade.methods.cascades.exact.kernels.boxes import (
     count_boxes,
     count_rows,
@@ -418,7 +418,7 @@ def _all_lines(
         for start, stop in zip(lattice.arrays.starts[:-1], lattice.arrays.starts[1:], strict=True)
     ]
     n_lines = float(np.prod([float(len(blocks)) for blocks in open_blocks[:-1]]))
-    n_threads = effective_n_jobs(n_jobs)
+    n_threads = n_threads_of(n_jobs)
     n_fixed, n_tasks = 0, 1
     if n_threads > 1 and lattice.plan.shift == 0 and lattice.plan.n_terms > _MANY_TERMS:
         while n_fixed < len(open_blocks) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
