@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.learning import (
     COLUMN_OPTIONS,
     POSITIVE,
@@ -40,6 +41,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 )
 @unknown_option(none="meets no condition", error="is an error")
 @with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
+@with_cluster
 @click.pass_context
 def classify(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable list of rules for the labels of the table DATA.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
 from bayescascade.cli.options import JOBS, Integer, split_commas
 from bayescascade.cli.output import (
@@ -48,6 +49,7 @@ MODELS = ("leaf", "branch", "rules", "histogram", "det")
     default=-1,
     help="Chains run at the same time; -1, the default: one per core.",
 )
+@with_cluster
 @click.option("--seed", type=Integer(0), help="Same seed, same result.")
 @click.option("--plot", metavar="FILE", help="Draw score by size: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.learning import COLUMN_OPTIONS, POSITIVE, declarations, with_options
 from bayescascade.cli.options import split_commas
 from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
@@ -34,6 +35,7 @@ __all__ = ["evidence"]
     "--memory-limit", type=POSITIVE, default=2.0, help="Gigabytes that one of them may take (2)."
 )
 @with_options(*COLUMN_OPTIONS)
+@with_cluster
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @click.pass_context
 def evidence(context: click.Context, /, data: str, **options: Any) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.learning import (
     COLUMN_OPTIONS,
     POSITIVE,
@@ -110,6 +111,7 @@ OF_MODELS = (
     error="is an error",
 )
 @with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("auto", "exact"), *RUN_OPTIONS)
+@with_cluster
 @click.pass_context
 def fit(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).

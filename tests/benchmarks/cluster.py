@@ -70,7 +70,7 @@ def main(n_distinct: int = 250_000, n_steps: int = 40_000) -> None:
     chains(2)  # compiles
     local, n_rounds, seconds = chains(2)
     sys.stdout.write(f"threads           {seconds:6.1f} s {n_rounds:4} rounds\n")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         client.run(LeafPosterior, table)  # imports
         for n_jobs in (-1, None):

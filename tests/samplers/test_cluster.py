@@ -21,7 +21,7 @@ from tests.samplers.targets import FastRing, FullRing
 def client() -> Iterator[Client]:
     """Return a client of two worker processes on this machine."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as connected,
     ):
         yield connected
