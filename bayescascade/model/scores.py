@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
@@ -64,11 +65,13 @@ class LabelScores:
             self._log_probability += float(np.dot(weights[counts], np.log(of_label[counts])))
         by_class = np.zeros(probabilities.shape)
         by_class[np.arange(len(labels)), labels] = weights
-        together = np.concatenate([self._probabilities, probabilities])
+        different, position = _different_rows(probabilities)
+        added = np.zeros_like(different)
+        np.add.at(added, position, by_class)
+        together = np.concatenate([self._probabilities, different])
         self._probabilities, position = np.unique(together, axis=0, return_inverse=True)
-        added = np.zeros_like(self._probabilities)
-        np.add.at(added, position.reshape(-1), np.concatenate([self._weights, by_class]))
-        self._weights = added
+        self._weights, old = np.zeros_like(self._probabilities), self._weights
+        np.add.at(self._weights, position.reshape(-1), np.concatenate([old, added]))
 
     @property
     def weight(self) -> float:
@@ -185,3 +188,16 @@ class WeightedMean:
         if self.weight <= 1.0:
             return math.nan
         return math.sqrt(self._squares / (self.weight - 1.0) / self.weight)
+
+
+def _different_rows(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return different rows, and which of them each row is: by hashes, not by sorting them all."""
+    position = np.zeros(len(values), np.int64)
+    for column in values.T:
+        codes, found = pd.factorize(column)
+        position, _ = pd.factorize(position * max(len(found), 1) + codes)
+    first = np.zeros(int(position.max(initial=-1)) + 1, np.int64)
+    first[position[::-1]] = np.arange(len(values))[::-1]
+    return values[first], position
