@@ -29,6 +29,7 @@ __all__ = [
     "note",
     "save_figure",
     "shown_count",
+    "shown_rows",
     "write_texts",
 ]
 
@@ -70,7 +71,7 @@ def note(text: str) -> None:
     click.echo(f"note: {text}", err=True)
 
 
-def csv_texts(blocks: Iterable[Mapping[str, Iterable[object]]]) -> Iterator[str]:
+def csv_texts(blocks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield blocks of columns as CSV, their headings before the first."""
     for number, columns in enumerate(blocks):
         text = io.StringIO()
@@ -125,6 +126,17 @@ def shown_count(description: str, total: int) -> AbstractContextManager[Callable
     from bayescascade.cli.progress import count_bar
 
     return count_bar(description, total)
+
+
+def shown_rows(
+    description: str, total: int | None
+) -> AbstractContextManager[Callable[[int], object]]:
+    """Return what shows on a terminal how many rows of `total` are done, and how fast."""
+    if not sys.stderr.isatty():
+        return nullcontext(lambda _: None)
+    from bayescascade.cli.progress import rows_bar
+
+    return rows_bar(description, total)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:

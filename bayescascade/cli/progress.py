@@ -22,7 +22,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     import samplers
 
-__all__ = ["count_bar", "progress_bar"]
+__all__ = ["count_bar", "progress_bar", "rows_bar"]
 
 _PATIENCE = 2.0  # seconds after which the first compilation is why nothing is heard
 
@@ -42,6 +42,7 @@ def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress
         TextColumn("{task.description:9}"),
         BarColumn(bar_width=10),
         TextColumn("{task.percentage:3.0f} %"),
+        _Left(),
         _News(),
         console=Console(file=sys.stderr, stderr=True),
         transient=True,
@@ -65,6 +66,48 @@ def count_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
     with bar:
         task = bar.add_task(description, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def rows_bar(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar while the block runs; yields what takes how many rows of about `total` are done.
+
+    Without a total, which not every file tells, only how many and how fast.
+    """
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=10),
+        _Rows(),
+        _Left(),
+        console=Console(file=sys.stderr, stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(description, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+class _Rows(ProgressColumn):
+    """How many rows are done, and how many a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = f"  {task.speed:,.0f} rows/s" if task.speed else ""
+        return Text(f"{task.completed:,.0f} rows{speed}", no_wrap=True)
+
+
+class _Left(ProgressColumn):
+    """How long it takes yet, once that is known: from what was done in the last half minute."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        seconds = task.time_remaining
+        if seconds is None or task.finished:
+            return Text("")
+        minutes, seconds = divmod(int(seconds), 60)
+        hours, minutes = divmod(minutes, 60)
+        clock = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+        return Text(f"{clock} left", style="dim", no_wrap=True)
 
 
 class _News(ProgressColumn):

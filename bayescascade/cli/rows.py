@@ -36,9 +36,9 @@ def read_table(path: str, **declared: Any) -> Table:
     return Table.from_files(path, **declared)
 
 
-def open_rows(path: str) -> Source:
-    """Open a data file to be read in blocks."""
-    return open_files(path, _CHUNK_ROWS)
+def open_rows(path: str, chunk_rows: int | None = None) -> Source:
+    """Open a data file to be read in blocks, of at most so many rows."""
+    return open_files(path, chunk_rows or _CHUNK_ROWS)
 
 
 def read_blocks(
@@ -83,7 +83,7 @@ def read_for(
 ) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
     """Yield the rows that a model predicts, with the columns `also`; see `read_blocks`."""
     needed = list(dict.fromkeys([*model.feature_texts, *also]))
-    if model.takes_texts:
+    if model.takes_texts or not source.is_text:  # else a block does not show its columns' types
         yield from read_blocks(source, needed, weights)
     else:
         yield 1, *read_frame(source, needed, weights)

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,10 +18,14 @@ from bayescascade.cli.output import (
     write_texts,
 )
 
+if TYPE_CHECKING:
+    from bayescascade.data.sources import Source
+
 __all__ = ["diagnose", "predict", "sample", "score", "show"]
 
 _DEFAULT_TOP = 10
 _BLOCK_ROWS = 100_000
+_SLOW_ROWS = 10_000
 
 
 @click.command(short_help="Print or draw a saved model.")
@@ -86,7 +90,10 @@ def show(
 @click.argument("data")
 @click.option("--top", type=Integer(0), help="Rarest rows to explain (10, or 0 with --out).")
 @click.option(
-    "--out", metavar="FILE.csv", help="Write the log density, or the prediction, of every row."
+    "--out",
+    metavar="FILE",
+    help="Write the log density, or the prediction, of every row: Parquet if it ends in .parquet "
+    "or .pq, else CSV.",
 )
 @click.option(
     "--target",
@@ -111,8 +118,8 @@ def score(
     forest, --target must name them, and what its features cost is told.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
-    from bayescascade.cli.rows import open_rows
     from bayescascade.cli.scoring import ScoredLabels, ScoredRows
+    from bayescascade.cli.streaming import tell_blocks, write_blocks
     from bayescascade.model.record import load
     from bayescascade.model.roles import Classifier, Density
 
@@ -121,18 +128,19 @@ def score(
     if isinstance(fitted, Classifier):
         if top is not None:
             _in_role(Density, fitted, "--top", model)
-        scored = ScoredLabels(fitted, open_rows(data), target, weights)
+        scored = ScoredLabels(fitted, _open_for(fitted, data), target, weights)
     else:
         if target is not None:
             _in_role(Classifier, fitted, "--target", model)
         if top is None:
             top = _DEFAULT_TOP if out is None else 0
         density: Density = _in_role(Density, fitted, "score", model)
-        scored = ScoredRows(density, open_rows(data), top, weights)
+        scored = ScoredRows(density, _open_for(fitted, data), top, weights)
+    blocks = tell_blocks(data, scored.blocks())
     if out is None:
-        deque(scored.blocks(), maxlen=0)
+        deque(blocks, maxlen=0)
     else:
-        write_texts(out, csv_texts(scored.blocks()))
+        write_blocks(out, blocks)
     if as_json:
         echo_json(scored.to_dict())
     else:
@@ -142,7 +150,11 @@ def score(
 @click.command(short_help="Classify rows.")
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
-@click.option("--out", metavar="FILE.csv", help="Write the rows here, not to stdout.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
+)
 @click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
 def predict(model: str, data: str, out: str | None, explain: bool) -> None:
     """Classify the rows of DATA (.csv, .csv.gz, .parquet) by the rules or forest in MODEL.json.
@@ -152,14 +164,18 @@ def predict(model: str, data: str, out: str | None, explain: bool) -> None:
     probability; of a budgeted forest, what the features cost that it acquires.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
-    from bayescascade.cli.rows import open_rows
     from bayescascade.cli.scoring import predicted_blocks
+    from bayescascade.cli.streaming import tell_blocks, write_blocks
     from bayescascade.model.record import load
     from bayescascade.model.roles import Predictor
 
     hint = ": score tells log densities"
     predictor = _in_role(Predictor, load(model), "predict", model, hint)
-    write_texts(out, csv_texts(predicted_blocks(predictor, open_rows(data), explain=explain)))
+    blocks = predicted_blocks(predictor, _open_for(predictor, data), explain=explain)
+    if out is None:
+        write_texts(None, csv_texts(blocks))
+    else:
+        write_blocks(out, tell_blocks(data, blocks))
 
 
 @click.command(short_help="Draw rows.")
@@ -209,6 +225,14 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
         echo_json(found.to_dict())
     else:
         echo_page(found.page())
+
+
+def _open_for(model: Any, data: str) -> "Source":
+    """Open a file in blocks that a model takes seconds for at most, so that Ctrl-C is heard."""
+    from bayescascade.cli.rows import open_rows
+
+    is_slow = getattr(model, "predictive", "map") == "average"  # a thousand states for each row
+    return open_rows(data, _SLOW_ROWS if is_slow else None)
 
 
 def _in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:

@@ -1,14 +1,15 @@
 """What ``score`` and ``predict`` tell of the rows of a file, and of all of them together."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
 
 from bayescascade.base.errors import DataError
 from bayescascade.cli.rows import read_blocks, read_for
+from bayescascade.cli.streaming import Columns
 from bayescascade.cli.unknown import UnknownRows
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
@@ -21,9 +22,6 @@ from bayescascade.report.page import BLANK, Page, Pieces, counted
 
 __all__ = ["ScoredLabels", "ScoredRows", "predicted_blocks"]
 
-Columns: TypeAlias = Mapping[str, Sequence[object]]
-"""A block of rows as columns of a CSV file, by their headings."""
-
 
 class ScoredRows:
     """Log densities of the rows of a file, and the `top` rarest of them."""
@@ -33,7 +31,7 @@ class ScoredRows:
         self._rarest, self._unknown = RarestRows(model.learned_, top), UnknownRows()
         self._n_rows, self._weight, self._log_density = 0, 0.0, 0.0
 
-    def blocks(self) -> Iterator[Columns]:
+    def blocks(self) -> Generator[Columns, None, None]:
         """Score the rows, block by block."""
         schema = self._model.schema_
         for first_row, cells, weights in read_blocks(self._source, schema.names, self._weights):
@@ -50,7 +48,7 @@ class ScoredRows:
                 self._weight += float(weights.sum())
                 self._log_density += float((weights[counts] * scores[counts]).sum())
             numbers = range(first_row, first_row + len(cells))
-            yield {"row": numbers, "log_density": scores.tolist()}
+            yield {"row": numbers, "log_density": scores}
         self._unknown.warn()
 
     @property
@@ -96,7 +94,7 @@ class ScoredLabels:
         self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
         self._unknown = UnknownRows()
 
-    def blocks(self) -> Iterator[Columns]:
+    def blocks(self) -> Generator[Columns, None, None]:
         """Predict the rows, block by block.
 
         Raises
@@ -164,7 +162,9 @@ class ScoredLabels:
         return (Pieces(pieces), BLANK, *scores.confusion_page(self._target, self._names))
 
 
-def predicted_blocks(model: Predictor, source: Source, *, explain: bool) -> Iterator[Columns]:
+def predicted_blocks(
+    model: Predictor, source: Source, *, explain: bool
+) -> Generator[Columns, None, None]:
     """Yield what a model says of the rows of a file, and if asked for, why."""
     unknown = UnknownRows()
     for first_row, cells, _ in read_for(model, source, [], None):
@@ -185,8 +185,14 @@ def _predicted_columns(model: Predictor, predicted: Predicted) -> Columns:
     elif predicted.values is not None:
         columns["predicted"] = predicted.values.tolist()
     if predicted.costs is not None:  # without the rounding of sums
-        columns["cost"] = [f"{cost:.12g}" for cost in predicted.costs.tolist()]
+        columns["cost"] = [_tidy(cost) for cost in predicted.costs.tolist()]
     return columns
+
+
+def _tidy(cost: float) -> float:
+    """Return a cost without the rounding of sums, an int if it is whole."""
+    rounded = float(f"{cost:.12g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _class_texts(model: Any) -> list[str]:

@@ -1,0 +1,181 @@
+"""Rows that stream from a file through a model into another file, block by block.
+
+One block is in memory at a time, whatever the file's length. Ctrl-C ends a file after the block
+that is being written: what is done is not lost. All is done in one thread: most of the time is
+pandas', which lets no other thread run, and handing blocks to processes would take as long.
+"""
+
+import csv
+import io
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from bayescascade.base.files import replaced_file
+from bayescascade.cli.output import INTERRUPTED, shown_rows
+
+__all__ = ["Columns", "tell_blocks", "write_blocks"]
+
+Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any]]
+"""A block of rows, by the headings of its columns; those that are no texts are all numbers."""
+
+_SAMPLE_BYTES = 1 << 20
+_PARQUET = (".parquet", ".pq")
+
+
+def tell_blocks(
+    data: str, blocks: Generator[Columns, None, None]
+) -> Generator[Columns, None, None]:
+    """Yield blocks made of the rows of a file; on a terminal, show how many there are yet."""
+    n_done = 0
+    with shown_rows(Path(data).name, _n_rows(data)) as show, closing(blocks):
+        for columns in blocks:
+            yield columns
+            n_done += _length(columns)
+            show(n_done)
+
+
+def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
+    """Write blocks into a file: Parquet if it is called so, else CSV with a header.
+
+    The file is there, in place of one of that name, once it is complete. After Ctrl-C, it has the
+    blocks finished by then, which is told, and the command exits with 130.
+
+    Raises
+    ------
+    FileError
+        If it cannot be written. It is then as it was before, as it is if a block raises.
+    """
+    n_rows, is_complete = 0, True
+    with ExitStack() as stack:
+        is_interrupted = stack.enter_context(_deferred_interrupts())
+        temporary = stack.enter_context(replaced_file(path))
+        kind = _ParquetFile if _is_parquet(path) else _CsvFile
+        file = stack.enter_context(closing(kind(temporary)))
+        for columns in stack.enter_context(closing(blocks)):
+            file.write(columns)
+            n_rows += _length(columns)
+            if is_interrupted():
+                is_complete = False
+                break
+    if not is_complete:
+        click.echo(f"interrupted: {path} has the first {n_rows:,} rows", err=True)
+        click.get_current_context().exit(INTERRUPTED)
+
+
+@contextmanager
+def _deferred_interrupts() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C be asked for instead of raised, the first time; yields what says whether it was.
+
+    A file is not half written then. Only main threads can do so; in others, nothing changes.
+    """
+    pressed = threading.Event()
+
+    def press(*_: object) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _CsvFile:
+    """CSV as the csv module writes it; numbers, by Arrow, are the shortest that give them back."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._has_header = False
+
+    def write(self, columns: Columns) -> None:
+        """Append a block."""
+        if not self._has_header:
+            self._write_rows([tuple(columns)])
+            self._has_header = True
+        table = _table(columns)
+        if any(pyarrow.types.is_string(field.type) for field in table.schema):
+            self._write_rows(zip(*columns.values(), strict=True))
+        else:
+            options = pyarrow.csv.WriteOptions(include_header=False)
+            pyarrow.csv.write_csv(table, self._file, options)
+
+    def _write_rows(self, rows: Any) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self._file.write(text.getvalue().encode())
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._file.close()
+
+
+class _ParquetFile:
+    """Parquet, a row group for each block."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: Any = None  # a pyarrow.parquet.ParquetWriter, once columns are known
+
+    def write(self, columns: Columns) -> None:
+        """Append a block; the first one says of which type the columns are."""
+        table = _table(columns)
+        if self._writer is None:
+            self._writer = pyarrow.parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table.cast(self._writer.schema))
+
+    def close(self) -> None:
+        """Write the footer, without which nobody reads the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _table(columns: Columns) -> pyarrow.Table:
+    return pyarrow.table({name: _array(column) for name, column in columns.items()})
+
+
+def _array(column: Sequence[object] | NDArray[Any]) -> pyarrow.Array:
+    """Return a column for Arrow: int64 of a range, float64 of other numbers, else texts."""
+    if isinstance(column, range):
+        return pyarrow.array(np.arange(column.start, column.stop))
+    array = pyarrow.array(column)
+    if pyarrow.types.is_integer(array.type):  # whole by chance
+        return array.cast(pyarrow.float64())
+    return array.cast(pyarrow.string()) if pyarrow.types.is_null(array.type) else array
+
+
+def _length(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _n_rows(path: str) -> int | None:
+    """Return about how many rows a file has; None if that is not to be seen at once."""
+    try:
+        if _is_parquet(path):
+            return int(pyarrow.parquet.read_metadata(path).num_rows)
+        if Path(path).suffix.lower() != ".csv":
+            return None
+        with Path(path).open("rb") as file:
+            sample = file.read(_SAMPLE_BYTES)
+        return Path(path).stat().st_size * sample.count(b"\n") // max(len(sample), 1)
+    except (OSError, pyarrow.ArrowException):
+        return None  # whoever reads the file tells what is wrong with it
+
+
+def _is_parquet(path: str) -> bool:
+    return Path(path).suffix.lower() in _PARQUET
