@@ -15,7 +15,9 @@ from bayescascade.cli.budget import budget
 from bayescascade.cli.causal import causal
 from bayescascade.cli.classify import classify
 from bayescascade.cli.compare import compare
+from bayescascade.cli.completion import complete_files, completion
 from bayescascade.cli.compress import compress
+from bayescascade.cli.doctor import doctor
 from bayescascade.cli.evidence import evidence
 from bayescascade.cli.fit import fit
 from bayescascade.cli.output import INTERRUPTED
@@ -92,7 +94,7 @@ def application(context: click.Context) -> None:
     columns is the cause, privately if asked for; rados classifies by sums of rows, which others may
     hold. show, score, predict and sample use what was saved; diagnose says how well its posterior
     was explored. compare learns several densities of a table, and scores them by rows that they
-    have not seen.
+    have not seen. doctor says what all of this runs on.
 
     A table is a CSV, Parquet or Arrow file, or all files of a folder, a pattern ("parts/*.csv") or
     a URL together.
@@ -115,8 +117,11 @@ for command in (
     sample,
     diagnose,
     compare,
+    doctor,
+    completion,
 ):
     application.add_command(command)
+complete_files(application)
 
 
 def main() -> NoReturn:

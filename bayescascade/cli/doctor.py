@@ -1,0 +1,237 @@
+"""``bayescascade doctor``: what it runs on, and what is wrong with that."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bayescascade import __version__
+from bayescascade.cli.output import echo_json, echo_page
+
+__all__ = ["doctor"]
+
+IMPORTED = ("bayescascade", "bayescascade.cli", "numpy", "pandas", "numba", "sklearn")
+SLOW_IMPORT = 5.0  # seconds
+LITTLE_MEMORY = 2.0  # gigabytes, what exact searches may take by default
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+                    "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")  # fmt: skip
+
+
+@click.command(short_help="Say what this runs on, and what is wrong with it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(as_json: bool) -> None:
+    """Print versions, cores, memory and where compiled code is kept, and advice if any is needed.
+
+    It belongs into every report of a defect. Takes some seconds: times of imports are measured,
+    each in an interpreter of its own.
+    """
+    found = {
+        "bayescascade": __version__,
+        "folder": str(Path(__file__).parents[1]),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": _packages(),
+        "extras": _extras(),
+        "cores": _cores(),
+        "threads": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+        "blas": _blas(),
+        "kernels": _kernels(),
+        "memory": _memory(),
+        "import_seconds": {name: _import_seconds(name) for name in IMPORTED},
+    }
+    found["advice"] = list(_advice(found))
+    if as_json:
+        echo_json(found)
+    else:
+        _echo(found)
+
+
+def _requirements() -> Iterator[tuple[str, str, str]]:
+    """Yield package, least version ("" for any) and extra ("" for none) of what was asked for."""
+    try:
+        told = requires("bayescascade") or []
+    except PackageNotFoundError:  # it runs from its sources
+        return
+    for requirement in told:
+        wanted, _, marker = requirement.partition(";")
+        name = re.match(r"[\w.-]+", wanted)
+        extra = re.search(r"extra == ['\"]([\w-]+)", marker)
+        least = re.search(r">=\s*([\d.]+)", wanted)
+        if name is not None and name[0] != "bayescascade":
+            yield name[0], least[1] if least else "", extra[1] if extra else ""
+
+
+def _packages() -> dict[str, dict[str, str | None]]:
+    return {
+        name: {"version": _version(name), "least": least}
+        for name, least, extra in sorted(_requirements())
+        if not extra
+    }
+
+
+def _extras() -> dict[str, bool]:
+    """Return by extra whether all that it asks for is installed."""
+    extras: dict[str, bool] = {}
+    for name, _, extra in _requirements():
+        if extra:
+            extras[extra] = extras.get(extra, True) and _version(name) is not None
+    return extras
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _cores() -> dict[str, int | None]:
+    import joblib
+
+    return {"machine": os.cpu_count(), "usable": joblib.cpu_count()}
+
+
+def _blas() -> list[dict[str, Any]]:
+    import numpy  # noqa: F401 - which brings one
+    import scipy.linalg  # noqa: F401 - which brings another
+    from threadpoolctl import threadpool_info
+
+    return [
+        {key: library.get(key) for key in ("internal_api", "version", "num_threads")}
+        for library in threadpool_info()
+    ]
+
+
+def _kernels() -> dict[str, Any]:
+    """Return where numba keeps compiled kernels, whether it can, and how many there are."""
+    from bayescascade.methods.cascades.kernels import sweep
+
+    package = Path(__file__).parents[1]
+    cache = getattr(sweep.score_rows, "_cache", None)
+    if cache is None:  # not compiled at all, by NUMBA_DISABLE_JIT
+        return {"folder": None, "is_writable": False, "compiled": 0}
+    own = Path(cache.cache_path)
+    folder = package if own.is_relative_to(package) else own.parent
+    existing = next(path for path in (own, *own.parents) if path.exists())
+    return {
+        "folder": str(folder),
+        "is_writable": os.access(existing, os.W_OK),
+        "compiled": sum(1 for _ in folder.rglob("*.nbc")),
+    }
+
+
+def _memory() -> dict[str, float | None]:
+    """Return gigabytes; None where the system does not tell."""
+    try:
+        told = Path("/proc/meminfo").read_text(encoding="utf-8")
+    except OSError:
+        told = ""
+    sizes = dict(re.findall(r"^(\w+):\s+(\d+) kB$", told, re.MULTILINE))
+    names = {"total": "MemTotal", "available": "MemAvailable"}
+    return {name: int(sizes[key]) / 1e6 if key in sizes else None for name, key in names.items()}
+
+
+def _import_seconds(name: str) -> float | None:
+    """Return how long an import takes in a fresh interpreter; None if it fails."""
+    code = (
+        "import sys, time; started = time.perf_counter(); "
+        f"import {name}; sys.stdout.write(str(time.perf_counter() - started))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    return float(found.stdout) if found.returncode == 0 else None
+
+
+def _advice(found: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for everything that is wrong."""
+    for name, package in found["packages"].items():
+        if package["version"] is None:
+            yield f"{name} is not installed: pip install {name}"
+        elif _numbers(package["version"]) < _numbers(package["least"]):
+            yield (
+                f"{name} must be at least {package['least']}, got {package['version']}: "
+                f"pip install -U {name}"
+            )
+    kernels = found["kernels"]
+    if kernels["folder"] is None:
+        yield "kernels are interpreted, a hundred times as slow: unset NUMBA_DISABLE_JIT"
+    elif not kernels["is_writable"]:
+        yield (
+            f"{kernels['folder']} cannot be written, so that every start compiles again: "
+            "set NUMBA_CACHE_DIR to a directory that can"
+        )
+    if found["cores"]["usable"] < found["cores"]["machine"]:
+        yield (
+            f"{found['cores']['usable']} of {found['cores']['machine']} cores may be used: "
+            "see the limits of this container, or LOKY_MAX_CPU_COUNT"
+        )
+    available = found["memory"]["available"]
+    if available is not None and available < LITTLE_MEMORY:
+        yield f"{available:.1f} GB of memory are left: give exact searches a lower --memory-limit"
+    for name, seconds in found["import_seconds"].items():
+        if seconds is None:
+            yield f"{name} cannot be imported: python -c 'import {name}' says why"
+        elif seconds > SLOW_IMPORT:
+            yield f"importing {name} takes {seconds:.0f} s: is the disk slow, or far away?"
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text.partition("+")[0])[:3]]
+
+
+def _echo(found: dict[str, Any]) -> None:
+    from bayescascade.report.page import BLANK, Heading, Pieces
+
+    kernels, memory, cores = found["kernels"], found["memory"], found["cores"]
+    by_state = {
+        state: [name for name, is_there in found["extras"].items() if is_there == state]
+        for state in (True, False)
+    }
+    usable = "" if cores["usable"] == cores["machine"] else f"{cores['usable']} usable"
+    can = "can be written" if kernels["is_writable"] else "cannot be written"
+    lines = {
+        "folder": [found["folder"]],
+        "platform": [found["platform"]],
+        "packages": [f"{n} {p['version'] or 'missing'}" for n, p in found["packages"].items()],
+        "extras": by_state[True] or ["none"],
+        "not installed": by_state[False] or ["none"],
+        "cores": [str(cores["machine"]), *filter(None, [usable])],
+        "threads": [f"{name}={value}" for name, value in found["threads"].items()] or ["not set"],
+        "BLAS, OpenMP": [
+            " ".join(filter(None, [b["internal_api"], b["version"], f"({b['num_threads']})"]))
+            for b in found["blas"]
+        ],
+        "kernels": [f"{kernels['compiled']} compiled", f"in {kernels['folder']}", can],
+        "memory": [f"{name} {size:.1f} GB" for name, size in memory.items() if size is not None],
+        "imports": [
+            f"{name} {'fails' if seconds is None else f'{seconds:.2f} s'}"
+            for name, seconds in found["import_seconds"].items()
+        ],
+    }
+    width = max(map(len, lines)) + 3
+    told = [
+        Pieces(
+            [" ".join(piece.split()) for piece in pieces], indent=width, first=label.ljust(width)
+        )
+        for label, pieces in lines.items()
+    ]
+    advice = [Pieces([text], "warning", indent=2) for text in found["advice"]]
+    python = f"Python {found['python']}"
+    everything_is_well = Pieces(["nothing is wrong"])
+    echo_page(
+        (
+            Heading([f"bayescascade {found['bayescascade']}", python]),
+            *told,
+            BLANK,
+            *(advice or [everything_is_well]),
+        )
+    )
