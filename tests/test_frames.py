@@ -71,7 +71,7 @@ def patients(rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def answers(model: Any, rows: Any) -> np.ndarray:
-    return getattr(model, "predict_proba", getattr(model, "score_samples", None))(rows)
+    return getattr(model, "score_samples", getattr(model, "predict_proba", None))(rows)
 
 
 def learned_columns(model: Any) -> list[Any]:

@@ -158,7 +158,7 @@ def held_out_sentences(model: Any, held_out: Any) -> list[str]:
     DataError
         If the rows or labels cannot be read.
     """
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and not hasattr(model, "score_samples"):  # no density
         return _classified(model, *_with_labels(model, held_out))
     if not hasattr(model, "score_samples"):
         raise ParameterError(f"held_out must be None for a {model.title}, which scores no rows")
