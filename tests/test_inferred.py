@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import DataError
-from bayescascade.data.inference import SAMPLE_SIZE, default_bins
+from bayescascade.data.bins import SAMPLE_SIZE, default_bins
 from bayescascade.data.table import Table
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data import inference
-from bayescascade.data.inference import RowSample, equal_frequency_edges
+from bayescascade.data import bins
+from bayescascade.data.bins import RowSample, equal_frequency_edges
 from bayescascade.data.schema import Column
 from bayescascade.data.table import Table
 
@@ -130,7 +130,7 @@ def test_sampled_quantiles_are_close(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file too long for exact quantiles gets nearly equal bins, even if it is sorted."""
-    monkeypatch.setattr(inference, "SAMPLE_SIZE", 10_000)
+    monkeypatch.setattr(bins, "SAMPLE_SIZE", 10_000)
     values = np.sort(rng.normal(size=100_000))
 
     def largest_error(sample: np.ndarray) -> float:
