@@ -5,6 +5,7 @@ density, and fills in the hooks: the abstract methods, which say how a posterior
 what of a state is kept without the data, and what a user sees of it.
 """
 
+import operator
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,13 @@ class Draw(NamedTuple, Generic[C]):
 
     counted: C
     times: int
+
+
+class _Readables(NamedTuple):
+    """What a user sees of the draws, and the parameters that it was made by, as they were."""
+
+    parameters: list[Any]
+    draws: list[Any]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -274,7 +282,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         self._set_features(self.posterior_.schema)
         self.log_posterior_ = found.log_density
         self._best = self._count(found.state)
-        for name in ("_draws", "exact_"):
+        for name in ("_draws", "_readables", "exact_"):
             self.__dict__.pop(name, None)
         if found.solution is not None:
             self.exact_ = found.solution.result
@@ -313,7 +321,12 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     def _drawn(self) -> tuple[list[L], NDArray[np.float64]]:
         """Return what a user sees of each distinct draw, and its share of the draws."""
         counted, shares = self._drawn_counted()
-        return [self._readable(one) for one in counted], shares
+        parameters = [vars(self)[name] for name in self._get_param_names()]
+        kept = self.__dict__.get("_readables")
+        if kept is None or not all(map(operator.is_, kept.parameters, parameters)):
+            kept = _Readables(parameters, [self._readable(one) for one in counted])
+            self._readables = kept
+        return kept.draws, shares
 
     def _drawn_counted(self) -> tuple[list[C], NDArray[np.float64]]:
         """Return each distinct draw with its weights, and its share of the draws.
@@ -418,6 +431,11 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**super().__getstate__()}
+        state.pop("_readables", None)  # which can be made again
+        return state
+
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
@@ -504,9 +522,11 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
         if self.predictive == "map":
             return self.learned_.score_codes(codes)
         densities, shares = self._drawn()
-        scores = np.array([density.score_codes(codes) for density in densities])
+        # each of hundreds of densities is asked for every row, and most rows occur many times
+        distinct, places = np.unique(codes, axis=1, return_inverse=True)
+        scores = np.array([density.score_codes(distinct) for density in densities])
         averaged: NDArray[np.float64] = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
-        return averaged
+        return averaged[places.ravel()]
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
