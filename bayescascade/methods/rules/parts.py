@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import ParameterError
 from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
@@ -58,10 +59,17 @@ def log_first_volumes(
 
     (len(rules) + 1,) float64 nats, the `else` last; -inf where nothing is captured. Evidence is the
     codes that columns are restricted to, by index; other cells have no volume.
+
+    Raises
+    ------
+    ParameterError
+        If there are more rules: kernels keep a set of them as bits.
     """
-    from bayescascade.methods.rules.kernels.layout import new_space
+    from bayescascade.methods.rules.kernels.layout import MAX_RULES, new_space
     from bayescascade.methods.rules.kernels.volumes import first_log_volumes
 
+    if len(rules) > MAX_RULES:
+        raise ParameterError(f"rules must be at most {MAX_RULES}, got {len(rules)}")
     widths = [column.widths for column in schema.columns]
     for index, codes in (evidence or {}).items():
         inside = np.isin(np.arange(widths[index].size), list(codes))

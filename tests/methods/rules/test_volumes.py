@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
+from bayescascade import ParameterError
 from bayescascade.data.schema import Column, Schema
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.parts import log_first_volumes
@@ -153,3 +154,12 @@ def test_as_many_rules_as_a_list_may_have(n_columns, rng):
         rules = random_rules(rng, n_columns, 62, size)
         expected = reference.first_volumes(rules, [[1.0, 1.0]] * n_columns)
         assert_same(log_volumes(binary(n_columns), rules), expected)
+
+
+def test_one_rule_more_is_refused():
+    """Kernels would write beyond their arrays."""
+    schema = Schema((Column("a", "nominal", tuple(range(63))),))
+    rules = [(Condition(0, k, k + 1),) for k in range(63)]
+    assert log_first_volumes(schema, rules[:62]).shape == (63,)
+    with pytest.raises(ParameterError, match="rules must be at most 62, got 63"):
+        log_first_volumes(schema, rules)
