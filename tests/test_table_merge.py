@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.table import Table
@@ -24,6 +24,7 @@ rows = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(rows, st.data())
 def test_parts_merged_are_the_whole(listed: list[Any], data: st.DataObject) -> None:
     """Rows counted at several places are as good as rows in one, to the last bit."""

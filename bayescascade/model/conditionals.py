@@ -126,10 +126,9 @@ class Conditionals:
         check_is_fitted(self)
         check_choice("how", how, FILLINGS)
         rng = np.random.default_rng(random_state)
-        X = as_frame(X)
         if isinstance(X, CodedTable):
             raise ParameterError("X must be rows with missing cells to impute, got a Table")
-        frame = _frame_of(X, self.schema_.names)
+        frame = _frame_of(as_frame(X), self.schema_.names)
         codes = self.encode(frame)
         for column, of_column in zip(self.schema_.columns, codes, strict=True):
             if column.has_missing_level:
@@ -221,12 +220,12 @@ class Conditionals:
         """Return the target's place, the rows' index and log probabilities (n_rows, n_levels)."""
         check_is_fitted(self)
         check_known("target", [target], self.schema_.names)
-        j, X = self.schema_.names.index(target), as_frame(X)
+        j = self.schema_.names.index(target)
         if isinstance(X, CodedTable):
             codes = self.encode(X)
             index: pd.Index = pd.RangeIndex(codes.shape[1])
         else:
-            frame = _without(_frame_of(X, self.schema_.names, target), target)
+            frame = _without(_frame_of(as_frame(X), self.schema_.names, target), target)
             codes, index = self.encode(frame), frame.index
         codes[j] = MISSING
         every = np.arange(self.schema_.n_levels[j], dtype=np.int32)

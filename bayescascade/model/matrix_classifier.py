@@ -137,6 +137,7 @@ class MatrixClassifier(Reported, ClassifierMixin, Saved):  # type: ignore[misc] 
 
     def _read_encoding(self, record: Mapping[str, Any]) -> None:
         """Become what `_encoding_fields` told; checks as `_restore`."""
+        check_choice("unknown", self.unknown, self.unknowns)
         self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
         self.classes_ = read_classes(record["classes"])
 

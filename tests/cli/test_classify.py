@@ -134,7 +134,8 @@ def test_options_are_the_estimators_parameters() -> None:
     parameters = inspect.signature(RuleListClassifier).parameters
     options = {param.name: param for param in classify.params}
     assert set(parameters) - {"progress"} == set(options) - {
-        "data", "target", "columns", "drop", "weights", "trace", "out", "as_json", "full", "quiet"
+        "data", "target", "columns", "drop", "weights", "trace", "out", "as_json", "full", "quiet",
+        "cluster",
     }  # fmt: skip
     for name in (
         "expected_rules", "expected_size", "concentration", "max_size", "min_support", "n_bins",
