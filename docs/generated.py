@@ -24,6 +24,7 @@ DOCS = Path(__file__).parent
 GENERATED = DOCS / "generated"
 
 _SENTENCE_END = re.compile(r"(?<=[.?:]) ")
+_SHAPE = re.compile(r"(?<=[a-z])_(?=,\) )")
 
 _REFERENCE = """# Reference
 
@@ -70,6 +71,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register what happens before and while pages are read; Sphinx calls this."""
     app.connect("builder-inited", _write)
     app.connect("autodoc-process-docstring", _escape_types, priority=100)
+    app.connect("autodoc-process-docstring", _escape_shapes, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", _skip_strangers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -193,6 +195,14 @@ def _escape_types(
         label, colon, types = line.partition(" : ")
         if colon and " " not in label.strip().replace(", ", ","):
             lines[number] = label + colon + types.replace("_,", "\\_,").replace("_)", "\\_)")
+
+
+def _escape_shapes(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Do the same for shapes in sentences, which numpydoc repeats where it lists attributes."""
+    del app, what, name, thing, options
+    lines[:] = [_SHAPE.sub(r"\\_", line) for line in lines]
 
 
 def _skip_strangers(

@@ -183,8 +183,8 @@ class Table:
         Parameters
         ----------
         paths : path, URL, or list of them
-            Files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows, such as
-            "s3://bucket/parts". All must have the same columns. Files of a list are read in its
+            Files, folders, patterns such as ``parts/*.parquet``, or URLs that fsspec knows, such as
+            ``s3://bucket/parts``. All must have the same columns. Files of a list are read in its
             order, others by name.
         chunk_rows : int >= 1
             Most rows held at a time; does not change the result.
