@@ -1,6 +1,6 @@
-"""The pages that are made when the site is built: the reference, the commands, and the notebooks.
+"""What is made when the site is built: the reference, the commands, the notebooks, and a report.
 
-They are written into ``docs/generated``, anew each time, and are not kept.
+Pages are written into ``docs/generated``, anew each time, and are not kept.
 """
 
 import base64
@@ -13,9 +13,11 @@ from pathlib import Path
 
 import click
 import nbformat
+import pandas as pd
 from public_names import BESIDE, sections
 from sphinx.application import Sphinx
 
+from bayescascade import LeafCascade
 from bayescascade.cli.application import application
 
 __all__ = ["setup"]
@@ -73,6 +75,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", _escape_types, priority=100)
     app.connect("autodoc-process-docstring", _escape_shapes, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", _skip_strangers)
+    app.connect("build-finished", _write_report)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -83,6 +86,15 @@ def _write(app: Sphinx) -> None:
         target = GENERATED / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+
+
+def _write_report(app: Sphinx, failed: Exception | None) -> None:
+    """Write the report that a page shows beside the pages."""
+    if failed is None and app.builder.name == "html":
+        rows = pd.read_csv(DOCS.parent / "data/titanic.csv").sample(frac=1, random_state=0)
+        model = LeafCascade(leaf="independent", random_state=0).fit(rows[:1700])
+        path = Path(app.outdir) / "titanic_report.html"
+        model.report(path, title="Aboard the Titanic", held_out=rows[1700:])
 
 
 def _reference() -> dict[str, str]:
@@ -164,7 +176,7 @@ def _notebooks() -> dict[str, str]:
     for path in paths:
         notebook = nbformat.read(path, as_version=4)
         for cell in notebook.cells:
-            cell.source = cell.source.replace("](../data/README.md", "](../../data.md")
+            cell.source = cell.source.replace("](../data/README.md", "](../../example_data.md")
         pages[f"notebooks/{path.name}"] = nbformat.writes(notebook)
         (folder / f"{path.stem}.png").write_bytes(_first_picture(notebook))
         title, first = notebook.cells[0].source.removeprefix("# ").split("\n\n", 1)
