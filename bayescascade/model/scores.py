@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 
 from bayescascade.report.layout import longest, printable
 from bayescascade.report.numbers import count_texts
@@ -104,6 +103,8 @@ class LabelScores:
 
         NaN unless there are rows of every class.
         """
+        from sklearn.metrics import roc_auc_score  # long to import, and no fit needs it
+
         if not self._weights.any(axis=0).all():
             return math.nan
         chosen = [1] if len(self.confusion) == 2 else range(len(self.confusion))
