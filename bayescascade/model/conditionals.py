@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
+from bayescascade.data.file_frames import as_rows
 from bayescascade.data.filling import filled, labels_of, values_of
 from bayescascade.data.schema import (
     CodedTable,
@@ -29,7 +30,6 @@ from bayescascade.data.schema import (
     frame_from_array,
     frame_from_mapping,
 )
-from bayescascade.data.sources import as_frame
 
 __all__ = ["Conditionals"]
 
@@ -99,7 +99,7 @@ class Conditionals:
 
         Parameters
         ----------
-        X : DataFrame, array, mapping or Series
+        X : DataFrame, array, mapping, Series or paths
             Rows as of `score_samples`; all columns of the model must be there.
         how : {"mode", "draw"}
             "mode": the most probable values. Of several missing cells in a row these are the ones
@@ -128,7 +128,7 @@ class Conditionals:
         rng = np.random.default_rng(random_state)
         if isinstance(X, CodedTable):
             raise ParameterError("X must be rows with missing cells to impute, got a Table")
-        frame = _frame_of(as_frame(X), self.schema_.names)
+        frame = _frame_of(as_rows(X), self.schema_.names)
         codes = self.encode(frame)
         for column, of_column in zip(self.schema_.columns, codes, strict=True):
             if column.has_missing_level:
@@ -152,7 +152,7 @@ class Conditionals:
 
         Parameters
         ----------
-        X : DataFrame, array, mapping, Series or Table
+        X : DataFrame, array, mapping, Series, paths or Table
             Rows as of `score_samples`. The target's own cells are not looked at, and its column may
             be left out. Other missing cells are integrated out.
         target : str
@@ -225,7 +225,7 @@ class Conditionals:
             codes = self.encode(X)
             index: pd.Index = pd.RangeIndex(codes.shape[1])
         else:
-            frame = _without(_frame_of(as_frame(X), self.schema_.names, target), target)
+            frame = _without(_frame_of(as_rows(X), self.schema_.names, target), target)
             codes, index = self.encode(frame), frame.index
         codes[j] = MISSING
         every = np.arange(self.schema_.n_levels[j], dtype=np.int32)
@@ -244,9 +244,9 @@ class Conditionals:
         """
         for batch in _batches(questions):
             blocks = [block for asked in batch for block in asked.blocks()]
-            if len(batch) > 1:
+            if len(batch) > 1 and blocks:
                 blocks = [np.concatenate(blocks, axis=1)]
-            scores = np.concatenate([self.score_codes(block) for block in blocks])
+            scores = np.concatenate([np.empty(0), *map(self.score_codes, blocks)])
             ends = np.cumsum([asked.n_scored for asked in batch])
             for asked, of_asked in zip(batch, np.split(scores, ends[:-1]), strict=True):
                 logs = of_asked.reshape(-1, asked.combinations.shape[1])

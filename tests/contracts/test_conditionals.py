@@ -214,3 +214,32 @@ def test_many_rows_take_a_second_or_so(predictive):
         started = time.perf_counter()
         ask(frame)
         assert time.perf_counter() - started < 5.0
+
+
+@densities
+def test_of_no_rows_there_are_no_answers(name):
+    """A filter that leaves no row is no error, and answers are of the form that others have."""
+    model, none = fitted(name), draw_people(3, 0)[:0]
+    for target, levels in LEVELS.items():
+        told, some = model.predict(none, target), model.predict(draw_people(3, 0), target)
+        assert (told.shape, told.dtype) == ((0,), some.dtype)
+        shares = model.predict_proba(none, target)
+        assert shares.shape == (0, len(levels))
+        assert shares.columns.equals(model.predict_proba(draw_people(3, 0), target).columns)
+    assert model.predict(none, "fare", how="mean").shape == (0,)
+    for how in ("mode", "draw"):
+        pd.testing.assert_frame_equal(model.impute(none, how, 0), none)
+
+
+def test_files_are_rows(tmp_path):
+    """Cells may be left out in a file, as in a frame that is read from it."""
+    model, path = fitted("leaf"), tmp_path / "rows.csv"
+    frame = holes(30, 2).dropna(how="all")
+    frame.to_csv(path, index=False)
+    read = pd.read_csv(path)
+    for target in LEVELS:
+        assert model.predict(path, target).tolist() == model.predict(read, target).tolist()
+        pd.testing.assert_frame_equal(
+            model.predict_proba(str(path), target=target), model.predict_proba(read, target)
+        )
+    pd.testing.assert_frame_equal(model.impute([path]), model.impute(read), check_dtype=False)
