@@ -18,6 +18,12 @@ __all__ = ["sql_case", "sql_condition", "sql_domain", "sql_is_up_to", "sql_liter
 
 _LARGEST = float(np.finfo(np.float32).max)
 
+# SQLite reads the word as 0, but rounds what is too large; PostgreSQL refuses what is too large.
+_INFINITE = (
+    "CAST(CASE WHEN CAST('Infinity' AS DOUBLE PRECISION) > 0 THEN '{0}Infinity' ELSE '{0}9e999' END"
+    " AS DOUBLE PRECISION)"
+)
+
 
 def sql_name(name: str) -> str:
     """Return a column's name in quotes."""
@@ -33,7 +39,7 @@ def sql_literal(value: Level) -> str:
     if isinstance(value, int):
         return str(value)
     if math.isinf(value):
-        return f"CAST('{'-' * (value < 0)}Infinity' AS DOUBLE PRECISION)"
+        return _INFINITE.format("-" * (value < 0))
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"
 

@@ -1,5 +1,9 @@
 """What a model says of rows, a database says, too: to the last digits, whatever names are."""
 
+import math
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +22,7 @@ from bayescascade import (
     TruncatedForest,
     UnknownLevelWarning,
 )
+from bayescascade.data.sql import sql_literal
 from tests.contracts.listed import CHAINS, ESTIMATORS, fitted, rows
 from tests.contracts.test_densities import predicted
 from tests.people import DECLARED, draw_people
@@ -36,6 +41,14 @@ def asked(frame, *expressions):
         database.register("told", frame.assign(place=np.arange(len(frame))))
         listed = ", ".join(f"{one} AS answer_{i}" for i, one in enumerate(expressions))
         return database.sql(f"SELECT {listed} FROM told ORDER BY place").df()
+
+
+def asked_sqlite(frame, expression):
+    """Return what SQLite says of the rows of a frame, which it holds itself."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        frame.to_sql("told", database, index_label="place")
+        told = database.execute(f"SELECT {expression} FROM told ORDER BY place")
+        return [answer for (answer,) in told]
 
 
 def hostile(frame):
@@ -73,8 +86,18 @@ def test_densities(name):
         scores = given.score_codes(model.schema_.encode(frame))
         assert np.isneginf(scores).any()
         assert_allclose(asked(frame, given.to_sql())["answer_0"], scores, atol=1e-12)
+        assert_allclose(asked_sqlite(frame, given.to_sql()), scores, atol=1e-12)
         with pytest.raises(ParameterError, match='predictive must be "map"'):
             predicted(name, "average").to_sql()
+
+
+def test_what_is_impossible_is_so_in_every_database():
+    """SQLite reads CAST('-Infinity' AS DOUBLE PRECISION) as -0.0: the densest of all rows."""
+    frame = pd.DataFrame({"a": [1, 2, 3]})
+    for value in (-math.inf, math.inf):
+        told = f"CASE WHEN a = 1 THEN 1e0 ELSE {sql_literal(value)} END"
+        assert asked(frame, told)["answer_0"].tolist() == [1.0, value, value]
+        assert asked_sqlite(frame, told) == [1.0, value, value]
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
