@@ -3,7 +3,8 @@
 A row's codes are folded into mixed-radix 64-bit words, first column most significant, so that
 equal words are equal rows, and sorting words sorts rows lexicographically. Weights are summed as
 integers on a fixed grid (2**-96 of the power of two above the largest weight), so that the sums do
-not depend on the order of rows or on how they were cut into blocks.
+not depend on the order of rows or on how they were cut into blocks. A positive weight below that
+counts as one unit of the grid: its row is kept, though heavier than it is.
 """
 
 import math
