@@ -191,6 +191,44 @@ def test_repeated_column_names() -> None:
         Table.from_frame(frame)
 
 
+def test_messages_name_a_few_of_many_columns() -> None:
+    """A file of another kind may have thousands of names, and none is worth a page."""
+    names = [f"column {place}" for place in range(2000)]
+    wide = pd.DataFrame([range(2000), range(2000)], columns=names)
+    first = ", ".join(names[:8])
+    for asked, message in (
+        (
+            lambda: Table.from_frame(wide, drop=["z"]),
+            f'column "z"; columns: {first} and 1,992 more',
+        ),
+        (
+            lambda: Table.from_frame(wide, schema=Table.from_frame(pd.DataFrame(GOOD)).schema),
+            f'column "a" is missing; columns: {first} and 1,992 more',
+        ),
+        (
+            lambda: Table.from_frame(pd.concat([wide, wide], axis=1)),
+            'got "column 0", "column 1", ',
+        ),
+    ):
+        with pytest.raises(DataError) as caught:
+            asked()
+        assert message in str(caught.value)
+        assert len(str(caught.value)) < 200
+
+
+def test_missing_cells_are_refused_though_a_schema_has_a_level_for_them() -> None:
+    """What is asked for must not be ignored."""
+    frame = pd.DataFrame({"a": ["x", None, "y"] * 4000, "b": [1, 2, 3] * 4000})
+    schema = Table.from_frame(frame).schema
+    message = 'column "a" has a missing cell in row 2, which missing="error" refuses'
+    for rows in (frame, frame[:9]):
+        assert Table.from_frame(rows, schema=schema).n_rows == len(rows)
+        with pytest.raises(DataError, match=message):
+            Table.from_frame(rows, schema=schema, missing="error")
+        whole = rows.dropna()
+        assert Table.from_frame(whole, schema=schema, missing="error").n_rows == len(whole)
+
+
 def test_a_schema_excludes_declarations() -> None:
     """Declarations that would be ignored are refused."""
     frame = pd.DataFrame(GOOD)
@@ -211,3 +249,20 @@ def test_only_frames_are_frames() -> None:
     """An array has no column names: from_arrays reads it."""
     with pytest.raises(ParameterError, match="frame must be a pandas DataFrame, got ndarray"):
         Table.from_frame(np.zeros((2, 2)))  # type: ignore[arg-type]
+
+
+def test_columns_are_rows_and_what_is_none_is_told() -> None:
+    """Where scores take a mapping of columns, so does fit; of other forms, what to pass instead."""
+    frame = pd.DataFrame(GOOD)
+    expected = Table.from_frame(frame).fingerprint()
+    assert Table.from_arrays(GOOD).fingerprint() == expected
+    assert Table.from_arrays({name: frame[name] for name in GOOD}).fingerprint() == expected
+    with pytest.raises(DataError, match="columns must have the same length"):
+        Table.from_arrays({"a": [1, 2], "b": [1]})
+    for rows, message in (
+        (frame.to_dict("records"), r"got dicts: pass DataFrame\(rows\)"),
+        (frame.to_records(index=False), r"got records: pass DataFrame\(rows\)"),
+        (frame["a"], r"got a Series: pass rows.to_frame\(\) for a column"),
+    ):
+        with pytest.raises(DataError, match=message):
+            Table.from_arrays(rows)

@@ -7,7 +7,7 @@ import pandas as pd
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.files import are_paths, open_files
 from bayescascade.data.levels import Cells, parse_texts
-from bayescascade.data.schema import check_distinct_names
+from bayescascade.data.schema import check_distinct_names, listed_names
 from bayescascade.data.sources import Source, as_frame, weighted_blocks
 
 __all__ = ["Given", "as_rows", "typed_frame", "with_labels"]
@@ -60,7 +60,7 @@ def with_labels(X: Any, y: Any, sample_weight: Any = None) -> Given:
     if not are_paths(X):
         return Given(X, y, sample_weight)
     frame = as_rows(X)
-    columns = ", ".join(frame.columns)
+    columns = listed_names(list(frame.columns))
     if y is None:
         raise ParameterError(
             f"y must name the column of labels in {X}, or hold them, got None; columns: {columns}"

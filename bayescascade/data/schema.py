@@ -7,6 +7,7 @@ piece of evidence into the same codes, or says which column, value and row does 
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,7 +36,10 @@ __all__ = [
     "column_text",
     "frame_from_array",
     "frame_from_mapping",
+    "listed_names",
 ]
+
+_MOST_LISTED = 8  # names in a message
 
 
 @runtime_checkable
@@ -286,10 +290,11 @@ class Schema:
 
 def check_distinct_names(names: Sequence[str]) -> None:
     """Raise DataError if a column name occurs twice, naming it."""
-    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    repeated = [f'"{name}"' for name, count in Counter(names).items() if count > 1]
     if repeated:
-        listed = ", ".join(f'"{name}"' for name in repeated)
-        raise DataError(f"column names must be different, got {listed} more than once")
+        raise DataError(
+            f"column names must be different, got {listed_names(repeated)} more than once"
+        )
 
 
 def check_known(option: str, chosen: Iterable[object], names: Sequence[str]) -> None:
@@ -297,7 +302,7 @@ def check_known(option: str, chosen: Iterable[object], names: Sequence[str]) -> 
     for name in chosen:
         if name not in names:
             raise DataError(
-                f'{option} names the unknown column "{name}"; columns: {", ".join(names)}'
+                f'{option} names the unknown column "{name}"; columns: {listed_names(names)}'
             )
 
 
@@ -305,7 +310,15 @@ def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
     """Raise DataError if a needed column is not among the names."""
     for name in needed:
         if name not in names:
-            raise DataError(f'column "{name}" is missing; columns: {", ".join(names)}')
+            raise DataError(f'column "{name}" is missing; columns: {listed_names(names)}')
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """Return names for a message: the first eight, and how many more there are."""
+    n_more = len(names) - _MOST_LISTED
+    if n_more <= 1:  # to say "1 more" takes no less room than the name
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_LISTED])} and {n_more:,} more"
 
 
 def column_text(column: str | int) -> str:
@@ -323,6 +336,11 @@ def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     """
     # Object cells keep their types: np.array([[1, "a"]]) would turn 1 into text.
     array = data if isinstance(data, np.ndarray) else np.array(data, dtype=object)
+    if array.dtype.names is not None or (array.ndim == 1 and isinstance(_first(array), Mapping)):
+        found = "dicts" if array.dtype.names is None else "records"
+        raise DataError(
+            f"rows must be a table or have positions, got {found}: pass DataFrame(rows)"
+        )
     if array.ndim != 2:
         raise DataError(f"an array of rows must have 2 dimensions, got {array.ndim}")
     if names is None:
@@ -331,6 +349,10 @@ def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
         raise DataError(f"rows must have {len(names)} columns, got {array.shape[1]}")
     columns = (pd.Series(array[:, index]) for index in range(array.shape[1]))
     return pd.concat(columns, axis=1, keys=list(names)) if len(names) else pd.DataFrame()
+
+
+def _first(array: NDArray[np.generic]) -> object:
+    return array[0] if len(array) else None
 
 
 def frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:

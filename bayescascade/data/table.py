@@ -7,7 +7,7 @@ cut into chunks.
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -25,7 +25,7 @@ from bayescascade.data.merging import merge_counted
 from bayescascade.data.partitions import are_partitions, open_partitions
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
-from bayescascade.data.schema import Column, Schema, frame_from_array
+from bayescascade.data.schema import Column, Rows, Schema, frame_from_array, frame_from_mapping
 from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, as_frame, is_partitioned
 
 __all__ = ["Table"]
@@ -54,7 +54,8 @@ class Table:
         What a missing cell is: a level of its own in the columns that have some, which `notes` say,
         or an error.
     schema : Schema
-        Code by an earlier table's schema and infer nothing; excludes the declarations above.
+        Code by an earlier table's schema and infer nothing; excludes the declarations above but
+        `missing`: "error" refuses missing cells even where the schema has a level for them.
 
     Declared levels, edges and categories are the domain even if the data do not use all of them; a
     value outside is an error.
@@ -124,7 +125,7 @@ class Table:
     @classmethod
     def from_arrays(
         cls,
-        X: ArrayLike | pd.DataFrame,
+        X: ArrayLike | Rows | Paths,
         *,
         names: Sequence[str] | None = None,
         sample_weight: str | ArrayLike | None = None,
@@ -132,7 +133,7 @@ class Table:
         source: str = "",
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read a 2-D array or a list of rows, (n_rows, n_columns).
+        """Read a 2-D array or a list of rows, (n_rows, n_columns), or a mapping of columns.
 
         `names` default to the schema's or to x0, x1, ...; declarations may use names or column
         numbers. A DataFrame or other table is read as by `from_frame`, paths as by `from_files`; of
@@ -154,6 +155,11 @@ class Table:
         else:
             rows = as_frame(rows) if is_partitioned(rows) else rows  # computed once
             opened = source_of(rows, source)
+        if opened is None and isinstance(rows, pd.Series):
+            raise DataError("rows must be a table, got a Series: pass rows.to_frame() for a column")
+        if opened is None and isinstance(rows, Mapping):
+            columns = frame_from_mapping({str(name): cells for name, cells in rows.items()})
+            opened = FrameSource(columns, source)
         if opened is None:
             found = schema.names if names is None and schema else names
             opened = FrameSource(frame_from_array(as_frame(rows), found), source)
@@ -270,15 +276,18 @@ class Table:
     def merge(cls, tables: Iterable["Table"]) -> "Table":
         """Return the table of all rows of several tables, in whatever order they come.
 
-        It equals the table of all rows read at once: levels of nominal columns, and numbers of
-        ordinal ones, are joined; levels of ordered text, and bins, must be the same, as of tables
-        that were read with one schema. Of weights that are no counts, the last bit may differ, as
-        each table has rounded its sums.
+        It equals the table of all rows read at once, if columns are declared, or their kinds do
+        not depend on which rows are seen: levels of nominal columns, and numbers of ordinal ones,
+        are joined; levels of ordered text, and bins, must be the same, as of tables that were read
+        with one schema. Columns of numbers of which nothing is declared may be levels in each part
+        and bins in all rows: declare these when the parts are read, or read them with one schema.
+        Of weights that are no counts, the last bit may differ, as each table has rounded its sums.
 
         Raises
         ------
         DataError
-            If there is no table, or they have other columns, kinds, orders or bins.
+            If there is no table, they have other columns, kinds, types, orders or bins, or together
+            more levels than a column may have.
 
         Examples
         --------
