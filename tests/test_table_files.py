@@ -204,6 +204,16 @@ def test_unusable_csv_files(content: bytes, message: str, tmp_path: Path) -> Non
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["nominal", "ordinal"])
+def test_infinities_in_text_are_no_levels(kind: str, tmp_path: Path) -> None:
+    """Else the model could be fitted, but not saved."""
+    (tmp_path / "x.csv").write_text("a,b\n1,2\ninf,3\n-inf,4\n")
+    with pytest.raises(DataError, match=r'column "a" must hold finite numbers, got -?inf'):
+        Table.from_csv(tmp_path / "x.csv", **{kind: ["a"]})  # type: ignore[arg-type]
+    (tmp_path / "x.csv").write_text("a,b\none,2\ninf,3\n")
+    assert Table.from_csv(tmp_path / "x.csv").schema.columns[0].levels == ("inf", "one")
+
+
 def test_ragged_rows_are_numbered_far_into_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from bayescascade.data.levels import (
     holds_numbers,
     level_text,
     parse_texts,
+    plain_level,
     tidy_levels,
     to_numbers,
 )
@@ -229,7 +230,8 @@ class LevelCollector(Collector):
         intervals = list(self._values.values())
         if self._is_ordered and None not in intervals:  # other blocks may have others between
             values = [value for _, value in sorted(zip(intervals, values, strict=True))]
-        levels = tidy_levels(self._parsed(values))
+        # Text may say "inf", which is read as a number.
+        levels = [plain_level(self.name, level) for level in tidy_levels(self._parsed(values))]
         is_undeclared = self.declared.kind is None
         is_plain = is_undeclared and not (self._is_categorical or self._is_ordered)
         if is_plain and self._are_different(levels, is_weighted):
