@@ -15,6 +15,7 @@ from bayescascade.data.arrow_sources import source_of
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.reading import CountedRows, RowReader
 from bayescascade.data.schema import Schema
+from bayescascade.data.sources import frame_of_arrow
 
 CELLS: dict[str, st.SearchStrategy[Any]] = {
     "mixed": st.sampled_from([1, True, 1.0, "1", "True", "a", None, 0.5, np.int64(7)]),
@@ -98,6 +99,32 @@ def test_dictionaries_of_batches_may_differ() -> None:
     reader = RowReader.of(source_of(table), Declarations(missing="level"), None, None)  # type: ignore[arg-type]
     assert_same(reader)
     assert reader.read_at_once().schema.columns[0].levels == ("x", "y", "z")
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint16()])
+def test_dictionaries_may_say_a_value_twice_or_none(ordered: bool, index: pa.DataType) -> None:
+    """Arrow allows it, pandas does not; order and unused categories stay."""
+    places = pa.array([0, 1, 2, 3, None, 5, 0], index)
+    entries = pa.array(["z", None, "a", "z", "m", "a"])
+    odd = pa.DictionaryArray.from_arrays(places, entries, ordered=ordered)
+    told = ["z", None, "a", "z", None, "a", "z"]
+    expected = pd.Categorical(told, ["z", "a", "m"], ordered=ordered)
+    number = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1] * 3 + [2]), pa.array([1.5, 1.5, np.nan])
+    )
+    table = pa.table({"a": odd, "b": range(7), "x": number})
+    frame = frame_of_arrow(table)
+    pd.testing.assert_series_equal(frame["a"], pd.Series(expected, name="a"))
+    assert frame["x"].tolist()[:6] == [1.5] * 6
+    assert frame["x"].isna().tolist() == [False] * 6 + [True]
+    declared = Declarations(ordinal=["b"])
+    for rows in (table, pa.concat_tables([table, table])):
+        reader = RowReader.of(source_of(rows), declared, None, None)  # type: ignore[arg-type]
+        assert_same(reader)
+        (a, _, x) = reader.read_at_once().schema.columns
+        assert a.levels == (("z", "a", "m") if ordered else ("a", "m", "z"))
+        assert x.levels == (1.5,)
 
 
 def test_numbers_of_which_nothing_is_declared(rng: np.random.Generator) -> None:

@@ -154,6 +154,18 @@ def test_what_cannot_be_read_is_refused(rows: Any, message: str) -> None:
             model.fit(rows, ["a", "b"])
 
 
+def test_a_reader_is_read_once() -> None:
+    """Else what was read to fit would be scored as no rows."""
+    frame = pd.DataFrame({"a": ["x", "y"] * 20, "b": [1, 2, 3, 4] * 10})
+    model = bayescascade.DensityEstimationTree(random_state=0)
+    reader = pa.Table.from_pandas(frame).to_reader()
+    model.fit(reader)
+    assert model.score_samples(pa.Table.from_pandas(frame).to_reader()).shape == (40,)
+    for ask in (model.score_samples, model.fit):
+        with pytest.raises(DataError, match=r"RecordBatchReader .* can be read only once"):
+            ask(reader)
+
+
 def test_whole_numbers_beside_missing_cells_stay_exact() -> None:
     """As floats, identifiers beyond 2**53 would be one level."""
     large = (2**60 + 1, 2**60 + 2)

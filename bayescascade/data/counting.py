@@ -20,7 +20,7 @@ from bayescascade.data.column import MAX_LEVELS, MISSING, Column
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.inference import Collector
 from bayescascade.data.levels import Cells, Level, factorize, to_numbers
-from bayescascade.data.sources import Batch, frame_of_arrow
+from bayescascade.data.sources import Batch, frame_of_arrow, with_distinct_entries
 
 __all__ = ["Codebook", "KnownCodes", "ManyValuesError", "RawRows"]
 
@@ -242,6 +242,8 @@ class _Column:
             if self._is_continuous:
                 return self._coder.encode(_series(cells))
             cells = cells.dictionary_encode()
+        else:
+            cells = with_distinct_entries(cells)
         numbers = self._known_numbers(cells.dictionary)
         if numbers is None:
             numbers = self._categories(cells) if is_categorical else self._new_numbers(cells)

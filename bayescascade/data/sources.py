@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.interchange
 from numpy.typing import NDArray
+from pyarrow import compute
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weight_values
@@ -33,6 +34,7 @@ __all__ = [
     "is_lazy",
     "is_partitioned",
     "weighted_blocks",
+    "with_distinct_entries",
 ]
 
 BLOCK_ROWS = 100_000
@@ -115,7 +117,10 @@ def arrow_table(rows: Any) -> pyarrow.Table:
     is a way to store text.
     """
     if not type(rows).__module__.startswith("polars"):
-        return pyarrow.table(rows)
+        table = pyarrow.table(rows)
+        if isinstance(rows, pyarrow.RecordBatchReader) and not table.num_rows:
+            raise DataError("it has no rows left, and a reader can be read only once")
+        return table
     kinds = {name: type(kind).__name__ for name, kind in rows.schema.items()}
     stored = [name for name, kind in kinds.items() if kind == "Categorical"]
     table = pyarrow.table(rows.cast(dict.fromkeys(stored, str)) if stored else rows)
@@ -135,6 +140,16 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
     """Return Arrow data as a DataFrame: whole numbers stay whole beside missing cells."""
     categories = {}
     for index, field in enumerate(table.schema):
+        if pyarrow.types.is_dictionary(field.type):
+            chunks = table.column(index).chunks
+            tidy = [with_distinct_entries(chunk) for chunk in chunks]
+            if any(new is not old for new, old in zip(tidy, chunks, strict=True)):
+                kind = pyarrow.dictionary(
+                    pyarrow.int32(), field.type.value_type, field.type.ordered
+                )
+                column = pyarrow.chunked_array([chunk.cast(kind) for chunk in tidy], kind)
+                table = table.set_column(index, field.name, column)
+    for index, field in enumerate(table.schema):
         if pyarrow.types.is_dictionary(field.type) and _is_unusual(field.type):
             column = table.column(index).combine_chunks()
             codes = column.indices.cast(pyarrow.int64())
@@ -146,6 +161,26 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
     is_long = table.num_rows > _LONG
     frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, use_threads=is_long)
     return frame.assign(**categories)
+
+
+def with_distinct_entries(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
+    """Return dictionary-encoded cells whose dictionary has no equal, and no missing, entries.
+
+    Arrow allows these, pandas does not. Others return as they are, as do those of nested types,
+    which Arrow cannot compare.
+    """
+    entries = cells.dictionary
+    kind = entries.type
+    if isinstance(kind, pyarrow.BaseExtensionType) or pyarrow.types.is_nested(kind):
+        return cells
+    is_there = compute.invert(compute.is_null(entries, nan_is_null=True))
+    distinct = compute.unique(entries.filter(is_there))
+    if len(distinct) == len(entries):
+        return cells
+    places = compute.index_in(entries, value_set=distinct)  # null of a missing one
+    return pyarrow.DictionaryArray.from_arrays(
+        places.take(cells.indices), distinct, ordered=cells.type.ordered
+    )
 
 
 def is_arrow(data: Any) -> bool:
