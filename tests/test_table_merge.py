@@ -98,6 +98,11 @@ def test_a_schema_makes_parts_alike(rng: np.random.Generator) -> None:
             ({"a": ["a", "c"]}, {"ordinal": {"a": ["a", "c"]}}),
             "got a, b and a, c: declare its levels in order",
         ),
+        (  # at once they would be bins
+            ({"a": [*range(40)] * 2}, {}),
+            ({"a": [*range(40, 80)] * 2}, {}),
+            'column "a" must have at most 64 levels in all tables together, got 80: declare it',
+        ),
     ],
 )
 def test_tables_that_are_not_alike(first: Any, second: Any, message: str) -> None:

@@ -1,6 +1,7 @@
 """Counted rows of several tables as those of one.
 
-Levels are joined as if all rows had been read at once: those of nominal columns, and numbers of
+Levels are joined as if all rows had been read at once, each column as it was read in the parts:
+those of nominal columns, and numbers of
 ordinal ones, are the union. An order of text, and bins, must be the same in all of them, for what
 lies between is not known.
 """
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
-from bayescascade.data.column import Column
+from bayescascade.data.column import MAX_NOMINAL_LEVELS, Column
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.levels import Level, level_text, tidy_levels
 from bayescascade.data.reading import CountedRows
@@ -77,6 +78,12 @@ def _join(columns: Sequence[Column]) -> Column:
     levels = first.levels
     if any(column.levels != levels for column in columns):
         levels = _union(columns)
+    if first.kind == "nominal" and len(levels) + has_missing_level > MAX_NOMINAL_LEVELS:
+        raise DataError(
+            f'column "{first.name}" must have at most {MAX_NOMINAL_LEVELS} levels in all tables '
+            f"together, got {len(levels) + has_missing_level:,}: declare it, such as continuous= "
+            "or ordinal=, when they are read"
+        )
     return Column(first.name, first.kind, levels, first.edges, has_missing_level)
 
 
