@@ -146,6 +146,8 @@ class RowReader:
             blocks = weighted_blocks(self.source, schema.names, self.weights)
             for first_row, cells, block_weights in blocks:
                 codes = schema.encode(cells, allow_missing=False, first_row=first_row)
+                if self.schema is not None and self.missing == "error":
+                    _check_present_cells(schema, codes, first_row)
                 rows.add(codes, block_weights)
                 n_rows += len(cells)
         return self._checked(CountedRows(schema, *rows.result(), n_rows, notes))
@@ -181,6 +183,8 @@ class RowReader:
         """Return distinct rows with the codes of their levels."""
         if not raw.n_rows:
             raise DataError(f"{self.source.label or 'the table'} must have at least one row")
+        if self.schema is not None and self.missing == "error" and raw.n_missing.any():
+            raise DataError("a cell is missing")  # told better by blocks
         numbers, limbs = raw.sums()
         for coder, n_missing in zip(raw.coders, raw.n_missing.tolist(), strict=True):
             if coder.name not in collectors:
@@ -259,3 +263,15 @@ class RowReader:
                 "there is nothing to split"
             )
         return rows
+
+
+def _check_present_cells(schema: Schema, codes: NDArray[np.int32], first_row: int) -> None:
+    """Raise DataError if a cell has its column's level for missing ones."""
+    for column, column_codes in zip(schema.columns, codes, strict=True):
+        is_missing = column_codes == column.n_levels - 1
+        if column.has_missing_level and is_missing.any():
+            raise DataError(
+                f'column "{column.name}" has a missing cell in row '
+                f'{first_row + int(np.argmax(is_missing))}, which missing="error" refuses: fill '
+                'it, or read it as the level that the schema has for it with missing="level"'
+            )
