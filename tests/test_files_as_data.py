@@ -162,6 +162,9 @@ def test_models_are_fitted_to_files(parts: Path) -> None:
             model.fit(TITANIC, "survived").predict_proba(X), probabilities
         )
         np.testing.assert_array_equal(model.predict_proba(TITANIC), probabilities)
+        accuracy = model.score(X, y)
+        assert model.score(TITANIC, "survived") == model.score([str(TITANIC)], y) == accuracy
+        assert model.score(parts.parent / "counted.csv", "survived", "n") == pytest.approx(accuracy)
         with pytest.raises(ParameterError, match=r"y must name the column of labels in .*titanic"):
             model.fit(TITANIC, None)
         with pytest.raises(ParameterError, match=r"y must name a column of .*, got 'lived': class"):

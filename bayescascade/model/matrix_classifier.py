@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.validation import check_choice
+from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
 from bayescascade.data.partitions import by_partitions
@@ -18,10 +19,36 @@ from bayescascade.model.record import Saved
 from bayescascade.model.reporting import Reported
 from bayescascade.report.page import BLANK, Page, counted
 
-__all__ = ["MatrixClassifier"]
+__all__ = ["LabeledFiles", "MatrixClassifier"]
 
 
-class MatrixClassifier(Reported, ClassifierMixin, Saved):  # type: ignore[misc] # untyped base
+class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
+    """A classifier of scikit-learn's whose accuracy is told of files, too."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows, by weight, whose class is predicted rightly.
+
+        Parameters
+        ----------
+        X : as of `predict`
+            Files, too.
+        y : (n_rows,) array, or str
+            Labels; of files, perhaps the column that holds them, which is then no feature.
+        sample_weight : (n_rows,) array or str, optional
+            How many rows each row stands for; of files, perhaps a column.
+
+        Raises
+        ------
+        ParameterError
+            If a column of files is named that they do not have.
+        DataError
+            As of `predict`.
+        """
+        rows, labels, weights = with_labels(X, y, sample_weight)
+        return float(super().score(rows, labels, weights))
+
+
+class MatrixClassifier(Reported, LabeledFiles, Saved):
     """A classifier that reads rows by a `MatrixEncoder`; a `Predictor` but for `predict_block`.
 
     Subclasses set `_encoder` by `_set_encoder`, `classes_`, and have ``predict_proba(X)``.

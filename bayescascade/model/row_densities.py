@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
@@ -94,21 +93,23 @@ class RowDensities(Conditionals, DensityMixin, Columns):  # type: ignore[misc] #
 
     def fit(
         self,
-        X: pd.DataFrame | ArrayLike | Table,
+        X: Rows | ArrayLike | Table,
         y: object = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
     ) -> Self:
         """Learn the density: where there is a posterior, search for its best state and sample it.
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_columns) array or Table
-            Rows to learn from. A Table brings its own columns and weights, so the estimator's
+        X : DataFrame or other table, paths, mapping, array or Table
+            Rows to learn from: tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or
+            URLs of CSV, Parquet or Arrow files; a mapping of columns; an (n_rows, n_columns) array
+            or list of rows. A Table brings its own columns and weights, so the estimator's
             `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not apply to it.
         y : ignored
             There are no labels; the parameter is scikit-learn's convention.
         sample_weight : (n_rows,) array of float >= 0, optional
-            How many rows each row stands for.
+            How many rows each row stands for; of tables and files, perhaps a column's name.
 
         Returns
         -------
@@ -142,7 +143,7 @@ class RowDensities(Conditionals, DensityMixin, Columns):  # type: ignore[misc] #
 
         Parameters
         ----------
-        X : DataFrame, array, mapping, Series or Table
+        X : DataFrame or other table, paths, array, mapping, Series or Table
             DataFrames are matched by column name. Missing cells of columns that have no level for
             them are integrated out exactly: a row gets the density of the others. What an unknown
             cell is, `unknown` says.
@@ -203,7 +204,7 @@ class RowDensities(Conditionals, DensityMixin, Columns):  # type: ignore[misc] #
         return float(np.dot(weights[weights > 0], scores[weights > 0]))
 
     def _to_table(
-        self, X: pd.DataFrame | ArrayLike | Table, sample_weight: ArrayLike | None
+        self, X: Rows | ArrayLike | Table, sample_weight: ArrayLike | str | None
     ) -> Table:
         if isinstance(X, Table):
             if sample_weight is not None:

@@ -97,9 +97,11 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_features) array or list of rows
+        X : DataFrame or other table, paths, mapping of columns, array or list of rows
+            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
+            Arrow files, whose column `y` names.
             Rows to learn from: numbers, truth values, text and categories; NaN or None is missing.
-        y : (n_rows,) array
+        y : (n_rows,) array, or str of files
             Labels, of at least two classes.
         sample_weight : (n_rows,) array of float >= 0, optional
             Weights of the rows, 1 each by default.

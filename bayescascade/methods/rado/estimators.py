@@ -121,9 +121,11 @@ class RadoBoostClassifier(MatrixClassifier):
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_features) array or list of rows
+        X : DataFrame or other table, paths, mapping of columns, array or list of rows
+            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
+            Arrow files, whose column `y` names.
             Numbers, truth values, text and categories, no cell missing.
-        y : (n_rows,) array
+        y : (n_rows,) array, or str of files
             Labels of two classes.
 
         Raises

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,6 +31,7 @@ from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import read_rules
 from bayescascade.model.estimator import PREDICTIVES
+from bayescascade.model.matrix_classifier import LabeledFiles
 from bayescascade.model.page import column_words
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
@@ -41,7 +41,7 @@ __all__ = ["RuleListClassifier"]
 
 
 @dataclass(eq=False, repr=False)
-class RuleListClassifier(ClassifierMixin, RuleListEstimator[LabelList]):  # type: ignore[misc] # untyped base
+class RuleListClassifier(LabeledFiles, RuleListEstimator[LabelList]):
     """Classifier that is a list of rules, "if ..., else if ..., else", with probabilities.
 
     Parameters
@@ -134,12 +134,14 @@ time_limit, checkpoint, resume, progress
 
         Parameters
         ----------
-        X : DataFrame, (n_rows, n_columns) array, Table or LabeledRows
-            Rows to learn from. A Table brings its own columns and weights, so `n_bins`, `nominal`,
+        X : DataFrame or other table, paths, mapping, array, Table or LabeledRows
+            Rows to learn from: tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or
+            URLs of CSV, Parquet or Arrow files; a mapping of columns; an (n_rows, n_columns) array
+            or list of rows. A Table brings its own columns and weights, so `n_bins`, `nominal`,
             `ordinal`, `continuous` and `missing` do not apply to it; LabeledRows bring labels too.
         y : (n_rows,) array, or str
-            Labels: text, whole numbers or truth values. With a Table, the name of the column that
-            holds them; its levels are the classes.
+            Labels: text, whole numbers or truth values. With files or a Table, the name of the
+            column that holds them; of a Table, its levels are the classes.
         sample_weight : (n_rows,) array of float >= 0, optional
             How many rows each row stands for; nothing is learned from those of weight zero.
 
