@@ -144,10 +144,7 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
             chunks = table.column(index).chunks
             tidy = [with_distinct_entries(chunk) for chunk in chunks]
             if any(new is not old for new, old in zip(tidy, chunks, strict=True)):
-                kind = pyarrow.dictionary(
-                    pyarrow.int32(), field.type.value_type, field.type.ordered
-                )
-                column = pyarrow.chunked_array([chunk.cast(kind) for chunk in tidy], kind)
+                column = pyarrow.chunked_array([_of_one_type(chunk) for chunk in tidy])
                 table = table.set_column(index, field.name, column)
     for index, field in enumerate(table.schema):
         if pyarrow.types.is_dictionary(field.type) and _is_unusual(field.type):
@@ -166,21 +163,36 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
 def with_distinct_entries(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
     """Return dictionary-encoded cells whose dictionary has no equal, and no missing, entries.
 
-    Arrow allows these, pandas does not. Others return as they are, as do those of nested types,
-    which Arrow cannot compare.
+    Arrow allows these, pandas does not. Others return as they are, as do those of types that
+    Arrow cannot compare, such as nested ones.
     """
-    entries = cells.dictionary
+    entries = _entries(cells)
     kind = entries.type
     if isinstance(kind, pyarrow.BaseExtensionType) or pyarrow.types.is_nested(kind):
         return cells
-    is_there = compute.invert(compute.is_null(entries, nan_is_null=True))
-    distinct = compute.unique(entries.filter(is_there))
-    if len(distinct) == len(entries):
+    try:
+        is_there = compute.invert(compute.is_null(entries, nan_is_null=True))
+        distinct = compute.unique(entries.filter(is_there))
+        if len(distinct) == len(entries):
+            return cells
+        places = compute.index_in(entries, value_set=distinct)  # null of a missing one
+    except pyarrow.ArrowNotImplementedError:
         return cells
-    places = compute.index_in(entries, value_set=distinct)  # null of a missing one
     return pyarrow.DictionaryArray.from_arrays(
         places.take(cells.indices), distinct, ordered=cells.type.ordered
     )
+
+
+def _of_one_type(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
+    """Return dictionary-encoded cells in the type that `with_distinct_entries` makes."""
+    places = cells.indices.cast(pyarrow.int32())
+    return pyarrow.DictionaryArray.from_arrays(places, _entries(cells), ordered=cells.type.ordered)
+
+
+def _entries(cells: pyarrow.DictionaryArray) -> pyarrow.Array:
+    """Return a dictionary's entries, in a type of text that Arrow has all functions for."""
+    is_view = cells.type.value_type == pyarrow.string_view()
+    return cells.dictionary.cast(pyarrow.large_string()) if is_view else cells.dictionary
 
 
 def is_arrow(data: Any) -> bool:
