@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayescascade import BudgetedForestClassifier
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.table import Table
 
@@ -260,9 +261,12 @@ def test_columns_are_rows_and_what_is_none_is_told() -> None:
     with pytest.raises(DataError, match="columns must have the same length"):
         Table.from_arrays({"a": [1, 2], "b": [1]})
     for rows, message in (
-        (frame.to_dict("records"), r"got dicts: pass DataFrame\(rows\)"),
-        (frame.to_records(index=False), r"got records: pass DataFrame\(rows\)"),
+        (frame.to_dict("records"), r"got dicts: use DataFrame\(rows\)"),
+        (frame.to_records(index=False), r"got records: use DataFrame\(rows\)"),
         (frame["a"], r"got a Series: pass rows.to_frame\(\) for a column"),
     ):
         with pytest.raises(DataError, match=message):
             Table.from_arrays(rows)
+        if not isinstance(rows, pd.Series):
+            with pytest.raises(DataError, match=message):
+                BudgetedForestClassifier().fit(rows, [0, 1, 0])

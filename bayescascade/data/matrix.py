@@ -35,6 +35,7 @@ from bayescascade.data.levels import (
 )
 from bayescascade.data.schema import (
     check_distinct_names,
+    check_no_records,
     check_present,
     check_width,
     column_text,
@@ -389,6 +390,8 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
         return X.set_axis(columns, axis=1)
     if isinstance(X, list | tuple):  # NumPy would turn all cells into text if some are
         X = np.array(X, dtype=object)
+    if isinstance(X, np.ndarray):
+        check_no_records(X)
     array = check_array(X, dtype=None, ensure_all_finite=False)
     if names is not None:
         check_width(array.shape[1], len(names), owner)
@@ -402,6 +405,8 @@ def _as_numbers(X: Any) -> NDArray[Any] | None:
     """
     if isinstance(X, pd.DataFrame | pd.Series | Mapping | Sequence):
         return None
+    if isinstance(X, np.ndarray):
+        check_no_records(X)
     array: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False)
     return array if array.dtype.kind in "biuf" else None
 

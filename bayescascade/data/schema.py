@@ -31,6 +31,7 @@ __all__ = [
     "Schema",
     "check_distinct_names",
     "check_known",
+    "check_no_records",
     "check_present",
     "check_width",
     "column_text",
@@ -336,11 +337,7 @@ def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     """
     # Object cells keep their types: np.array([[1, "a"]]) would turn 1 into text.
     array = data if isinstance(data, np.ndarray) else np.array(data, dtype=object)
-    if array.dtype.names is not None or (array.ndim == 1 and isinstance(_first(array), Mapping)):
-        found = "dicts" if array.dtype.names is None else "records"
-        raise DataError(
-            f"rows must be a table or have positions, got {found}: pass DataFrame(rows)"
-        )
+    check_no_records(array)
     if array.ndim != 2:
         raise DataError(f"an array of rows must have 2 dimensions, got {array.ndim}")
     if names is None:
@@ -351,8 +348,13 @@ def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     return pd.concat(columns, axis=1, keys=list(names)) if len(names) else pd.DataFrame()
 
 
-def _first(array: NDArray[np.generic]) -> object:
-    return array[0] if len(array) else None
+def check_no_records(array: NDArray[np.generic]) -> None:
+    """Raise DataError if an array's rows are dicts or records, whose cells have names."""
+    is_records = array.dtype.names is not None
+    is_dicts = array.ndim == 1 and len(array) > 0 and isinstance(array[0], Mapping)
+    if is_records or is_dicts:
+        found = "records" if is_records else "dicts"
+        raise DataError(f"rows must be a table or lists of cells, got {found}: use DataFrame(rows)")
 
 
 def frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
