@@ -21,7 +21,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
-from bayescascade.model.estimator import DensityEstimator
+from bayescascade.model.density_estimator import DensityEstimator
 from bayescascade.model.page import data_pieces
 from bayescascade.model.row_densities import RowDensities
 from bayescascade.model.score_picture import Scores, draw_scores

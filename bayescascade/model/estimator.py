@@ -1,39 +1,34 @@
 """What any estimator does: search, sample, average over draws, print, save and load.
 
-A family of models subclasses `PosteriorEstimator`, or `DensityEstimator` if what it learns is a
-density, and fills in the hooks: the abstract methods, which say how a posterior is made of a table,
-what of a state is kept without the data, and what a user sees of it.
+A family of models subclasses `PosteriorEstimator`, or the `DensityEstimator` of `density_estimator`
+if what it learns is a density, and fills in the hooks: the abstract methods, which say how a
+posterior is made of a table, what of a state is kept without the data, and what a user sees of it.
 """
 
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.validation import check_choice, check_integer
+from bayescascade.base.validation import check_choice
 from bayescascade.data.declarations import ColumnKinds
 from bayescascade.data.schema import Schema
-from bayescascade.data.sources import as_frame
 from bayescascade.data.table import Table
-from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import explore_by
 from bayescascade.model.page import column_words, data_pieces, shares_page
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
-from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS, Reported
-from bayescascade.model.row_densities import UNKNOWNS, RowDensities
+from bayescascade.model.reporting import Reported
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
@@ -46,9 +41,8 @@ from bayescascade.report.printed import Pictured
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Counted", "DensityEstimator", "Draw", "PosteriorEstimator"]
+__all__ = ["PREDICTIVES", "Counted", "Draw", "PosteriorEstimator"]
 
-DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
 PREDICTIVES = ("map", "average")
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
@@ -71,7 +65,6 @@ class Counted(Protocol):
 S = TypeVar("S")
 C = TypeVar("C", bound=Counted)
 L = TypeVar("L", bound=Pictured)
-D = TypeVar("D", bound=DensityParts)
 
 
 class Draw(NamedTuple, Generic[C]):
@@ -473,107 +466,3 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         if not abs(counted.total - total) <= _TOLERANCE * total:
             raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {counted.total!r}")
         return Draw(counted, times)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
-    """An estimator whose readable state is a density D over rows.
-
-    Subclasses take a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
-    """
-
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error"}
-
-    density: str = "posterior_mean"
-
-    def check_parameters(self) -> Search:
-        """Return how to search; raises ParameterError if any parameter is out of its range."""
-        search = super().check_parameters()
-        check_choice("density", self.density, DENSITIES)
-        check_choice("unknown", self.unknown, UNKNOWNS)
-        return search
-
-    @property
-    def _total_weight(self) -> float:
-        return self.summary_.total_weight
-
-    def _legend(self, learned: D) -> Page:
-        size = "cells" if self.schema_.n_cells is not None else "volume"
-        legend = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
-        return (Pieces([*legend, *learned.legend], "dim"),)
-
-    def _words_lead(self) -> list[str]:
-        return [AS_COMMON]
-
-    def _in_words(self) -> list[tuple[str, str]]:
-        return self.learned_.parts_in_words()
-
-    def _how_to_read(self) -> list[tuple[str, str]]:
-        return [*self.learned_.how_to_read, *self.learned_.columns_in_words()]
-
-    def _cannot_tell(self) -> list[str]:
-        return [*OF_DENSITIES, *OF_ROWS]
-
-    def _learner(self) -> Callable[[Table], None]:
-        return partial(self._fit_table, search=self.check_parameters())
-
-    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        check_choice("predictive", self.predictive, PREDICTIVES)
-        if self.predictive == "map":
-            return self.learned_.score_codes(codes)
-        densities, shares = self._drawn()
-        # each of hundreds of densities is asked for every row, and most rows occur many times
-        distinct, places = np.unique(codes, axis=1, return_inverse=True)
-        scores = np.array([density.score_codes(distinct) for density in densities])
-        averaged: NDArray[np.float64] = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
-        return averaged[places.ravel()]
-
-    def sample(
-        self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
-    ) -> pd.DataFrame:
-        """Draw rows from the density, as a DataFrame with the levels' original types."""
-        check_is_fitted(self, "_best")
-        n_samples = check_integer("n_samples", n_samples, minimum=1)
-        rng = np.random.default_rng(random_state)
-        if self.predictive == "map":
-            return self.schema_.decode(self.learned_.sample_codes(n_samples, rng), rng)
-        densities, shares = self._drawn()
-        drawn = [
-            density.sample_codes(int(n), rng)
-            for density, n in zip(densities, rng.multinomial(n_samples, shares), strict=True)
-            if n > 0
-        ]
-        codes = rng.permutation(np.concatenate(drawn, axis=1), axis=1)
-        return self.schema_.decode(codes, rng)
-
-    def condition(self, evidence: Mapping[str, object]) -> D:
-        """Return the most probable density given evidence; see its own `condition`."""
-        return self.learned_.condition(evidence)
-
-    def to_sql(self) -> str:
-        """Return the log density of a row as standard SQL; see `DensityParts.to_sql`.
-
-        Raises
-        ------
-        ParameterError
-            If `predictive` is "average", or leaves are dependent.
-        """
-        learned = self.learned_  # which says if nothing is fitted
-        if self.predictive == "average":
-            raise ParameterError('predictive must be "map" for SQL, got "average"')
-        return learned.to_sql()
-
-    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
-        """Return in words the rule that holds for a row, by the most probable density.
-
-        What is unknown of the row is told first, unless `unknown` is "error".
-        """
-        row = as_frame(row)
-        if isinstance(row, pd.DataFrame):
-            if len(row) != 1:
-                raise ParameterError(f"row must be a single row, got {len(row)}")
-            row = row.iloc[0]
-        learned = self.learned_
-        if self.unknown == "error":
-            self.encode(dict(row))
-        return learned.explain(row)

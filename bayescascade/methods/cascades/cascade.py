@@ -40,7 +40,8 @@ from bayescascade.methods.cascades.models import (
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
-from bayescascade.model.estimator import DENSITIES, PREDICTIVES, DensityEstimator
+from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
+from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.search import SAMPLED, Search, most_blocks
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.trace import COLUMNS_USED

@@ -62,7 +62,7 @@ from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
-from bayescascade.model.estimator import DENSITIES
+from bayescascade.model.density_estimator import DENSITIES
 from bayescascade.model.reporting import AS_COMMON
 from bayescascade.model.row_densities import Baseline
 from bayescascade.model.search import Seed

@@ -30,7 +30,8 @@ from bayescascade.methods.rules.rule_list import (
     read_numbers_of_candidates,
     read_rules,
 )
-from bayescascade.model.estimator import DENSITIES, DensityEstimator, PosteriorEstimator
+from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
+from bayescascade.model.estimator import PosteriorEstimator
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Certificate, Solution
 
