@@ -106,7 +106,7 @@ class BudgetedClassifier(MatrixClassifier):
     The others are those of every `MatrixClassifier`.
     """
 
-    _unlisted: ClassVar[tuple[str, ...]] = ("certificate_texts",)
+    _unlisted: ClassVar[tuple[str, ...]] = ("certificate_texts", "may_know_validation_labels")
 
     cells: ClassVar[CellPolicy] = CELLS
     unknowns: ClassVar[tuple[str, ...]] = ("missing", "error")
@@ -304,6 +304,11 @@ class BudgetedClassifier(MatrixClassifier):
         self.validation_cost_ = float(cost)
         self._read_own(record)
         self.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(self.classes_))
+
+    @property
+    def may_know_validation_labels(self) -> bool:
+        """Whether `fit` may have chosen something by the labels of validation rows."""
+        return False
 
     @property
     def certificate_texts(self) -> list[str]:

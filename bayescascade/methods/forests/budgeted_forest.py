@@ -251,6 +251,12 @@ class BudgetedForestClassifier(BudgetedClassifier):
         self.is_interrupted_ = tried[-1][1].is_interrupted
         return self
 
+    @property
+    def may_know_validation_labels(self) -> bool:
+        """Whether the forest was chosen among several by them; of one read from a file, perhaps."""
+        alternatives = getattr(self, "alternatives_", None)
+        return alternatives is None or len(alternatives) > 1
+
     def _own_record(self) -> dict[str, Any]:
         return {
             "alpha": self.alpha_,

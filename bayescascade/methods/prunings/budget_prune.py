@@ -23,6 +23,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.path import PruningPath, gap_text
@@ -54,9 +55,11 @@ class BudgetPrune(ForestPruner):
         As of every `ForestPruner`.
     tradeoff : float >= 0 or None
         Error rate that a unit of cost is worth. At 0, only what does harm is cut. None: what rows
-        decide on that no tree was grown on, which are those of `y_val` or, without it, those out of
-        the trees' bags, if the forest has any. Of tradeoffs that double, it is the one of the
-        cheapest pruning whose error there is within a standard error of the least.
+        decide on that neither trees nor prunings were fitted to, which are those of `y_val` or,
+        without it, those out of the trees' bags, if the forest has any; of these two, `errors` may
+        not be measured on the one that decides, and a forest must not have been chosen by `y_val`,
+        as a `BudgetedForestClassifier` of several `alpha` is. Of tradeoffs that double, it is the
+        one of the cheapest pruning whose error there is within a standard error of the least.
     budget : float >= 0 or None
         The most that a row may cost, on average over the validation rows, instead of a tradeoff:
         that becomes the least one at which a best pruning is within the budget, and what is left
@@ -145,13 +148,20 @@ class BudgetPrune(ForestPruner):
     def _wrong_elsewhere(
         self, training: TrainingRows
     ) -> Callable[[NDArray[np.bool_]], NDArray[np.bool_]]:
-        """Return what says which rows, on which no tree was grown, a pruning takes wrong."""
+        """Return what says which rows, to which nothing was fitted, a pruning takes wrong."""
         labels = training.validation_labels
-        if labels is not None:
+        seen_by = self._seen_by()
+        if labels is not None and not seen_by:
             rows = training.validation_rows
             return lambda kept: self._pruned(kept).predict_proba(rows).argmax(axis=1) != labels
+        if self.errors == "out_of_bag":
+            raise ParameterError(
+                'tradeoff must be given with errors="out_of_bag", or a budget, or y_val of rows '
+                f"that nothing was fitted to, got {'None' if labels is None else seen_by}"
+            )
+        without = "y_val" if labels is None else f"other rows than y_val, of {seen_by},"
         outside = out_of_bag(
-            self.estimator_, len(training.rows), "tradeoff=None without y_val or a budget"
+            self.estimator_, len(training.rows), f"tradeoff=None without {without} or a budget"
         )
 
         def wrong(kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -159,6 +169,15 @@ class BudgetPrune(ForestPruner):
             return wrong_out_of_bag(pruned, training.rows, training.labels, outside)
 
         return wrong
+
+    def _seen_by(self) -> str:
+        """Return what was chosen by the labels of the validation rows; empty if nothing was."""
+        if self.errors == "validation":
+            return 'errors="validation"'
+        forest = self.estimator_
+        if isinstance(forest, BudgetedClassifier) and forest.may_know_validation_labels:
+            return f"a {type(forest).__name__} that may be chosen by them"
+        return ""
 
     def _within(self, budget: float) -> Pruning:
         return self._frontier().within(budget)

@@ -84,6 +84,11 @@ class ForestPruner(BudgetedClassifier):
     random_state: Seed = None
     unknown: str = "missing"
 
+    @property
+    def may_know_validation_labels(self) -> bool:
+        """Whether `fit` may have chosen by the labels of validation rows what is left."""
+        return True
+
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Fit the forest, if it is not fitted yet, and prune it.
 
@@ -99,14 +104,18 @@ class ForestPruner(BudgetedClassifier):
             Rows that costs are measured on. Without them those of `X` are, on which the cost is a
             little smaller than on new rows.
         y_val : (n_validation_rows,) array, optional
-            Their labels. `BudgetPrune` needs them for `errors="validation"`, and compares on them,
-            if they are given, the ways to spend what a best pruning leaves of a budget.
+            Their labels, of rows that a fitted forest has not seen. `BudgetPrune` needs them for
+            `errors="validation"`. If they are given, it chooses the tradeoff by them where neither
+            `tradeoff` nor `budget` is given, unless they serve for something else already, and
+            compares on them the ways to spend what a best pruning leaves of a budget.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range, the forest is none that can be pruned or was fitted
-            to other columns, or what `errors` needs is missing.
+            to other columns, or what `errors` needs is missing; of `BudgetPrune` without `tradeoff`
+            and `budget`, also if there are no rows to choose the tradeoff by: neither `y_val` nor
+            bags, as of a `DecisionTreeClassifier`, that no tree or pruning was fitted to.
         BudgetError
             If nothing that can be left of it is within the budget, which `BudgetPrune` never says;
             names the least feasible one.

@@ -1,4 +1,4 @@
-"""The tradeoff that rows decide on that no tree was grown on: the one-standard-error rule.
+"""The tradeoff that rows decide on that nothing was fitted to: the one-standard-error rule.
 
 A tradeoff is an error rate for a unit of cost, so that none suits all tables. Prunings are found at
 tradeoffs that double, from where nothing but what is free is left down to where nearly everything
@@ -38,8 +38,8 @@ def choose_pruning(
     program : PruningProgram
     solver : FlowSolver or PrimalDualSolver
     wrong : function
-        Takes the splits kept, (n_splits,) bool, and returns whether each of some rows, on which no
-        tree that votes was grown, is classified wrongly, (n_rows,) bool.
+        Takes the splits kept, (n_splits,) bool, and returns whether each of some rows, to which no
+        tree that votes nor the prunings were fitted, is classified wrongly, (n_rows,) bool.
 
     Returns
     -------

@@ -7,8 +7,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
+import bayescascade
 from bayescascade import FeatureCosts, ParameterError
-from bayescascade.budget import BudgetPrune
+from bayescascade.budget import BudgetedForestClassifier, BudgetPrune
+from bayescascade.methods.prunings import budget_prune
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +70,64 @@ def test_where_no_rows_can_decide_a_user_must(rng):
         BudgetPrune(DecisionTreeClassifier()).fit(X, y)
     BudgetPrune(DecisionTreeClassifier()).fit(X[:50], y[:50], X[50:], y[50:])
     BudgetPrune(DecisionTreeClassifier(), budget=1.0).fit(X, y)
+
+
+@pytest.fixture
+def halves(rng):
+    """Return rows to fit and validation rows, of labels with noise."""
+    X = rng.normal(size=(400, 6))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=400) > 0
+    return X[:200], y[:200], X[200:], y[200:]
+
+
+@pytest.mark.parametrize(
+    ("errors", "decider"),
+    [("in_bag", "validation"), ("validation", "out of bag"), ("out_of_bag", "validation")],
+)
+def test_rows_that_prunings_were_fitted_to_decide_on_none(halves, monkeypatch, errors, decider):
+    """A pruning looks best on the rows it was fitted to, and the choice would keep too much."""
+    asked = []
+    wrong_out_of_bag = budget_prune.wrong_out_of_bag
+
+    def watched(*arguments):
+        asked.append(len(arguments[1]))
+        return wrong_out_of_bag(*arguments)
+
+    monkeypatch.setattr(budget_prune, "wrong_out_of_bag", watched)
+    forest = RandomForestClassifier(8, random_state=0)
+    model = BudgetPrune(forest, errors=errors).fit(*halves)
+    assert bool(asked) == (decider == "out of bag")
+    assert "chosen on other rows" in str(model)
+
+
+def test_where_all_other_rows_are_taken_a_user_must_decide(halves):
+    """What to give instead is said: a tradeoff, a budget, or other rows."""
+    X, y, X_val, y_val = halves
+    bagged, tree = RandomForestClassifier(4, random_state=0), DecisionTreeClassifier(random_state=0)
+    said = r'tradeoff must be given with errors="out_of_bag", or a budget, or y_val .* got None'
+    with pytest.raises(ParameterError, match=said):
+        BudgetPrune(bagged, errors="out_of_bag").fit(X, y)
+    said = r'without other rows than y_val, of errors="validation", or a budget needs a forest'
+    with pytest.raises(ParameterError, match=said):
+        BudgetPrune(tree, errors="validation").fit(X, y, X_val, y_val)
+    for given in ({"tradeoff": 0.01}, {"budget": 2.0}):
+        BudgetPrune(bagged, errors="out_of_bag", **given).fit(X, y)
+        told = str(BudgetPrune(tree, errors="validation", **given).fit(X, y, X_val, y_val))
+        assert "chosen on other rows" not in told
+
+
+@pytest.mark.parametrize("is_fitted", [False, True])
+def test_rows_that_chose_the_forest_choose_no_tradeoff(halves, tmp_path, is_fitted):
+    """The validation rows chose alpha; on them the forest looks better than it is."""
+    chosen = BudgetedForestClassifier(alpha=[0.0, 4.0], max_trees=3, random_state=0)
+    plain = BudgetedForestClassifier(max_trees=3, random_state=0)
+    if is_fitted:
+        chosen.fit(*halves).save(tmp_path / "model.json")
+        plain.fit(*halves)
+        refused = [chosen, bayescascade.load(tmp_path / "model.json")]
+    else:
+        refused = [chosen, BudgetPrune(plain, tradeoff=0.0)]
+    for forest in refused:
+        with pytest.raises(ParameterError, match=r"than y_val, of a \w+ that may be chosen by"):
+            BudgetPrune(forest).fit(*halves)
+    assert "chosen on other rows" in str(BudgetPrune(plain).fit(*halves))
