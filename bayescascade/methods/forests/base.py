@@ -101,7 +101,9 @@ class BudgetedClassifier(MatrixClassifier):
         Share of them that pay for each item of `items_`, a feature or a group.
 
     feature_importances_ : (n_features_in_,) float64
-        Share of each feature in what splits do, as in scikit-learn.
+        Share of each feature in the Gini impurity that splits lessen: as scikit-learn has it of
+        forests with that criterion, whatever these trees were grown by, so that entropy forests
+        have other shares there.
 
     The others are those of every `MatrixClassifier`.
     """
@@ -180,8 +182,8 @@ class BudgetedClassifier(MatrixClassifier):
 
         A split lessens the Gini impurity of the training rows that come to it. Weighted by these
         rows, that is a share of what all splits of its tree do; shares are averaged over the trees,
-        as scikit-learn does. They sum up to 1, or are all 0 of a forest without splits. What
-        features cost is of no effect.
+        as scikit-learn does of forests that are grown by Gini impurity. They sum up to 1, or are
+        all 0 of a forest without splits. What features cost is of no effect.
         """
         check_is_fitted(self, "forest_")
         forest = self.forest_
