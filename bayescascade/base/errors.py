@@ -7,6 +7,8 @@ import sys
 import warnings
 from collections.abc import Mapping
 
+from bayescascade.base.texts import printable
+
 __all__ = [
     "BayesCascadeError",
     "DataError",
@@ -92,24 +94,31 @@ class UnknownLevelWarning(UserWarning):
     ----------
     n_rows : int
         How many rows.
-    levels : mapping of str to str
-        By the columns that are concerned, the text of the first such value.
+    levels : mapping of str to str or None
+        By the columns that are concerned, the text of the first such value; None if it is missing.
     meaning : str
         What such a cell was taken for, such as "counts as missing".
     """
 
-    def __init__(self, n_rows: int, levels: Mapping[str, str], meaning: str) -> None:
+    def __init__(self, n_rows: int, levels: Mapping[str, str | None], meaning: str) -> None:
         super().__init__(n_rows, levels, meaning)
         self.n_rows, self.levels, self.meaning = n_rows, dict(levels), meaning
 
     def __str__(self) -> str:
-        told = [f'{name} "{level}"' for name, level in self.levels.items()]
+        told = [_cell_words(name, level) for name, level in self.levels.items()]
         more = f" and {len(told) - _MOST_TOLD} more columns" if len(told) > _MOST_TOLD else ""
         rows = "1 row has" if self.n_rows == 1 else f"{self.n_rows:,} rows have"
         return (
             f"{rows} values that fit did not see ({', '.join(told[:_MOST_TOLD])}{more}): "
             f"such a cell {self.meaning}"
         )
+
+
+def _cell_words(name: str, level: str | None) -> str:
+    """Return a column and what a cell of it holds, on one line, whatever is in a file."""
+    if level is None:
+        return f"a missing cell of {printable(name)}"
+    return f'{printable(name)} "{printable(level)}"'
 
 
 class ModelFileError(BayesCascadeError, ValueError):

@@ -16,14 +16,14 @@ class UnknownRows:
     Attributes
     ----------
     n_rows : int
-    levels : dict of str to str
-        By the columns that are concerned, the first such level.
+    levels : dict of str to str or None
+        By the columns that are concerned, the first such level; None if it is missing.
     """
 
     def __init__(self) -> None:
         """Start without rows."""
         self.n_rows = 0
-        self.levels: dict[str, str] = {}
+        self.levels: dict[str, str | None] = {}
         self._meaning = ""
 
     @contextmanager

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from rich.cells import set_cell_size
 
 from bayescascade.base.errors import BayesCascadeError, DataError, ParameterError
+from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.schema import column_text
-from bayescascade.report.layout import longest, printable
+from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts, probability_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, warning
 from bayescascade.report.printed import Printed

@@ -16,13 +16,13 @@ class UnknownCells:
 
     Attributes
     ----------
-    levels : dict of str to str
-        By the columns that have some, the text of the first.
+    levels : dict of str to str or None
+        By the columns that have some, the text of the first; None if it is missing.
     """
 
     def __init__(self) -> None:
         """Start without columns."""
-        self.levels: dict[str, str] = {}
+        self.levels: dict[str, str | None] = {}
         self._rows = np.zeros(0, np.bool_)
 
     def note(self, name: str, cells: Cells, codes: NDArray[np.integer]) -> None:
@@ -31,7 +31,7 @@ class UnknownCells:
         if not unknown.any():
             return
         value = cells.iloc[int(np.argmax(unknown))]
-        self.levels[name] = "missing" if pd.isna(value) else level_text(plain_level(name, value))
+        self.levels[name] = None if pd.isna(value) else level_text(plain_level(name, value))
         self._rows = unknown | self._rows if self._rows.size else unknown
 
     def append(self, later: "UnknownCells") -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.texts import printable
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.evidence import Evidence, agrees, evidence_words, narrow_evidence
 from bayescascade.data.levels import quoted
@@ -162,11 +163,15 @@ class DensityParts(Pictured):
         if contradicts or not agrees(self.evidence, codes[:, np.newaxis])[0]:
             raise DataError(f"the row contradicts the evidence: {self.evidence_words()}")
         codes[codes == UNKNOWN] = MISSING
-        told = [
-            f"{quoted(name)} is {quoted(level)}, which no row learned from has"
-            for name, level in unknown.levels.items()
-        ]
+        told = [self._unknown_words(name, level) for name, level in unknown.levels.items()]
         return "\n".join([*told, *self._explanations(codes)])
+
+    def _unknown_words(self, name: str, level: str | None) -> str:
+        """Return a cell outside the domain, and why it is."""
+        is_range = self.schema.columns[self.schema.names.index(name)].kind == "continuous"
+        why = "is beyond the range learned from" if is_range else "no row learned from has"
+        shown = "missing" if level is None else quoted(printable(level))
+        return f"{quoted(printable(name))} is {shown}, which {why}"
 
     @cached_property
     def log_densities(self) -> NDArray[np.float64]:

@@ -50,7 +50,8 @@ __all__ = ["UNKNOWNS", "Baseline", "RowDensities"]
 
 
 _MEANINGS: Final[Mapping[str, str]] = {
-    "other": "makes its row rarer, by 1 / (columns x (rows learned from + 1))",
+    "other": "makes its row rarer, by 1 / (columns x (rows learned from + 1)); "
+    "when fitting, declare all levels, or whole numbers continuous",
     "missing": "counts as missing",
     "error": "",
 }

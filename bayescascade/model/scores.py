@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.report.layout import longest, printable
+from bayescascade.base.texts import printable
+from bayescascade.report.layout import longest
 from bayescascade.report.numbers import count_texts
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 

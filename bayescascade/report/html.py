@@ -8,8 +8,8 @@ backgrounds. Where a program drops the styles, what is left is still in reading 
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from bayescascade.base.texts import printable
 from bayescascade.report.folding import fold_words, left_out, shown_nodes, shown_rows
-from bayescascade.report.layout import printable
 from bayescascade.report.page import (
     Block,
     Fitting,

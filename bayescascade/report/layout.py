@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, chop_cells
 
-__all__ = ["GAP", "Ink", "flow", "ljust", "longest", "printable", "rjust", "wrap"]
+from bayescascade.base.texts import printable
+
+__all__ = ["GAP", "Ink", "flow", "ljust", "longest", "rjust", "wrap"]
 
 GAP = "   "  # between pieces of a line
 
@@ -32,15 +34,6 @@ class Ink:
         if not (self._color and style and text.strip()):
             return text
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
-
-
-def printable(text: str) -> str:
-    r"""Return text with control characters and lone surrogates escaped, as in ``\n``."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 def wrap(text: str, width: int, hanging: int = 0) -> list[str]:

@@ -12,8 +12,9 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 
+from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_integer
-from bayescascade.report.layout import GAP, Ink, flow, ljust, longest, printable, rjust, wrap
+from bayescascade.report.layout import GAP, Ink, flow, ljust, longest, rjust, wrap
 
 __all__ = [
     "BLANK",

@@ -134,12 +134,29 @@ def test_numbers_beyond_the_edges_are_unknown_but_no_numbers_are_errors():
         ESTIMATORS["histogram"].fit(unknown="error").score_samples(rich)
 
 
+def test_cells_of_a_file_do_not_act_on_the_terminal_that_a_warning_is_shown_on():
+    """A level may hold line breaks and escape codes; the warning is one line, and advises."""
+    model = fitted("leaf")
+    row = NEW[:1].assign(age="x\ny\x1b[2J")
+    with pytest.warns(UnknownLevelWarning) as caught:
+        model.score_samples(row)
+    (told,) = (str(each.message) for each in caught)
+    assert told.isprintable()
+    assert r'age "x\ny\x1b[2J"' in told
+    assert told.endswith("; when fitting, declare all levels, or whole numbers continuous")
+    assert (
+        model.explain(row.iloc[0]).splitlines()[0].startswith(r"age is x\ny\x1b[2J, which no row")
+    )
+
+
 def test_explanations_and_intervals_of_unknown_rows():
     """Why a row is rare must be said, and that it is rare holds for all of the posterior."""
     model, row = fitted("leaf"), NEW.iloc[0]
     first, *others = model.explain(row).splitlines()
     assert first == "age is ancient, which no row learned from has"
     assert others == model.explain({**row, "age": None}).splitlines()
+    rich = model.explain({**row, "age": "adult", "fare": 1e6}).splitlines()[0]
+    assert rich == "fare is 1000000, which is beyond the range learned from"
     with pytest.warns(UnknownLevelWarning):
         low, high = model.credible_interval(NEW[:1])[0]
     with pytest.warns(UnknownLevelWarning):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from bayescascade.report.layout import flow, printable, wrap
+from bayescascade.base.texts import printable
+from bayescascade.report.layout import flow, wrap
 
 WORDS = st.text(alphabet="ab,漢 -é\t", min_size=0, max_size=60)
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr, xlogy
 
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
+from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_probability
 from bayescascade.data.column import MISSING, UNKNOWN, Column
 from bayescascade.data.labels import class_number
@@ -40,7 +41,7 @@ from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.report.axes import class_color
 from bayescascade.report.bars import Bar, plot_bars
-from bayescascade.report.layout import longest, printable
+from bayescascade.report.layout import longest
 from bayescascade.report.numbers import (
     count_texts,
     estimate_text,

@@ -279,7 +279,7 @@ def test_missing_cells():
     assert model.schema_.columns[3].has_missing_level
     assert model.score(gaps, labels) > 0.75
     unseen = frame.assign(age=frame["age"].where(frame["crew"]))
-    with pytest.warns(UnknownLevelWarning, match='age "missing"'):
+    with pytest.warns(UnknownLevelWarning, match="a missing cell of age"):
         assert model.predict(unseen).shape == (200,)
     with pytest.raises(DataError, match='unknown="none"'):
         model.set_params(unknown="error").predict(unseen)
