@@ -51,6 +51,24 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
         Table.from_frame(survey(), missing="error")
 
 
+def test_whole_numbers_without_order_are_told_of(tmp_path: Path) -> None:
+    """Ages of 53 people would silently be names, of which none is near to another."""
+    ages = np.random.default_rng(2).permutation(np.repeat(np.arange(19, 72), 3))
+    frame = pd.DataFrame({"age": ages, "rooms": ages % 10, "sex": np.where(ages % 3, "f", "m")})
+    frame["code"] = "c" + (frame["age"] % 12).astype(str)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    told = (
+        'column "age" has 53 whole numbers as levels without order: '
+        "declare it ordinal or continuous if their order matters"
+    )
+    for table in (Table.from_frame(frame), Table.from_csv(tmp_path / "x.csv", chunk_rows=20)):
+        assert table.notes == (told,)
+    for kind in ("nominal", "ordinal"):
+        assert Table.from_frame(frame, **{kind: ["age"]}).notes == ()
+    assert Table.from_frame(frame, continuous={"age": 5}).notes == ()
+    assert Table.from_frame(frame.astype({"age": "category"})).notes == ()
+
+
 def test_the_number_of_bins_is_the_cube_root_of_the_weight() -> None:
     """Weighted rows are worth what repeated ones are."""
     assert [default_bins(n) for n in (0.5, 1, 8, 27, 125, 1000, 1e9)] == [2, 2, 2, 3, 5, 10, 10]

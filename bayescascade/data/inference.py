@@ -46,6 +46,7 @@ __all__ = [
 
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
+_MOST_UNREMARKABLE = 10  # whole numbers that may well be names of categories
 
 
 class _UndeclaredError(DataError):
@@ -149,6 +150,18 @@ class LevelCollector(Collector):
     _values: dict[tuple[type, Level], Any] = field(default_factory=dict)
     _has_many_numbers: bool = False  # too many to be kept
     _problem: _UndeclaredError | None = None
+    _n_whole: int = 0  # levels that are whole numbers of which nothing is declared
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know; of few whole numbers there is nothing to say."""
+        if self._n_whole <= _MOST_UNREMARKABLE:
+            return super().notes
+        told = (
+            f'column "{self.name}" has {self._n_whole} whole numbers as levels without order: '
+            "declare it ordinal or continuous if their order matters"
+        )
+        return [told, *super().notes]
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
@@ -240,6 +253,7 @@ class LevelCollector(Collector):
             count = f"{len(levels) + has_missing_level:,}"
             problem = self._too_many(count, has_missing_level)
             raise problem if is_undeclared else DataError(str(problem))
+        self._n_whole = len(levels) if is_plain and _are_numbers(levels) else 0
         is_in_order = kind == "ordinal" and self._is_ordered
         if kind == "ordinal" and not is_in_order and isinstance(levels[0], str):
             some = [level_text(level) for level in sorted(levels)[:3]]
