@@ -20,6 +20,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LOST = ("cancelled", "lost", "error")
+KILLED = "KilledWorker"  # raised of a call that ran on each of several workers that vanished
+ATTEMPTS = 3  # in a row without a result: workers vanish now and then, yet not with every call
 
 
 def shared_on_cluster(value: T) -> "Shared[T] | None":
@@ -48,9 +50,11 @@ class Shared(Generic[T]):
     def map(self, function: Callable[..., R], rest: Iterable[tuple[Any, ...]]) -> Iterator[R]:
         """Yield ``function(value, *others)`` for each `others` in `rest`, in their order.
 
-        All calls begin at once. They must be pure: those on workers that vanish are repeated.
+        All calls begin at once. They must be pure: those on workers that vanish are repeated. What
+        they raise is raised here; so is what Dask raises of a call that takes its workers down.
         """
         waiting = deque(rest)
+        n_fruitless = 0
         while waiting:
             future = self._scattered()
             calls = [self._submit(function, future, *others) for others in waiting]
@@ -59,9 +63,12 @@ class Shared(Generic[T]):
                     with self._backend.retrieval_context():  # frees the thread of a worker's task
                         result = call.result()
                     waiting.popleft()
+                    n_fruitless = 0
                     yield result
-            except Exception:
-                if future.status not in LOST or self._client.status != "running":
+            except Exception as error:
+                n_fruitless += 1
+                is_lost = future.status in LOST and self._client.status == "running"
+                if not is_lost or n_fruitless == ATTEMPTS or type(error).__name__ == KILLED:
                     raise
 
     def _submit(self, *call: Any) -> Any:
@@ -69,6 +76,7 @@ class Shared(Generic[T]):
 
     def _scattered(self) -> Any:
         if self._future is None or self._future.status in LOST:
-            # without a hash: that of a table takes as long as sending it
-            self._future = self._client.scatter(self._value, broadcast=True, hash=False)
+            # in a list, as one that is the value would be sent item by item; and without a hash:
+            # that of a table takes as long as sending it
+            (self._future,) = self._client.scatter([self._value], broadcast=True, hash=False)
         return self._future

@@ -70,12 +70,13 @@ def _joblib_on(address: str) -> Iterator[None]:
         try:
             with parallel_config("dask", client=client):
                 yield
-        except KilledWorker:
-            raise click.ClickException(
-                f"the cluster at {address} lost every worker that tried a part of the work: "
-                "they may need more memory"
-            ) from None
-        except (CommClosedError, CancelledError):
+        except (KilledWorker, CommClosedError, CancelledError) as error:
+            # calls whose data were lost with their workers are cancelled, by a scheduler that runs
+            if isinstance(error, KilledWorker) or client.status == "running":
+                raise click.ClickException(
+                    f"the cluster at {address} lost every worker that tried a part of the work: "
+                    "they may need more memory"
+                ) from None
             raise click.ClickException(
                 f"the cluster at {address} went away; what --checkpoint saved goes on by --resume"
             ) from None

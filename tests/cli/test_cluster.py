@@ -1,6 +1,7 @@
 """``--cluster``: the same result from the workers of a Dask cluster, and clear errors."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import bayescascade
+import samplers.chains
 from bayescascade.cli import cluster as cluster_module
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 from tests.cli.test_processes import COMMAND, environment
@@ -105,3 +107,17 @@ def test_clusters_that_cannot_be_used(
     assert_error(run("fit", TITANIC, "--cluster", address), "must have bayescascade 99.0, got ")
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert_error(run("fit", TITANIC, "--cluster", address), "pip install 'bayescascade[dask]'")
+
+
+def deadly(*_: object) -> None:
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_work_that_takes_every_worker_down_is_told(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table too large for the workers' memory must not be sent round for ever."""
+    monkeypatch.setattr(samplers.chains, "_run_on_cluster", deadly)
+    found = run("fit", TITANIC, *CHAINS, "--cluster", address)
+    assert_error(found, "lost every worker that tried a part of the work")

@@ -14,6 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import samplers
+from samplers.cluster import shared_on_cluster
 from tests.samplers.targets import FastRing, FullRing
 
 
@@ -120,3 +121,31 @@ def test_rounds_grow_on_a_cluster_but_not_beyond_a_due_checkpoint(
     rounds = {key: [b - a for a, b in pairwise(t)] for key, t in ends.items()}
     assert max(rounds[False]) > 1.4
     assert max(rounds[True]) < 1.2
+
+
+def returned(value: object, _: int) -> object:
+    return value
+
+
+def deadly(_: object, number: int) -> int:
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_list_is_shared_as_one(client: Client) -> None:
+    """Sent item by item, a call would get its first."""
+    with joblib.parallel_config("dask", client=client):
+        shared: Any = shared_on_cluster([1, 2, 3])
+    assert list(shared.map(returned, [(0,), (1,)])) == [[1, 2, 3], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("n_calls", [1, 2])
+def test_a_call_that_kills_its_workers_is_given_up(client: Client, n_calls: int) -> None:
+    """Out of memory on every machine, it would otherwise be tried again for ever."""
+    with joblib.parallel_config("dask", client=client):
+        shared: Any = shared_on_cluster(None)
+    with pytest.raises(Exception, match="deadly") as raised:
+        list(shared.map(deadly, [(number,) for number in range(n_calls)]))
+    assert type(raised.value).__module__.startswith("distributed")
+    client.wait_for_workers(2, timeout=60)
