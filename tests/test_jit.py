@@ -145,3 +145,31 @@ def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch, tmp_p
             assert twice(2) == 4
     assert twice.n_interpreted == 200
     assert len(twice.signatures) == 1
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_the_cache_is_where_it_is_said_to_be(is_told, tmp_path):
+    """Who is asked to make a folder writable should not be sent to another one."""
+    code = (
+        "from pathlib import Path\n"
+        "from bayescascade.base.jit import cache_folder\n"
+        "from bayescascade.methods.cascades.kernels import sweep\n"
+        "used = getattr(sweep.score_rows, '_cache', None)\n"
+        "print(cache_folder())\n"
+        "print(used is None or Path(used.cache_path).is_relative_to(cache_folder()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path)} if is_told else {}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    folder, is_there = done.stdout.splitlines()
+    assert is_there == "True"
+    assert not is_told or folder == str(tmp_path)
+    environment["NUMBA_DISABLE_JIT"] = "1"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "None\nTrue\n"

@@ -20,14 +20,14 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
-__all__ = ["inner_kernel", "kernel", "sparing"]
+__all__ = ["cache_folder", "inner_kernel", "kernel", "sparing"]
 
 MOST_INTERPRETED = 400_000
 """Steps that a kernel is interpreted for, in all, before it is compiled: a few seconds."""
@@ -57,6 +57,18 @@ def kernel(function: Function) -> Function:
         compiled.__class__ = _Kernel
     result: Function = compiled
     return result
+
+
+def cache_folder() -> Path | None:
+    """Return the folder under which compiled kernels are kept; None if nothing is compiled.
+
+    It is that of the package, unless this cannot be written or NUMBA_CACHE_DIR names another.
+    """
+    if config.DISABLE_JIT:  # type: ignore[attr-defined] # set from the environment
+        return None
+    package = Path(__file__).parents[1]
+    own = Path(_FolderCache(kernel).cache_path)
+    return package if own.is_relative_to(package) else own.parent
 
 
 @contextmanager

@@ -111,15 +111,12 @@ def _blas() -> list[dict[str, Any]]:
 
 def _kernels() -> dict[str, Any]:
     """Return where numba keeps compiled kernels, whether it can, and how many there are."""
-    from bayescascade.methods.cascades.kernels import sweep
+    from bayescascade.base.jit import cache_folder
 
-    package = Path(__file__).parents[1]
-    cache = getattr(sweep.score_rows, "_cache", None)
-    if cache is None:  # not compiled at all, by NUMBA_DISABLE_JIT
+    folder = cache_folder()
+    if folder is None:  # not compiled at all, by NUMBA_DISABLE_JIT
         return {"folder": None, "is_writable": False, "compiled": 0}
-    own = Path(cache.cache_path)
-    folder = package if own.is_relative_to(package) else own.parent
-    existing = next(path for path in (own, *own.parents) if path.exists())
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
     return {
         "folder": str(folder),
         "is_writable": os.access(existing, os.W_OK),
