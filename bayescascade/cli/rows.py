@@ -68,9 +68,14 @@ def read_frame(
 
     Weights and errors: see `read_blocks`.
     """
-    blocks = list(read_blocks(source, names, weights))
+    return _joined(source, list(read_blocks(source, names, weights)))
+
+
+def _joined(
+    source: Source, blocks: Sequence[tuple[int, pd.DataFrame, Any]]
+) -> tuple[pd.DataFrame, Floats | None]:
     frame = typed_frame(source, pd.concat([cells for _, cells, _ in blocks], ignore_index=True))
-    if weights is None:
+    if blocks[0][2] is None:
         return frame, None
     row_weights = np.concatenate([block_weights for _, _, block_weights in blocks])
     if not row_weights.any():
@@ -81,12 +86,25 @@ def read_frame(
 def read_for(
     model: Predictor, source: Source, also: Sequence[str], weights: str | None
 ) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
-    """Yield the rows that a model predicts, with the columns `also`; see `read_blocks`."""
+    """Yield the rows that a model predicts, with the columns `also`; see `read_blocks`.
+
+    The blocks are read one by one, but for text and a model that takes typed columns: their types
+    show in all rows only, which are then read first and are in memory together.
+    """
     needed = list(dict.fromkeys([*model.feature_texts, *also]))
-    if model.takes_texts or not source.is_text:  # else a block does not show its columns' types
+    if model.takes_texts or not source.is_text:
         yield from read_blocks(source, needed, weights)
-    else:
-        yield 1, *read_frame(source, needed, weights)
+        return
+    blocks = list(read_blocks(source, needed, weights))
+    lengths = [len(cells) for _, cells, _ in blocks]
+    frame, row_weights = _joined(source, blocks)
+    blocks.clear()
+    start = 0
+    for length in lengths:
+        block = slice(start, start + length)
+        cells = frame.iloc[block].reset_index(drop=True)
+        yield start + 1, cells, None if row_weights is None else row_weights[block]
+        start += length
 
 
 def read_labeled(
