@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 
+from bayescascade.cli.interrupts import deferred_interrupts, single_interrupts
 from bayescascade.cli.options import (
     JOBS,
     Integer,
@@ -251,7 +252,10 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
 
 
 def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -> None:
-    """Fit the model to rows, save it and print it; exit with 130 if Ctrl-C ended it early."""
+    """Fit the model to rows, save it and print it; exit with 130 if Ctrl-C ended it early.
+
+    What was found by then is saved and printed as a whole: another Ctrl-C waits for that.
+    """
     model = task.model
     if task.trace is not None and model.search == "exact" and not model.draws_states:
         raise click.UsageError(
@@ -259,20 +263,15 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         )
     for text in notes:
         note(text)
-    if task.quiet or not sys.stderr.isatty():
-        model.fit(rows)
-    else:
-        from bayescascade.cli.progress import progress_bar
-
-        with progress_bar(model.size_name, model.size_words[1]) as show:
-            model.set_params(progress=show)
-            model.fit(rows)
-    with ExitStack() as stack:  # from the last to the first, each whatever becomes of the others
-        stack.callback(_print, task)
-        if task.trace is not None:
-            stack.callback(model.run_.save_trace, task.trace)
-        if task.out is not None:
-            stack.callback(model.save, task.out)
+    with single_interrupts():
+        _fit(task, rows)
+        with deferred_interrupts(), ExitStack() as stack:
+            # from the last to the first, each whatever becomes of the others
+            stack.callback(_print, task)
+            if task.trace is not None:
+                stack.callback(model.run_.save_trace, task.trace)
+            if task.out is not None:
+                stack.callback(model.save, task.out)
     if model.summary_.interrupted:
         exact = getattr(model, "exact_", None)
         keeps = model.search != "exact" or getattr(exact, "is_resumable", False)
@@ -287,6 +286,19 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
 def listed(texts: Sequence[str]) -> list[str] | None:
     """Return the names in texts such as "age,sex", None if there are none."""
     return [name for text in texts for name in split_commas(text)] or None
+
+
+def _fit(task: Task, rows: Any) -> None:
+    """Fit the model, with a progress bar on a terminal."""
+    model = task.model
+    if task.quiet or not sys.stderr.isatty():
+        model.fit(rows)
+        return
+    from bayescascade.cli.progress import progress_bar
+
+    with progress_bar(model.size_name, model.size_words[1]) as show:
+        model.set_params(progress=show)
+        model.fit(rows)
 
 
 def _print(task: Task) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import bayescascade
-from tests.cli.conftest import TITANIC, Fitted
+from tests.cli.conftest import TITANIC, Fitted, run
 
 COMMAND = [sys.executable, "-m", "bayescascade"]
 FOLDER = Path(bayescascade.__file__).parents[1]  # where the package that is tested is
@@ -83,6 +83,46 @@ def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
     assert "Traceback" not in stderr
     assert bayescascade.load(out).summary_.interrupted
     assert trace.stat().st_size > 0
+
+
+def test_two_signals_at_once_are_one_ctrl_c(tmp_path: Path) -> None:
+    """``timeout -s INT`` signals the process and its group; the second came while saving."""
+    out, checkpoint = tmp_path / "m.json", tmp_path / "c"
+    process = subprocess.Popen(
+        [*COMMAND, "fit", TITANIC, "--search", "anneal+metropolis", "--steps", "500000000",
+         "--seed", "0", "--out", str(out), "--checkpoint", str(checkpoint)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    deadline = time.monotonic() + 90
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: best found so far" in stdout
+    assert "Traceback" not in stderr
+    assert bayescascade.load(out).summary_.interrupted
+
+
+def test_ctrl_c_waits_for_what_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model that took hours must not be lost in the second in which it is written."""
+    save = bayescascade.LeafCascade.save
+
+    def pressed(self: bayescascade.LeafCascade, path: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+        save(self, path)
+
+    monkeypatch.setattr(bayescascade.LeafCascade, "save", pressed)
+    out = tmp_path / "m.json"
+    found = run("fit", TITANIC, "--steps", 100, "--search", "anneal", "--out", out)
+    assert found.exit_code == 0, found.stderr
+    assert "everyone" in found.stdout
+    assert not bayescascade.load(out).summary_.interrupted
+    with pytest.raises(KeyboardInterrupt):  # as before
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_a_reader_that_leaves_is_no_error(fitted: Fitted) -> None:
