@@ -191,7 +191,9 @@ def _predicted_columns(model: Predictor, predicted: Predicted) -> Columns:
 
 def _tidy(cost: float) -> float:
     """Return a cost without the rounding of sums, an int if it is whole."""
-    rounded = float(f"{cost:.12g}")
+    if cost.is_integer():  # also where it has more digits than the sums of others are kept to
+        return int(cost)
+    rounded = float(f"{cost:.12g}") if abs(cost) < 1e10 else round(cost, 2)
     return int(rounded) if rounded.is_integer() else rounded
 
 

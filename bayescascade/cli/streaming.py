@@ -1,16 +1,15 @@
 """Rows that stream from a file through a model into another file, block by block.
 
-One block is in memory at a time, whatever the file's length. Ctrl-C ends a file after the block
+One block is in memory at a time, whatever the file's length; but text for models of typed columns
+is read before its first block is predicted: see `rows.read_for`. Ctrl-C ends a file after the block
 that is being written: what is done is not lost. All is done in one thread: most of the time is
 pandas', which lets no other thread run, and handing blocks to processes would take as long.
 """
 
 import csv
 import io
-import signal
-import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +20,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import BayesCascadeError, DataError
 from bayescascade.base.files import replaced_file
+from bayescascade.cli.interrupts import deferred_interrupts
 from bayescascade.cli.output import INTERRUPTED, shown_rows
 
 __all__ = ["Columns", "tell_blocks", "write_blocks"]
@@ -49,16 +50,19 @@ def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
     """Write blocks into a file: Parquet if it is called so, else CSV with a header.
 
     The file is there, in place of one of that name, once it is complete. After Ctrl-C, it has the
-    blocks finished by then, which is told, and the command exits with 130.
+    blocks finished by then, which is told, and the command exits with 130; unless these are all.
 
     Raises
     ------
     FileError
         If it cannot be written. It is then as it was before, as it is if a block raises.
+    DataError
+        If a file of Parquet gets a block whose columns are not those of the first, or hold text
+        where that has numbers.
     """
     n_rows, is_complete = 0, True
     with ExitStack() as stack:
-        is_interrupted = stack.enter_context(_deferred_interrupts())
+        is_interrupted = stack.enter_context(deferred_interrupts())
         temporary = stack.enter_context(replaced_file(path))
         kind = _ParquetFile if _is_parquet(path) else _CsvFile
         file = stack.enter_context(closing(kind(temporary)))
@@ -66,34 +70,19 @@ def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
             file.write(columns)
             n_rows += _length(columns)
             if is_interrupted():
-                is_complete = False
+                is_complete = _is_exhausted(blocks)
                 break
     if not is_complete:
         click.echo(f"interrupted: {path} has the first {n_rows:,} rows", err=True)
         click.get_current_context().exit(INTERRUPTED)
 
 
-@contextmanager
-def _deferred_interrupts() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C be asked for instead of raised, the first time; yields what says whether it was.
-
-    A file is not half written then. Only main threads can do so; in others, nothing changes.
-    """
-    pressed = threading.Event()
-
-    def press(*_: object) -> None:
-        if pressed.is_set():
-            raise KeyboardInterrupt
-        pressed.set()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set
-        return
-    before = signal.signal(signal.SIGINT, press)
+def _is_exhausted(blocks: Generator[Columns, None, None]) -> bool:
+    """Return whether there is no further block; one that cannot be made is one."""
     try:
-        yield pressed.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
+        return next(blocks, None) is None
+    except BayesCascadeError:
+        return False
 
 
 class _CsvFile:
@@ -133,11 +122,17 @@ class _ParquetFile:
         self._writer: Any = None  # a pyarrow.parquet.ParquetWriter, once columns are known
 
     def write(self, columns: Columns) -> None:
-        """Append a block; the first one says of which type the columns are."""
+        """Append a block; the first one says of which type the columns are.
+
+        Raises
+        ------
+        DataError
+            If the block has others.
+        """
         table = _table(columns)
         if self._writer is None:
             self._writer = pyarrow.parquet.ParquetWriter(self._path, table.schema)
-        self._writer.write_table(table.cast(self._writer.schema))
+        self._writer.write_table(_table_as(table, self._writer.schema))
 
     def close(self) -> None:
         """Write the footer, without which nobody reads the file."""
@@ -149,14 +144,37 @@ def _table(columns: Columns) -> pyarrow.Table:
     return pyarrow.table({name: _array(column) for name, column in columns.items()})
 
 
+def _table_as(table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
+    """Return a table with the types of a schema; raises DataError where it does not have them."""
+    if table.column_names != schema.names:
+        raise DataError(
+            f"all blocks of rows must have the columns {', '.join(schema.names)} of the first, "
+            f"got {', '.join(table.column_names)}"
+        )
+    for field in schema:
+        try:
+            table.column(field.name).cast(field.type)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+            raise DataError(
+                f'column "{field.name}" must hold {field.type} in all rows of Parquet, as in the '
+                f"first, got {table.schema.field(field.name).type}: CSV takes both"
+            ) from None
+    return table.cast(schema)
+
+
 def _array(column: Sequence[object] | NDArray[Any]) -> pyarrow.Array:
     """Return a column for Arrow: int64 of a range, float64 of other numbers, else texts."""
     if isinstance(column, range):
         return pyarrow.array(np.arange(column.start, column.stop))
-    array = pyarrow.array(column)
-    if pyarrow.types.is_integer(array.type):  # whole by chance
-        return array.cast(pyarrow.float64())
-    return array.cast(pyarrow.string()) if pyarrow.types.is_null(array.type) else array
+    if isinstance(column, np.ndarray):
+        column = column.tolist()
+    first = next((cell for cell in column if cell is not None), None)
+    if first is None or isinstance(first, str):
+        return pyarrow.array(column, pyarrow.string())
+    # by NumPy, as Arrow takes no whole number beyond those of its types, nor beside 0.5 beyond 2^53
+    numbers = np.asarray(column, dtype=np.float64)
+    mask = np.array([cell is None for cell in column]) if None in column else None
+    return pyarrow.array(numbers, mask=mask)
 
 
 def _length(columns: Columns) -> int:

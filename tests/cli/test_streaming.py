@@ -1,16 +1,19 @@
 """Files that ``score`` and ``predict`` write: their format, and what is left of them early."""
 
+import json
 import signal
 import subprocess
 import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bayescascade.cli import output, progress, rows
-from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, run
+from bayescascade.base.errors import DataError
+from bayescascade.cli import output, progress, rows, scoring, streaming
+from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, Fitted, run
 from tests.cli.test_processes import COMMAND, environment
 
 
@@ -75,3 +78,85 @@ def test_a_terminal_shows_rows_speed_and_time_left(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(output.sys.stderr, "isatty", lambda: True)
     with output.shown_rows("rows.csv", None) as show:
         show(5)
+
+
+@pytest.mark.parametrize("name", ["costs.csv", "costs.parquet"])
+def test_large_costs_are_written_with_all_digits(name: str, tmp_path: Path) -> None:
+    """Costs in cents, or of what must never be asked for, are no reason to round or to fail."""
+    costs = [1234567890124.0, 1234567890123.25, 1e16, 1e20, 0.1 + 0.2, 7.0]
+    kept = [scoring._tidy(cost) for cost in costs]
+    assert [str(cost) for cost in kept] == [
+        "1234567890124",
+        "1234567890123.25",
+        "10000000000000000",
+        "100000000000000000000",
+        "0.3",
+        "7",
+    ]
+    path = tmp_path / name
+    blocks = ({"row": range(at, at + 6), "cost": kept} for at in (1, 7))
+    streaming.write_blocks(str(path), blocks)
+    found = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    assert found["cost"].tolist() == [float(cost) for cost in kept] * 2
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_ctrl_c_in_the_last_block_leaves_a_complete_file(
+    name: str, presses: int, tmp_path: Path
+) -> None:
+    """A script that asks for the exit code would score all rows again."""
+
+    def blocks() -> Iterator[streaming.Columns]:
+        yield {"row": range(1, 3)}
+        for _ in range(presses):  # ``timeout`` sends two
+            signal.raise_signal(signal.SIGINT)
+        yield {"row": range(3, 5)}
+
+    path = tmp_path / name
+    streaming.write_blocks(str(path), blocks())
+    found = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    assert found["row"].tolist() == [1, 2, 3, 4]
+
+
+def test_parquet_refuses_a_block_of_another_type(tmp_path: Path) -> None:
+    """Whoever reads the message must know which column, and what to do."""
+    path = tmp_path / "rows.parquet"
+    first = {"row": range(1, 3), "rule": [1.0, None]}
+    for later, message in (
+        ({"row": range(3, 4), "rule": ["else"]}, '"rule" must hold double .* got string: CSV'),
+        ({"row": range(3, 4)}, "must have the columns row, rule of the first, got row"),
+    ):
+        with pytest.raises(DataError, match=message):
+            streaming.write_blocks(str(path), iter_of(first, later))
+        assert not path.exists()
+
+
+def iter_of(*blocks: streaming.Columns) -> Generator[streaming.Columns, None, None]:
+    yield from blocks
+
+
+def test_text_files_are_predicted_in_blocks_of_their_columns_types(
+    forest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C and the count of rows would else wait for all; 1 must not differ from 1.0 by block."""
+    whole = tmp_path / "whole.csv"
+    assert run("predict", forest, CLINIC, "--out", whole).exit_code == 0
+    scored = json.loads(run("score", forest, CLINIC, "--target", "outcome", "--json").stdout)
+    lengths = []
+
+    def counted(_: str, blocks: Iterator[streaming.Columns]) -> Iterator[streaming.Columns]:
+        for columns in blocks:
+            lengths.append(len(columns["row"]))
+            yield columns
+
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 50)
+    monkeypatch.setattr(streaming, "tell_blocks", counted)
+    parts = tmp_path / "parts.csv"
+    assert run("predict", forest, CLINIC, "--out", parts).exit_code == 0
+    assert max(lengths) == 50
+    assert parts.read_text() == whole.read_text()
+    again = json.loads(run("score", forest, CLINIC, "--target", "outcome", "--json").stdout)
+    assert again.pop("confusion") == scored.pop("confusion")
+    assert again.pop("classes") == scored.pop("classes")
+    assert again == pytest.approx(scored)
