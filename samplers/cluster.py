@@ -55,8 +55,15 @@ class Shared(Generic[T]):
         """
         waiting = deque(rest)
         n_fruitless = 0
+        last: Exception | None = None
         while waiting:
-            future = self._scattered()
+            try:
+                future = self._scattered()
+            except TimeoutError as error:  # no worker is there, or none yet in place of those lost
+                n_fruitless += 1
+                if n_fruitless >= ATTEMPTS:
+                    raise last or error from None
+                continue
             calls = [self._submit(function, future, *others) for others in waiting]
             try:
                 for call in calls:
@@ -66,9 +73,9 @@ class Shared(Generic[T]):
                     n_fruitless = 0
                     yield result
             except Exception as error:
-                n_fruitless += 1
+                n_fruitless, last = n_fruitless + 1, error
                 is_lost = future.status in LOST and self._client.status == "running"
-                if not is_lost or n_fruitless == ATTEMPTS or type(error).__name__ == KILLED:
+                if not is_lost or n_fruitless >= ATTEMPTS or type(error).__name__ == KILLED:
                     raise
 
     def _submit(self, *call: Any) -> Any:

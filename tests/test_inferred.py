@@ -87,6 +87,7 @@ def test_bins_do_not_depend_on_chunks(chunk_rows: int, tmp_path: Path) -> None:
     frame = survey()
     late = frame.assign(half=[1.0] * 299 + [2.5])  # known to be real in the last row
     late.to_csv(tmp_path / "x.csv", index=False)
+    late = pd.read_csv(tmp_path / "x.csv")  # as pandas rounds it
     late.to_parquet(tmp_path / "x.parquet")
     expected = Table.from_frame(late)
     assert expected.schema.columns[-1].kind == "continuous"
@@ -107,6 +108,7 @@ def test_long_columns_of_numbers_are_read_in_bounded_memory(tmp_path: Path) -> N
     assert shares == pytest.approx(0.1, abs=0.001)
     frame.loc[75_000:, "x"] = np.nan  # in the last chunk there is no number
     frame.to_csv(tmp_path / "x.csv", index=False)
+    frame = pd.read_csv(tmp_path / "x.csv")  # as pandas rounds it
     table = Table.from_frame(frame)
     assert Table.from_csv(tmp_path / "x.csv", chunk_rows=5_000).fingerprint() == table.fingerprint()
     words = frame.astype({"x": object})

@@ -70,8 +70,9 @@ def _joblib_on(address: str) -> Iterator[None]:
         try:
             with parallel_config("dask", client=client):
                 yield
-        except (KilledWorker, CommClosedError, CancelledError) as error:
-            # calls whose data were lost with their workers are cancelled, by a scheduler that runs
+        except (KilledWorker, CommClosedError, CancelledError, TimeoutError) as error:
+            # calls whose data were lost with their workers are cancelled, by a scheduler that runs,
+            # or find no worker in time
             if isinstance(error, KilledWorker) or client.status == "running":
                 raise click.ClickException(
                     f"the cluster at {address} lost every worker that tried a part of the work: "

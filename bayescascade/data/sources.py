@@ -191,8 +191,10 @@ def _of_one_type(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
 
 def _entries(cells: pyarrow.DictionaryArray) -> pyarrow.Array:
     """Return a dictionary's entries, in a type of text that Arrow has all functions for."""
-    is_view = cells.type.value_type == pyarrow.string_view()
-    return cells.dictionary.cast(pyarrow.large_string()) if is_view else cells.dictionary
+    if cells.type.value_type != pyarrow.string_view():
+        return cells.dictionary
+    # which Arrow 17 cannot cast
+    return pyarrow.array(cells.dictionary.to_pylist(), pyarrow.large_string())
 
 
 def is_arrow(data: Any) -> bool:

@@ -15,7 +15,7 @@ from bayescascade.cli.fit import fit
 from bayescascade.methods.cascades import cascade, models
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
-from bayescascade.model import estimator, search
+from bayescascade.model import density_estimator, estimator, search
 from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, interrupted, run
 
@@ -194,7 +194,7 @@ def test_options_are_the_estimators_parameters() -> None:
     assert tuple(options["model"].type.choices) == tuple(owned)
     for name, known in (
         ("search", search.SEARCHES),
-        ("density", estimator.DENSITIES),
+        ("density", density_estimator.DENSITIES),
         ("predictive", estimator.PREDICTIVES),
         ("partitions", models.PARTITIONS),
         ("leaf", (*models.LEAVES, "auto")),

@@ -15,6 +15,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.cli import output, progress, rows, scoring, streaming
 from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, Fitted, run
 from tests.cli.test_processes import COMMAND, environment
+from tests.commands import read_written
 
 
 def test_parquet_has_what_csv_has(
@@ -29,7 +30,10 @@ def test_parquet_has_what_csv_has(
         for path in (parquet, text):
             assert run(*command, "--out", path).exit_code == 0
         found = pd.read_parquet(parquet)
-        pd.testing.assert_frame_equal(found, pd.read_csv(text), check_exact=True)
+        pd.testing.assert_frame_equal(found, pd.read_csv(text))
+        pd.testing.assert_frame_equal(
+            found, read_written(text), check_dtype=False, check_exact=True
+        )
         assert found["row"].tolist() == list(range(1, len(found) + 1))
 
 
@@ -51,11 +55,11 @@ def test_ctrl_c_keeps_the_rows_that_are_done(name: str, fitted: Fitted, tmp_path
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (130, "")
-    found = pd.read_parquet(out) if out.suffix == ".parquet" else pd.read_csv(out)
+    found = pd.read_parquet(out) if out.suffix == ".parquet" else read_written(out)
     assert 0 < len(found) < 3_000 * len(frame)
     assert stderr == f"interrupted: {out} has the first {len(found):,} rows\n"
     run("score", fitted.model, TITANIC, "--out", tmp_path / "once.csv")
-    once = pd.read_csv(tmp_path / "once.csv")["log_density"].to_numpy()
+    once = read_written(tmp_path / "once.csv")["log_density"].to_numpy()
     np.testing.assert_array_equal(found["log_density"], np.resize(once, len(found)))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         ["rows.parquet", "once.csv", name]
@@ -96,7 +100,7 @@ def test_large_costs_are_written_with_all_digits(name: str, tmp_path: Path) -> N
     path = tmp_path / name
     blocks = ({"row": range(at, at + 6), "cost": kept} for at in (1, 7))
     streaming.write_blocks(str(path), blocks)
-    found = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    found = pd.read_parquet(path) if path.suffix == ".parquet" else read_written(path)
     assert found["cost"].tolist() == [float(cost) for cost in kept] * 2
 
 
@@ -115,7 +119,7 @@ def test_ctrl_c_in_the_last_block_leaves_a_complete_file(
 
     path = tmp_path / name
     streaming.write_blocks(str(path), blocks())
-    found = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    found = pd.read_parquet(path) if path.suffix == ".parquet" else read_written(path)
     assert found["row"].tolist() == [1, 2, 3, 4]
 
 

@@ -5,16 +5,18 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import joblib
 import pytest
 from distributed import Client, LocalCluster
 
 import samplers
-from samplers.cluster import shared_on_cluster
+from samplers.cluster import Shared, shared_on_cluster
 from tests.samplers.targets import FastRing, FullRing
 
 
@@ -127,12 +129,6 @@ def returned(value: object, _: int) -> object:
     return value
 
 
-def deadly(_: object, number: int) -> int:
-    time.sleep(0.1)
-    os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
 def test_a_list_is_shared_as_one(client: Client) -> None:
     """Sent item by item, a call would get its first."""
     with joblib.parallel_config("dask", client=client):
@@ -140,12 +136,44 @@ def test_a_list_is_shared_as_one(client: Client) -> None:
     assert list(shared.map(returned, [(0,), (1,)])) == [[1, 2, 3], [1, 2, 3]]
 
 
-@pytest.mark.parametrize("n_calls", [1, 2])
-def test_a_call_that_kills_its_workers_is_given_up(client: Client, n_calls: int) -> None:
-    """Out of memory on every machine, it would otherwise be tried again for ever."""
-    with joblib.parallel_config("dask", client=client):
-        shared: Any = shared_on_cluster(None)
-    with pytest.raises(Exception, match="deadly") as raised:
-        list(shared.map(deadly, [(number,) for number in range(n_calls)]))
-    assert type(raised.value).__module__.startswith("distributed")
-    client.wait_for_workers(2, timeout=60)
+class Doomed:
+    """A cluster, as joblib's backend has one, whose workers die of every call, with their data."""
+
+    submit_kwargs: ClassVar[dict[str, Any]] = {}
+    status = "running"
+
+    def __init__(self, error: Exception, scatters: int) -> None:
+        self.client, self.error, self.scatters, self.n_scattered = self, error, scatters, 0
+
+    def scatter(self, values: list[Any], **_: Any) -> list[Any]:
+        self.n_scattered += 1
+        if self.n_scattered > self.scatters:
+            raise TimeoutError("no worker")
+        return [SimpleNamespace(status="lost") for _ in values]
+
+    def submit(self, *_: Any, **__: Any) -> Any:
+        return self
+
+    def result(self) -> None:
+        raise self.error
+
+    def retrieval_context(self) -> Any:
+        return nullcontext()
+
+
+class KilledWorker(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "scatters", "attempts"),
+    [(RuntimeError("dead"), 9, 3), (RuntimeError("dead"), 1, 3), (KilledWorker("dead"), 9, 1)],
+)
+def test_calls_that_kill_their_workers_are_given_up(
+    error: Exception, scatters: int, attempts: int
+) -> None:
+    """Out of memory on every machine, they would otherwise be tried again for ever."""
+    cluster = Doomed(error, scatters)
+    with pytest.raises(type(error), match="dead"):
+        list(Shared(None, cluster).map(returned, [(0,), (1,)]))
+    assert cluster.n_scattered == attempts
