@@ -74,11 +74,14 @@ class Draw(NamedTuple, Generic[C]):
     times: int
 
 
-class _Readables(NamedTuple):
-    """What a user sees of the draws, and the parameters that it was made by, as they were."""
+class _Readables:
+    """What a user sees of the draws, once it was made, and the parameters that it was made by.
 
-    parameters: list[Any]
-    draws: list[Any]
+    A model has one from its fit on: by scikit-learn's rule it does not change when it predicts.
+    """
+
+    parameters: Sequence[Any] = ()
+    draws: Sequence[Any] = ()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -275,7 +278,8 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         self._set_features(self.posterior_.schema)
         self.log_posterior_ = found.log_density
         self._best = self._count(found.state)
-        for name in ("_draws", "_readables", "exact_"):
+        self._readables = _Readables()
+        for name in ("_draws", "exact_"):
             self.__dict__.pop(name, None)
         if found.solution is not None:
             self.exact_ = found.solution.result
@@ -315,11 +319,11 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         """Return what a user sees of each distinct draw, and its share of the draws."""
         counted, shares = self._drawn_counted()
         parameters = [vars(self)[name] for name in self._get_param_names()]
-        kept = self.__dict__.get("_readables")
-        if kept is None or not all(map(operator.is_, kept.parameters, parameters)):
-            kept = _Readables(parameters, [self._readable(one) for one in counted])
-            self._readables = kept
-        return kept.draws, shares
+        kept = self._readables
+        if not kept.parameters or not all(map(operator.is_, kept.parameters, parameters)):
+            kept.draws = [self._readable(one) for one in counted]
+            kept.parameters = parameters
+        return list(kept.draws), shares
 
     def _drawn_counted(self) -> tuple[list[C], NDArray[np.float64]]:
         """Return each distinct draw with its weights, and its share of the draws.
@@ -426,7 +430,8 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
-        state.pop("_readables", None)  # which can be made again
+        if "_readables" in state:  # which can be made again
+            state["_readables"] = _Readables()
         return state
 
     # -- files -------------------------------------------------------------------------------------
@@ -457,6 +462,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
                 f"got {log_posterior!r}"
             )
         self._best, self._draws, self.log_posterior_ = best, draws, log_posterior
+        self._readables = _Readables()
 
     def _read_draw(self, record: Mapping[str, Any], total: float) -> Draw[C]:
         times = record["times"]
