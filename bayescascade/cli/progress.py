@@ -55,17 +55,8 @@ def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress
 @contextmanager
 def count_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a bar while the block runs; yields what takes how many of `total` are done."""
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=10),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(file=sys.stderr, stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task(description, total=total)
-        yield lambda done: bar.update(task, completed=done)
+    with _bar(description, total, MofNCompleteColumn(), TimeElapsedColumn()) as show:
+        yield show
 
 
 @contextmanager
@@ -74,11 +65,18 @@ def rows_bar(description: str, total: int | None) -> Iterator[Callable[[int], No
 
     Without a total, which not every file tells, only how many and how fast.
     """
+    with _bar(description, total, _Rows(), _Left()) as show:
+        yield show
+
+
+@contextmanager
+def _bar(
+    description: str, total: int | None, *columns: ProgressColumn
+) -> Iterator[Callable[[int], None]]:
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=10),
-        _Rows(),
-        _Left(),
+        *columns,
         console=Console(file=sys.stderr, stderr=True),
         transient=True,
     )
