@@ -25,10 +25,11 @@ from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
-from bayescascade.data.sql import sql_case, sql_literal
+from bayescascade.data.sql import sql_literal
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.forest_sql import known_levels_sql, tree_sql
+from bayescascade.methods.forests.forest_sql import forest_sql
 from bayescascade.methods.forests.pictures import class_tree_boxes, cost_bars
+from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
@@ -261,7 +262,7 @@ class BudgetedClassifier(MatrixClassifier):
         """
         check_is_fitted(self, "forest_")
         strict = self._encoder.treating("error")  # what is typed wrong can be typed again
-        walk = partial(_ForestWalk, self.forest_, strict)
+        walk = partial(ForestWalk, self.forest_, strict)
         model = Walkable(self._encoder.columns, self.items_, self.classes_, walk)
         return acquire(model, fetch, max_cost)
 
@@ -447,15 +448,7 @@ class BudgetedClassifier(MatrixClassifier):
         else:
             number = class_number(self.classes_, label)
             values = [sql_literal(p) for p in forest.probabilities[:, number].tolist()]
-        trees = [tree_sql(forest, t, self._encoder, values) for t in range(forest.n_trees)]
-        told = trees[0]
-        if len(trees) > 1:
-            told = ["(", *told]
-            for first, *others in trees[1:]:
-                told += [f"+ {first}", *others]
-            told.append(f") / {len(trees)}")
-        known = known_levels_sql(self._encoder)
-        return "\n".join(sql_case([(known, told)]) if known else told)
+        return forest_sql(forest, self._encoder, values)
 
     @property
     def _imagined(self) -> float:
@@ -485,49 +478,6 @@ class BudgetedClassifier(MatrixClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
-
-
-class _ForestWalk:
-    """A row on its way, see `costs.acquisition`: how far each tree has come with what is known."""
-
-    def __init__(self, trees: Forest, encoder: MatrixEncoder) -> None:
-        self._trees, self._encoder, self._source = trees, encoder, encoder.source
-        self._cells = np.empty(self._source.size, np.float32)
-        self._is_known = np.zeros(self._source.size, np.bool_)
-        self._nodes = trees.roots.copy()
-
-    @property
-    def waiting(self) -> dict[int, int]:
-        features = self._trees.feature[self._nodes]
-        asked = np.unique(self._source[features[features >= 0]], return_counts=True)
-        return dict(zip(*(each.tolist() for each in asked), strict=True))
-
-    @property
-    def probabilities(self) -> NDArray[np.float64]:
-        """What `Forest.predict_proba` says at leaves, added up in the same order."""
-        shares = self._trees.probabilities
-        total = np.zeros(shares.shape[1])
-        for node in self._nodes:
-            total += shares[node]
-        mean: NDArray[np.float64] = total / self._nodes.size
-        return mean
-
-    def learn(self, column: int, value: object) -> None:
-        cells = self._encoder.read_cell(column, value)
-        of_column = self._source == column
-        self._cells[of_column] = cells
-        self._is_known[of_column] = True
-        trees = self._trees
-        while True:
-            features = trees.feature[self._nodes]
-            can_go = (features >= 0) & self._is_known[features]
-            if not can_go.any():
-                return
-            nodes, cells = self._nodes[can_go], self._cells[features[can_go]]
-            is_left = (cells <= trees.threshold[nodes]) | (
-                np.isnan(cells) & trees.missing_left[nodes]
-            )
-            self._nodes[can_go] = np.where(is_left, nodes + 1, trees.right[nodes])
 
 
 def _mean_depth(forest: Forest) -> float:

@@ -6,21 +6,34 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sql import sql_case, sql_condition, sql_is_up_to, sql_name
 from bayescascade.methods.forests.forest import Forest
 
-__all__ = ["known_levels_sql", "tree_sql"]
+__all__ = ["forest_sql"]
 
 
-def tree_sql(forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]) -> list[str]:
-    """Return which of the values is at the leaf that a row comes to, as lines.
+def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) -> str:
+    """Return the value at the leaf that a row comes to; of several trees, their mean.
 
     Parameters
     ----------
     forest : Forest
-    tree : int
     encoder : MatrixEncoder
-        Of the forest's columns.
+        Of the forest's columns; where its policy refuses unknown levels, they make NULL.
     values : sequence of str
-        Expressions of SQL, of every node of the forest.
+        Expressions of SQL, of every node of the forest; of numbers if there are several trees.
     """
+    told, *others = (_tree_sql(forest, t, encoder, values) for t in range(forest.n_trees))
+    if others:
+        told = ["(", *told]
+        for first, *rest in others:
+            told += [f"+ {first}", *rest]
+        told.append(f") / {forest.n_trees}")
+    known = _known_levels_sql(encoder)
+    return "\n".join(sql_case([(known, told)]) if known else told)
+
+
+def _tree_sql(
+    forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]
+) -> list[str]:
+    """Return which of the values is at the leaf of a tree that a row comes to, as lines."""
     told = [[value] for value in values]
     start, end = (int(node) for node in forest.tree_starts[tree : tree + 2])
     for node in range(end - 1, start - 1, -1):  # children stand behind their parents
@@ -30,7 +43,7 @@ def tree_sql(forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence
     return told[start]
 
 
-def known_levels_sql(encoder: MatrixEncoder) -> str:
+def _known_levels_sql(encoder: MatrixEncoder) -> str:
     """Return the condition that no level is an error; empty where none can be."""
     if encoder.policy.unknown != "error":
         return ""
