@@ -2,22 +2,9 @@
 
 They are computed where the rows are, and learned from where they are handed to: a
 `RadoBoostClassifier` needs nothing else. Nobody is protected by that alone. Two ways to make them
-promise something are here, and they promise different things: see `Promise`, and `protection` for
-the first, of a feature.
-
-**Gaussian noise** (section 5.2 of the paper). Cells are clipped to declared bounds and scaled to
-[-1, 1], so that with D columns, the intercept among them, replacing a row moves its edge by at most
-2 sqrt(D). Noise for that on each of the m D cells of edges is the paper's way, after which any
-number of rados may be made. Or it is put on the n rados: with the subsets of rows fixed first, by
-coins that owe nothing to the rows, and row i in u_i of them, replacing it moves all rados together
-by at most 2 sqrt(D max_i u_i). That is n D values in place of m D, and less noise where rados are
-fewer than their rows. Edges are rounded to multiples of 2**-20, so that sums of up to 2**32 of them
-are exact.
+promise something are in `releases`, and they promise different things: see `Promise`.
 """
 
-import io
-import json
-import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.base.files import replaced_file
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import (
     check_choice,
     check_flag,
@@ -34,41 +20,20 @@ from bayescascade.base.validation import (
     check_probability,
     check_real,
 )
-from bayescascade.methods.rado.protection import (
-    Promise,
-    check_budget,
-    cut_of,
-    draw_agreements,
-    released_together,
-)
+from bayescascade.methods.rado.protection import Promise, released_together
+from bayescascade.methods.rado.rado_files import read_rados, write_arrays
 from bayescascade.methods.rado.reading import Reading, Rows, read_rows
-from bayescascade.methods.rado.sampling import (
-    Bounds,
-    announce,
-    clipped,
-    random_sums,
-    with_bounds,
-    with_signs,
-)
-from bayescascade.methods.rado.signatures import (
-    Floats,
-    draw_by,
-    draw_subsets,
-    groups,
-    subset_sums,
-)
-from bayescascade.model.record import contradictions_refused
+from bayescascade.methods.rado.releases import release_feature, release_rows
+from bayescascade.methods.rado.sampling import Bounds, random_sums, with_bounds, with_signs
+from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.privacy.accounting import Cost, PrivacyLedger
-from bayescascade.privacy.mechanisms import gaussian
-from bayescascade.privacy.noise import noise_source
+from bayescascade.privacy.accounting import PrivacyLedger
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
 from bayescascade.report.printed import Printed
 
 __all__ = ["Rados"]
 
 _FEW = 10  # rows of a sum by support "auto"
-_FORMAT, _VERSION = "bayescascade rados", 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,24 +226,9 @@ class Rados(Printed):
         rows, place = with_signs(
             _rows(X, y, standardize, intercept, like), feature, is_given=like is not None
         )
-        n_rows, cut = len(rows), cut_of(len(rows), truncation)
         rng = None if is_private else np.random.default_rng(seed_sequence(random_state))
-        draw, sizes, rounding = draw_by(rng), None, 0.0
-        if cut:
-            sizes, rounding = draw_agreements(draw, n_rows, cut, n_rados)
-        reached = check_budget(n_rows, cut, epsilon, delta, n_rados, rounding)
-        reading = rows.reading
-        edges = rows.signs * (rows.matrix[:, place] - reading.center[place]) / reading.units[place]
-        flipped = np.packbits(edges < 0.0, bitorder="little")[:, np.newaxis]
-        parts = []
-        for group in groups(n_rows, n_rados):
-            wanted = None if sizes is None else sizes[group]
-            bits = draw_subsets(draw, n_rows, group.stop - group.start, wanted)
-            parts.append(subset_sums(bits ^ flipped, rows.edges(), n_rows, reading.n_columns))
-        how = "" if not cut else f"signatures of {cut:,} to {n_rows - cut:,} agreements"
-        name = reading.columns[place]
-        promise = Promise("feature", float(epsilon), reached, name, how, is_private)
-        return cls._checked(np.concatenate(parts), n_rows, None, reading, promise)
+        values, promise = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
+        return cls._checked(values, len(rows), None, rows.reading, promise)
 
     @classmethod
     def sample_gaussian(
@@ -298,7 +248,7 @@ class Rados(Printed):
         ledger: PrivacyLedger | None = None,
         random_state: Seed = None,
     ) -> "Rados":
-        """Make rados that hide each row, its label included, by Gaussian noise; see the module.
+        """Make rados that hide each row, its label included, by Gaussian noise; see `releases`.
 
         Noise that hides a row in each of many sums is much: where one private classifier is all
         that is wanted, mechanisms that are made for one err far less for the same epsilon. The
@@ -345,33 +295,13 @@ class Rados(Printed):
             rows = with_bounds(rows, X, edge_bounds)
         elif like.promise is None or like.promise.protects != "rows":
             raise ParameterError("like must be rados with Gaussian noise, got others")
-        n_rows, n_columns = len(rows), rows.reading.n_columns
         if support is not None:
-            check_integer("support", support, 1, n_rows)
-        subsets, drawing = seed_sequence(random_state).spawn(2)
-        rng, source = (
-            np.random.default_rng(subsets),
-            noise_source(noise, np.random.default_rng(drawing)),
-        )
-        n_values = (n_rows if on_edges else n_rados) * n_columns
-        announce(n_values, source)
-        if ledger is not None:
-            ledger.spend(Cost(epsilon, delta), "Rademacher observations")
-        within, moved = clipped(rows), 2.0 * np.sqrt(n_columns)
-        if on_edges:
-            each = within(0, n_rows)
-            released = gaussian(each.ravel(), moved, epsilon, delta, source)
-            noisy = released.values.reshape(each.shape)
-            values = random_sums(lambda a, b: noisy[a:b], n_columns, n_rows, n_rados, support, rng)
-        else:
-            counts = np.zeros(n_rows, np.int64)
-            sums = random_sums(within, n_columns, n_rows, n_rados, support, rng, counts)
-            moved *= np.sqrt(max(1, int(counts.max())))
-            released = gaussian(sums.ravel(), moved, epsilon, delta, source)
-            values = released.values.reshape(sums.shape)
-        how = f"Gaussian noise of scale {released.scale:.3g} on each {noise_on[:-1]}"
-        promise = Promise("rows", float(epsilon), float(delta), "", how, released.is_private)
-        return cls._checked(values, n_rows, support, rows.reading, promise)
+            check_integer("support", support, 1, len(rows))
+        values, promise = release_rows(
+            rows, n_rados, support, epsilon, delta,
+            on_edges=on_edges, noise=noise, ledger=ledger, random_state=random_state,
+        )  # fmt: skip
+        return cls._checked(values, len(rows), support, rows.reading, promise)
 
     # -- adding ------------------------------------------------------------------------------------
 
@@ -440,15 +370,12 @@ class Rados(Printed):
     def save(self, path: str | Path) -> None:
         """Write the rados to a file of NumPy's npz format; `load` reads it back."""
         about = {
-            "format": _FORMAT,
-            "version": _VERSION,
             "n_rows": self.n_rows,
             "support": self.support,
             "reading": self.reading.record(),
             "promise": None if self.promise is None else self.promise.record(),
         }
-        with replaced_file(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, values=self.values, about=np.array(json.dumps(about, allow_nan=False)))
+        write_arrays(path, self.values, about)
 
     @classmethod
     def load(cls, path: str | Path) -> "Rados":
@@ -460,44 +387,7 @@ class Rados(Printed):
             If the file cannot be read, is of another format, or contradicts itself. Nothing in it
             is executed.
         """
-        try:
-            with contradictions_refused():
-                return cls._read(Path(path))
-        except (OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
-            raise ModelFileError(f"{path}: cannot be read as rados: {error}") from None
-        except ModelFileError as error:
-            raise ModelFileError(f"{path}: {error}") from None
-
-    @classmethod
-    def _read(cls, path: Path) -> "Rados":
-        content = path.read_bytes()
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
-                raise ModelFileError("rados must be stored without compression")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            if set(arrays.files) != {"values", "about"}:
-                raise ModelFileError("rados must have the arrays values and about")
-            values, told = arrays["values"], arrays["about"]
-        if told.dtype.kind != "U" or told.ndim:
-            raise ModelFileError("about must be text")
-        about = json.loads(str(told))
-        if (about["format"], about["version"]) != (_FORMAT, _VERSION):
-            raise ModelFileError(f"format must be {_FORMAT}, version {_VERSION}")
-        reading = Reading.from_record(about["reading"])
-        n_rows = check_integer("n_rows", about["n_rows"], 1)
-        support = about["support"]
-        if support is not None:
-            check_integer("support", support, 1, n_rows)
-        if values.dtype != np.float64 or values.ndim != 2 or not len(values):
-            raise ModelFileError("values of rados must be a matrix of float64")
-        if values.shape[1] != reading.n_columns or not np.isfinite(values).all():
-            raise ModelFileError(f"values of rados must be finite, {reading.n_columns} each")
-        promise = about["promise"]
-        if promise is not None:
-            promise = Promise.from_record(promise)
-            if promise.feature and promise.feature not in reading.columns:
-                raise ModelFileError("a promise's feature must be one of the columns")
-        return cls(np.ascontiguousarray(values), n_rows, support, reading, promise)
+        return cls(*read_rados(path))
 
     def __len__(self) -> int:
         return len(self.values)

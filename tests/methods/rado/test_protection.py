@@ -15,7 +15,7 @@ from bayescascade import (
     Rados,
     audit_privacy,
 )
-from bayescascade.methods.rado import rados as rados_module, sampling
+from bayescascade.methods.rado import releases, sampling
 from bayescascade.methods.rado.protection import (
     agreement_law,
     coordinate_delta,
@@ -111,7 +111,7 @@ def simulated(X, y, rng, n_rados=1, truncation=0.0, **options):
 @pytest.mark.parametrize("truncation", [0.0, 0.3])
 def test_drawn_coordinates_have_the_law(truncation, monkeypatch):
     """By chi-square; the other coordinates are those of the same signature."""
-    monkeypatch.setattr(rados_module, "check_budget", lambda *_: 0.5)  # of so many rados
+    monkeypatch.setattr(releases, "check_budget", lambda *_: 0.5)  # of so many rados
     X, y = feature_rows(12, 5)
     signs = y * (2 * X[:, 1] - 1)
     law = agreement_laws(signs, truncation)
@@ -158,7 +158,7 @@ def test_audits_tell_the_promise_from_its_broken_twins(monkeypatch):
 
     A wider one than promised for is no leak, as delta grows with the cut.
     """
-    monkeypatch.setattr(rados_module, "check_budget", lambda *_: 0.5)  # of so many rados
+    monkeypatch.setattr(releases, "check_budget", lambda *_: 0.5)  # of so many rados
     epsilon = 0.5
     delta = coordinate_delta(12, cut_of(12, 0.1), epsilon)
     assert not audited(0.1, epsilon, delta)
@@ -264,7 +264,7 @@ GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "edge_bounds": (-2.0, 6.0)}
 @pytest.fixture
 def silent(monkeypatch):
     source = Silent()
-    monkeypatch.setattr(rados_module, "noise_source", lambda *_: source)
+    monkeypatch.setattr(releases, "noise_source", lambda *_: source)
     return source
 
 
@@ -273,13 +273,13 @@ def silent(monkeypatch):
 def test_no_row_moves_more_than_it_is_said(silent, monkeypatch, noise_on, support):
     """The sensitivity that the mechanism is given, against what rows at the bounds do."""
     asked = []
-    real = rados_module.gaussian
+    real = releases.gaussian
 
     def spy(values, sensitivity, *rest):
         asked.append((np.array(values), sensitivity))
         return real(values, sensitivity, *rest)
 
-    monkeypatch.setattr(rados_module, "gaussian", spy)
+    monkeypatch.setattr(releases, "gaussian", spy)
     X, y = blobs(30, 2)
     farthest = 0.0
     for row in range(30):

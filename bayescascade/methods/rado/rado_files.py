@@ -1,0 +1,85 @@
+"""Files of rados: NumPy's npz format, with what is told about them as JSON. Nothing is executed."""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.files import replaced_file
+from bayescascade.base.validation import check_integer
+from bayescascade.methods.rado.protection import Promise
+from bayescascade.methods.rado.reading import Reading
+from bayescascade.methods.rado.signatures import Floats
+from bayescascade.model.record import contradictions_refused
+
+__all__ = ["ReadRados", "read_rados", "write_arrays"]
+
+_FORMAT, _VERSION = "bayescascade rados", 1
+
+
+class ReadRados(NamedTuple):
+    """What a file says, as `Rados` has it."""
+
+    values: Floats
+    n_rows: int
+    support: int | None
+    reading: Reading
+    promise: Promise | None
+
+
+def write_arrays(path: str | Path, values: Floats, about: Mapping[str, Any]) -> None:
+    """Write sums, and plain data about them, to a file."""
+    text = json.dumps({"format": _FORMAT, "version": _VERSION, **about}, allow_nan=False)
+    with replaced_file(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, values=values, about=np.array(text))
+
+
+def read_rados(path: str | Path) -> ReadRados:
+    """Read what `Rados.save` wrote; raises ModelFileError as `Rados.load`."""
+    try:
+        with contradictions_refused():
+            return _read(Path(path))
+    except (OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+        raise ModelFileError(f"{path}: cannot be read as rados: {error}") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def _read(path: Path) -> ReadRados:
+    values, about = _read_arrays(path)
+    if (about["format"], about["version"]) != (_FORMAT, _VERSION):
+        raise ModelFileError(f"format must be {_FORMAT}, version {_VERSION}")
+    reading = Reading.from_record(about["reading"])
+    n_rows = check_integer("n_rows", about["n_rows"], 1)
+    support = about["support"]
+    if support is not None:
+        check_integer("support", support, 1, n_rows)
+    if values.dtype != np.float64 or values.ndim != 2 or not len(values):
+        raise ModelFileError("values of rados must be a matrix of float64")
+    if values.shape[1] != reading.n_columns or not np.isfinite(values).all():
+        raise ModelFileError(f"values of rados must be finite, {reading.n_columns} each")
+    promise = about["promise"]
+    if promise is not None:
+        promise = Promise.from_record(promise)
+        if promise.feature and promise.feature not in reading.columns:
+            raise ModelFileError("a promise's feature must be one of the columns")
+    return ReadRados(np.ascontiguousarray(values), n_rows, support, reading, promise)
+
+
+def _read_arrays(path: Path) -> tuple[Any, Any]:  # Any: whatever the file holds
+    content = path.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if any(one.compress_type != zipfile.ZIP_STORED for one in archive.infolist()):
+            raise ModelFileError("rados must be stored without compression")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        if set(arrays.files) != {"values", "about"}:
+            raise ModelFileError("rados must have the arrays values and about")
+        values, told = arrays["values"], arrays["about"]
+    if told.dtype.kind != "U" or told.ndim:
+        raise ModelFileError("about must be text")
+    return values, json.loads(str(told))

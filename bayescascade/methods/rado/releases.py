@@ -1,0 +1,131 @@
+"""Sums of edges that promise something about single rows, and what: see `Promise`.
+
+**A feature** (DP-Feat, section 5.1 of the paper): signatures agree with its signs by chance alone;
+see `protection`.
+
+**Gaussian noise** (section 5.2 of the paper). Cells are clipped to declared bounds and scaled to
+[-1, 1], so that with D columns, the intercept among them, replacing a row moves its edge by at most
+2 sqrt(D). Noise for that on each of the m D cells of edges is the paper's way, after which any
+number of rados may be made. Or it is put on the n rados: with the subsets of rows fixed first, by
+coins that owe nothing to the rows, and row i in u_i of them, replacing it moves all rados together
+by at most 2 sqrt(D max_i u_i). That is n D values in place of m D, and less noise where rados are
+fewer than their rows. Edges are rounded to multiples of 2**-20, so that sums of up to 2**32 of them
+are exact.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayescascade.methods.rado.protection import Promise, check_budget, cut_of, draw_agreements
+from bayescascade.methods.rado.reading import Rows
+from bayescascade.methods.rado.sampling import announce, clipped, random_sums
+from bayescascade.methods.rado.signatures import Floats, draw_by, draw_subsets, groups, subset_sums
+from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.privacy.accounting import Cost, PrivacyLedger
+from bayescascade.privacy.mechanisms import gaussian
+from bayescascade.privacy.noise import noise_source
+
+__all__ = ["Release", "release_feature", "release_rows"]
+
+
+class Release(NamedTuple):
+    """Sums, (n_rados, n_columns), and what they promise."""
+
+    values: Floats
+    promise: Promise
+
+
+def release_feature(
+    rows: Rows,
+    place: int,
+    n_rados: int,
+    epsilon: float,
+    delta: float,
+    truncation: float,
+    rng: np.random.Generator | None,
+) -> Release:
+    """Return sums that hide the feature of a column; see `Rados.sample_feature_private`.
+
+    Parameters
+    ----------
+    rows : Rows
+        With signs, as by `with_signs`.
+    place : int
+        The feature's column.
+    rng : Generator or None
+        Of simulated signatures; None draws the operating system's.
+
+    Raises
+    ------
+    PrivacyError
+        If the rows are too few for the budget; says what would do.
+    """
+    n_rows, cut = len(rows), cut_of(len(rows), truncation)
+    draw, sizes, rounding = draw_by(rng), None, 0.0
+    if cut:
+        sizes, rounding = draw_agreements(draw, n_rows, cut, n_rados)
+    reached = check_budget(n_rows, cut, epsilon, delta, n_rados, rounding)
+    reading = rows.reading
+    edges = rows.signs * (rows.matrix[:, place] - reading.center[place]) / reading.units[place]
+    flipped = np.packbits(edges < 0.0, bitorder="little")[:, np.newaxis]
+    parts = []
+    for group in groups(n_rows, n_rados):
+        wanted = None if sizes is None else sizes[group]
+        bits = draw_subsets(draw, n_rows, group.stop - group.start, wanted)
+        parts.append(subset_sums(bits ^ flipped, rows.edges(), n_rows, reading.n_columns))
+    how = "" if not cut else f"signatures of {cut:,} to {n_rows - cut:,} agreements"
+    name = reading.columns[place]
+    promise = Promise("feature", float(epsilon), reached, name, how, rng is None)
+    return Release(np.concatenate(parts), promise)
+
+
+def release_rows(
+    rows: Rows,
+    n_rados: int,
+    support: int | None,
+    epsilon: float,
+    delta: float,
+    *,
+    on_edges: bool,
+    noise: str,
+    ledger: PrivacyLedger | None,
+    random_state: Seed,
+) -> Release:
+    """Return sums that hide each row by Gaussian noise; see `Rados.sample_gaussian`.
+
+    Parameters
+    ----------
+    rows : Rows
+        Whose reading has bounds.
+    on_edges : bool
+        Whether noise is on the edges, in place of their sums.
+
+    Raises
+    ------
+    PrivacyError
+        If the ledger's budget does not allow for it; nothing is spent then.
+    """
+    n_rows, n_columns = len(rows), rows.reading.n_columns
+    subsets, drawing = seed_sequence(random_state).spawn(2)
+    rng = np.random.default_rng(subsets)
+    source = noise_source(noise, np.random.default_rng(drawing))
+    announce((n_rows if on_edges else n_rados) * n_columns, source)
+    if ledger is not None:
+        ledger.spend(Cost(epsilon, delta), "Rademacher observations")
+    within, moved = clipped(rows), 2.0 * np.sqrt(n_columns)
+    if on_edges:
+        each = within(0, n_rows)
+        released = gaussian(each.ravel(), moved, epsilon, delta, source)
+        noisy = released.values.reshape(each.shape)
+        values = random_sums(lambda a, b: noisy[a:b], n_columns, n_rows, n_rados, support, rng)
+    else:
+        counts = np.zeros(n_rows, np.int64)
+        sums = random_sums(within, n_columns, n_rows, n_rados, support, rng, counts)
+        moved *= np.sqrt(max(1, int(counts.max())))
+        released = gaussian(sums.ravel(), moved, epsilon, delta, source)
+        values = released.values.reshape(sums.shape)
+    what = "edge" if on_edges else "rado"
+    how = f"Gaussian noise of scale {released.scale:.3g} on each {what}"
+    promise = Promise("rows", float(epsilon), float(delta), "", how, released.is_private)
+    return Release(values, promise)
