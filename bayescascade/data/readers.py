@@ -2,12 +2,13 @@
 
 import csv
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pandas as pd
 import pyarrow
@@ -145,33 +146,55 @@ class CsvSource:
         return header
 
 
-class ParquetSource:
-    """A Parquet file's rows."""
+class _ColumnFile(ABC):
+    """A file whose columns have types; a subclass says how it is opened and read."""
 
-    format_name = "Parquet"
+    format_name: ClassVar[str]
     is_text = False
 
     def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
         self._file = DataFile.of(path)
         self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
         self.label = self._file.label
-        with self._open() as file:
-            schema = file.schema_arrow
-        self.names = column_names(schema)
-        self.categorical = categorical_names(schema)
-        # Texts are stored as dictionaries, and come as these if they are asked for.
-        self._texts = [name for name in schema.names if _is_text(schema.field(name).type)]
+        self._schema = self._read_schema()
+        self.names = column_names(self._schema)
+        self.categorical = categorical_names(self._schema)
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
-        with self._open() as file:
-            for batch in file.iter_batches(self._chunk_rows, columns=list(names)):
-                yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
+        for batch in self._read(names):
+            yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
 
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
-        """Yield the same as `blocks`, texts as dictionaries."""
-        with self._open(read_dictionary=[name for name in self._texts if name in names]) as file:
+        """Yield the same as `blocks`, as Arrow's batches."""
+        yield from self._read(names)
+
+    @abstractmethod
+    def _read_schema(self) -> pyarrow.Schema:
+        """Return which columns there are."""
+
+    @abstractmethod
+    def _read(self, names: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the cells in the columns `names`, at most `_chunk_rows` rows at a time."""
+
+
+class ParquetSource(_ColumnFile):
+    """A Parquet file's rows."""
+
+    format_name = "Parquet"
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the same as `blocks`, as Arrow's batches: texts as dictionaries, as stored."""
+        texts = [name for name in names if _is_text(self._schema.field(name).type)]
+        yield from self._read(names, read_dictionary=texts)
+
+    def _read(self, names: Sequence[str], **options: Any) -> Iterator[pyarrow.RecordBatch]:
+        with self._open(**options) as file:
             yield from file.iter_batches(self._chunk_rows, columns=list(names))
+
+    def _read_schema(self) -> pyarrow.Schema:
+        with self._open() as file:
+            return file.schema_arrow
 
     @contextmanager
     def _open(self, **options: Any) -> Iterator[pyarrow.parquet.ParquetFile]:
@@ -183,33 +206,21 @@ class ParquetSource:
             yield file
 
 
-class ArrowFileSource:
+class ArrowFileSource(_ColumnFile):
     """The rows of a file in Arrow's own format, also called Feather."""
 
     format_name = "Arrow"
-    is_text = False
 
-    def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
-        self._file = DataFile.of(path)
-        self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
-        self.label = self._file.label
-        with self._open() as file:
-            schema = file.schema
-        self.names = column_names(schema)
-        self.categorical = categorical_names(schema)
-
-    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
-        for batch in self.batches(names):
-            yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
-
-    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
-        """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
+    def _read(self, names: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
         with self._open() as file:
             for index in range(file.num_record_batches):
                 batch = file.get_batch(index).select(list(names))
                 for start in range(0, batch.num_rows, self._chunk_rows):
                     yield batch.slice(start, self._chunk_rows)
+
+    def _read_schema(self) -> pyarrow.Schema:
+        with self._open() as file:
+            return file.schema
 
     @contextmanager
     def _open(self) -> Iterator[pyarrow.RecordBatchFileReader]:
