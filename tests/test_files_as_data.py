@@ -1,5 +1,6 @@
 """Folders, patterns, lists and URLs of files are one table; models take them as they are."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
+from pandas.testing import assert_frame_equal
 
 import bayescascade
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.cli.application import application
+from bayescascade.data.file_frames import TextTypes
 from bayescascade.data.table import Table
 
 TITANIC = Path(__file__).parents[1] / "data" / "titanic.csv"
@@ -193,3 +196,24 @@ def test_commands_take_folders_and_patterns(parts: Path) -> None:
             assert result.exit_code == 0, result.output
             printed.append(result.output.partition("\n")[2])
     assert printed[:2] == printed[2:]
+
+
+CELLS = ([], ["1", "-2"], ["0.5"], ["True"], ["x", "1e3"], [f"{2**63}"], [None])
+
+
+def typed(*blocks: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return what blocks of one file are taken for."""
+    types = TextTypes()
+    for block in blocks:
+        types.see(block)
+    return [types.typed(block) for block in blocks if len(block)]
+
+
+def test_blocks_of_text_are_typed_as_the_whole_file() -> None:
+    """A number must not be text in the block of a file in which it stands beside numbers alone."""
+    for kinds in itertools.combinations(CELLS, 3):
+        blocks = [pd.DataFrame({"x": pd.Series(cells, dtype=object)}) for cells in kinds]
+        (whole,) = typed(pd.concat(blocks, ignore_index=True))
+        parts = typed(*blocks)
+        assert [part["x"].dtype for part in parts] == [whole["x"].dtype] * len(parts), kinds
+        assert_frame_equal(pd.concat(parts, ignore_index=True), whole)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.declarations import Declarations
-from bayescascade.data.file_frames import typed_frame
+from bayescascade.data.file_frames import TextTypes, typed_frame
 from bayescascade.data.files import open_files
 from bayescascade.data.levels import Cells
 from bayescascade.data.schema import check_distinct_names, check_present
@@ -68,14 +68,9 @@ def read_frame(
 
     Weights and errors: see `read_blocks`.
     """
-    return _joined(source, list(read_blocks(source, names, weights)))
-
-
-def _joined(
-    source: Source, blocks: Sequence[tuple[int, pd.DataFrame, Any]]
-) -> tuple[pd.DataFrame, Floats | None]:
+    blocks = list(read_blocks(source, names, weights))
     frame = typed_frame(source, pd.concat([cells for _, cells, _ in blocks], ignore_index=True))
-    if blocks[0][2] is None:
+    if weights is None:
         return frame, None
     row_weights = np.concatenate([block_weights for _, _, block_weights in blocks])
     if not row_weights.any():
@@ -88,23 +83,18 @@ def read_for(
 ) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
     """Yield the rows that a model predicts, with the columns `also`; see `read_blocks`.
 
-    The blocks are read one by one, but for text and a model that takes typed columns: their types
-    show in all rows only, which are then read first and are in memory together.
+    One block is in memory at a time. Text is read twice for a model that takes typed columns: their
+    types show in all rows only.
     """
     needed = list(dict.fromkeys([*model.feature_texts, *also]))
     if model.takes_texts or not source.is_text:
         yield from read_blocks(source, needed, weights)
         return
-    blocks = list(read_blocks(source, needed, weights))
-    lengths = [len(cells) for _, cells, _ in blocks]
-    frame, row_weights = _joined(source, blocks)
-    blocks.clear()
-    start = 0
-    for length in lengths:
-        block = slice(start, start + length)
-        cells = frame.iloc[block].reset_index(drop=True)
-        yield start + 1, cells, None if row_weights is None else row_weights[block]
-        start += length
+    types = TextTypes()
+    for _, cells, _ in read_blocks(source, needed, weights):
+        types.see(cells)
+    for first_row, cells, row_weights in read_blocks(source, needed, weights):
+        yield first_row, types.typed(cells), row_weights
 
 
 def read_labeled(

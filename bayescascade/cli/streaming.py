@@ -1,7 +1,6 @@
 """Rows that stream from a file through a model into another file, block by block.
 
-One block is in memory at a time, whatever the file's length; but text for models of typed columns
-is read before its first block is predicted: see `rows.read_for`. Ctrl-C ends a file after the block
+One block is in memory at a time, whatever the file's length. Ctrl-C ends a file after the block
 that is being written: what is done is not lost. All is done in one thread: most of the time is
 pandas', which lets no other thread run, and handing blocks to processes would take as long.
 """

@@ -10,7 +10,7 @@ from bayescascade.data.levels import Cells, parse_texts
 from bayescascade.data.schema import check_distinct_names, listed_names
 from bayescascade.data.sources import Source, as_frame, weighted_blocks
 
-__all__ = ["Given", "as_rows", "typed_frame", "with_labels"]
+__all__ = ["Given", "TextTypes", "as_rows", "typed_frame", "with_labels"]
 
 
 class Given(NamedTuple):
@@ -73,14 +73,55 @@ def with_labels(X: Any, y: Any, sample_weight: Any = None) -> Given:
     return Given(frame, labels, weights)
 
 
+class TextTypes:
+    """Types of columns of texts, as pandas.read_csv gives them to the whole file, not to a block.
+
+    All blocks are shown first, and then typed one by one. What is kept of each is texts that alone
+    let pandas choose the type that the block's own do.
+    """
+
+    def __init__(self) -> None:
+        self._witnesses: dict[str, tuple[str, ...]] = {}
+        self._has_missing: dict[str, bool] = {}
+
+    def see(self, block: pd.DataFrame) -> None:
+        """Take note of a block's texts."""
+        for name in block.columns:
+            positions, distinct = pd.factorize(block[name])
+            seen = self._witnesses.get(name, ())
+            self._witnesses[name] = _witnesses(pd.Series(parse_texts([*distinct, *seen])))
+            self._has_missing[name] = self._has_missing.get(name, False) or -1 in positions
+
+    def typed(self, block: pd.DataFrame) -> pd.DataFrame:
+        """Return a block that was seen as numbers, truth values and texts."""
+        return pd.DataFrame({name: self._typed(block[name]) for name in block.columns})
+
+    def _typed(self, texts: Cells) -> Cells:
+        name = str(texts.name)
+        positions, distinct = pd.factorize(texts)
+        values: Cells = pd.Series(parse_texts([*distinct, *self._witnesses[name]]))
+        if self._has_missing[name]:  # whose type has room for that, then, in every block
+            return values.reindex([*positions, -1]).iloc[:-1].reset_index(drop=True)
+        return values.reindex(positions).reset_index(drop=True)
+
+
 def typed_frame(source: Source, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a source's cells typed as pandas reads them."""
+    """Return all of a source's cells typed as pandas reads them."""
     if not source.is_text:
         return cells
-    return pd.DataFrame({name: _typed(cells[name]) for name in cells.columns})
+    types = TextTypes()
+    types.see(cells)
+    return types.typed(cells)
 
 
-def _typed(texts: Cells) -> Cells:
-    """Return a CSV column's texts as numbers, truth values or text, as pandas.read_csv would."""
-    positions, distinct = pd.factorize(texts)
-    return pd.Series(parse_texts(distinct.tolist())).reindex(positions).reset_index(drop=True)
+def _witnesses(values: Cells) -> tuple[str, ...]:
+    """Return few texts that are of the type that pandas has given to a column."""
+    if values.empty:
+        return ()
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return ("True",)
+    if pd.api.types.is_float_dtype(values.dtype):
+        return ("0.5",)
+    if isinstance(values.iloc[0], str):
+        return ("text",)
+    return (str(values.min()), str(values.max()))  # how large whole numbers are decides on theirs
