@@ -4,15 +4,21 @@ For little work, threads of BLAS and OpenMP cost more than they save, a hundred 
 other processes hold the cores; and the last bits of a product may depend on them.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["n_threads_of", "single_threaded"]
+__all__ = ["for_ranges", "n_threads_of", "single_threaded"]
+
+_LEAST_THREADED = 1_000_000  # steps, a few milliseconds
 
 
 def n_threads_of(n_jobs: int | None) -> int:
@@ -25,6 +31,29 @@ def n_threads_of(n_jobs: int | None) -> int:
         return int(effective_n_jobs(n_jobs))
     with parallel_config("threading"):
         return int(effective_n_jobs(n_jobs))
+
+
+def for_ranges(work: Callable[[int, int], object], n_items: int, n_steps: float) -> None:
+    """Call work for ranges [start, stop) that make up all items; perhaps at the same time.
+
+    In threads as many as joblib is configured to: one, unless ``joblib.parallel_config(n_jobs=)``
+    says another number.
+
+    Parameters
+    ----------
+    work : callable
+        Without the GIL for most of its time, and of each item the same whatever its range is.
+    n_items : int >= 0
+    n_steps : float >= 0
+        About how many times innermost loops run for all items. Few are not worth threads.
+    """
+    n_threads = 1 if n_steps < _LEAST_THREADED else min(n_threads_of(None), n_items)
+    if n_threads <= 1:
+        work(0, n_items)
+        return
+    ends = np.linspace(0, n_items, n_threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(work, *zip(*pairwise(ends), strict=True)))
 
 
 def single_threaded() -> AbstractContextManager[Any]:

@@ -1,8 +1,9 @@
 """Rows that stream from a file through a model into another file, block by block.
 
 One block is in memory at a time, whatever the file's length. Ctrl-C ends a file after the block
-that is being written: what is done is not lost. All is done in one thread: most of the time is
-pandas', which lets no other thread run, and handing blocks to processes would take as long.
+that is being written: what is done is not lost. Arrow reads, and forests send rows down their
+trees, on all cores; what is left is pandas', which lets no other thread run, and handing blocks to
+processes would take as long.
 """
 
 import csv
@@ -36,9 +37,18 @@ _PARQUET = (".parquet", ".pq")
 def tell_blocks(
     data: str, blocks: Generator[Columns, None, None]
 ) -> Generator[Columns, None, None]:
-    """Yield blocks made of the rows of a file; on a terminal, show how many there are yet."""
+    """Yield blocks made of the rows of a file; on a terminal, show how many there are yet.
+
+    What makes them may take all cores.
+    """
+    from joblib import parallel_config
+
     n_done = 0
-    with shown_rows(Path(data).name, _n_rows(data)) as show, closing(blocks):
+    with (
+        shown_rows(Path(data).name, _n_rows(data)) as show,
+        closing(blocks),
+        parallel_config("threading", n_jobs=-1),
+    ):
         for columns in blocks:
             yield columns
             n_done += _length(columns)

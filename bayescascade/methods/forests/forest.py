@@ -5,7 +5,7 @@ leaves say everything about the trees' shape; `Forest.from_preorder` derives the
 row goes left at a split if its value, rounded to float32, is at most the threshold.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.threads import for_ranges
 from bayescascade.methods.forests.kernels.routing import (
     BLOCK,
     TreeArrays,
@@ -243,15 +244,21 @@ class Forest:
         """
         rows = self._rows(X)
         leaves = np.empty((rows.shape[0], self.n_trees), np.int32)
-        find_leaves(self.arrays, rows, leaves)
+        trees = self.arrays
+        self._send(lambda a, b: find_leaves(trees, rows[a:b], leaves[a:b]), rows)
         return leaves
 
     def predict_proba(self, X: NDArray[np.float32]) -> Floats:
         """Return the mean of the shares at each row's leaves, (n_rows, n_classes) float64."""
         rows = self._rows(X)
         sums = np.zeros((rows.shape[0], self.n_classes))
-        leaves = np.empty(min(BLOCK, len(rows)), np.int64)
-        add_leaves(self.arrays, rows, self.probabilities, leaves, sums)
+        trees = self.arrays
+
+        def add(start: int, stop: int) -> None:
+            leaves = np.empty(BLOCK, np.int64)
+            add_leaves(trees, rows[start:stop], self.probabilities, leaves, sums[start:stop])
+
+        self._send(add, rows)
         sums /= self.n_trees
         return sums
 
@@ -259,8 +266,13 @@ class Forest:
         """Return the columns that any tree reads for each row, (n_rows, n_columns) bool."""
         rows = self._rows(X)
         used = np.zeros(rows.shape, np.bool_)
-        mark_columns(self.arrays, rows, used)
+        trees = self.arrays
+        self._send(lambda a, b: mark_columns(trees, rows[a:b], used[a:b]), rows)
         return used
+
+    def _send(self, work: Callable[[int, int], object], rows: NDArray[np.float32]) -> None:
+        """Let work send the rows of each range down the trees."""
+        for_ranges(work, len(rows), len(rows) * self.n_trees)
 
     def _rows(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return rows as kernels read them, which look at no bounds."""

@@ -2,7 +2,9 @@
 
 import copy
 import json
+import threading
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -10,9 +12,11 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from bayescascade.base import threads
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.methods.forests import forest as forest_module
 from bayescascade.methods.forests.forest import LEAF, Forest
-from bayescascade.methods.forests.kernels.routing import BLOCK
+from bayescascade.methods.forests.kernels.routing import BLOCK, find_leaves
 from tests.methods.forests import reference
 
 ESTIMATORS = {
@@ -117,6 +121,28 @@ def test_more_rows_than_a_block(rng):
     np.testing.assert_array_equal(
         forest.features_used(X)[-1_500:], forest.features_used(X[-1_500:])
     )
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2, 1_000])
+def test_threads_send_every_row_to_where_one_does(n_rows, rng, monkeypatch):
+    """Rows at the ends of threads' ranges would be left out, or counted twice."""
+    X, y = problem(rng, missing=0.2)
+    forest = Forest.from_sklearn(RandomForestClassifier(4, random_state=0).fit(X, y))
+    rows = problem(rng, n_rows=max(n_rows, 3), missing=0.4)[0][:n_rows]
+    alone = [of(rows) for of in (forest.apply, forest.predict_proba, forest.features_used)]
+    monkeypatch.setattr(threads, "_LEAST_THREADED", 0)
+    names = set()
+
+    def noting(*arguments):
+        names.add(threading.current_thread().name)
+        return find_leaves(*arguments)
+
+    monkeypatch.setattr(forest_module, "find_leaves", noting)
+    with joblib.parallel_config(n_jobs=3):
+        together = [of(rows) for of in (forest.apply, forest.predict_proba, forest.features_used)]
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (threading.current_thread().name in names) == (n_rows < 2)
 
 
 def test_counts_are_the_training_weights(case):
