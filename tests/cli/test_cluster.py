@@ -17,6 +17,7 @@ import samplers.chains
 from bayescascade.cli import cluster as cluster_module
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 from tests.cli.test_processes import COMMAND, environment
+from tests.clusters import two_workers
 
 CHAINS = ("--search", "anneal+metropolis", "--steps", 3000, "--chains", 2, "--seed", 0)
 
@@ -24,7 +25,7 @@ CHAINS = ("--search", "anneal+metropolis", "--steps", 3000, "--chains", 2, "--se
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Return the address of a scheduler with two worker processes."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+    with two_workers() as cluster:
         yield cluster.scheduler_address
 
 
