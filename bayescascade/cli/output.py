@@ -27,6 +27,7 @@ __all__ = [
     "echo_json",
     "echo_page",
     "note",
+    "rows_of",
     "save_figure",
     "shown_count",
     "shown_rows",
@@ -78,8 +79,14 @@ def csv_texts(blocks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         writer = csv.writer(text, lineterminator="\n")
         if number == 0:
             writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerows(rows_of(columns))
         yield text.getvalue()
+
+
+def rows_of(columns: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a block of columns, some of which may be Arrow's."""
+    cells = (each.to_pylist() if hasattr(each, "to_pylist") else each for each in columns.values())
+    return zip(*cells, strict=True)
 
 
 def write_texts(path: str | None, texts: Iterable[str]) -> None:

@@ -3,11 +3,12 @@
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bayescascade.cli.learning import FULL_OPTION
+from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
 from bayescascade.cli.options import Integer, parse_given
 from bayescascade.cli.output import (
     check_outputs,
@@ -18,14 +19,10 @@ from bayescascade.cli.output import (
     write_texts,
 )
 
-if TYPE_CHECKING:
-    from bayescascade.data.sources import Source
-
 __all__ = ["diagnose", "predict", "sample", "score", "show"]
 
 _DEFAULT_TOP = 10
 _BLOCK_ROWS = 100_000
-_SLOW_ROWS = 10_000
 
 
 @click.command(short_help="Print or draw a saved model.")
@@ -63,18 +60,18 @@ def show(
 
     fitted = load(model)
     if html is not None:
-        reporting: Reporting = _in_role(Reporting, fitted, "--html", model)
+        reporting: Reporting = in_role(Reporting, fitted, "--html", model)
         reporting.report(html)
         return
     shown: Any = fitted
     if given:
-        density: Conditional = _in_role(Conditional, fitted, "--given", model)
+        density: Conditional = in_role(Conditional, fitted, "--given", model)
         columns = density.schema_.columns
         continuous = [column.name for column in columns if column.kind == "continuous"]
         shown = density.condition(parse_given(given, continuous))
     if dot or png is not None:
         learned = shown if given else getattr(fitted, "learned_", None)
-        drawn: Drawn = _in_role(Drawn, learned, "--dot" if dot else "--png", model)
+        drawn: Drawn = in_role(Drawn, learned, "--dot" if dot else "--png", model)
         if png is not None:
             drawn.draw(png)
         else:
@@ -101,6 +98,7 @@ def show(
     help="Column of the labels (by default that which rules were learned from).",
 )
 @click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
+@UNKNOWN_OPTION
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def score(
     model: str,
@@ -109,6 +107,7 @@ def score(
     out: str | None,
     target: str | None,
     weights: str | None,
+    unknown: str | None,
     as_json: bool,
 ) -> None:
     """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
@@ -120,22 +119,21 @@ def score(
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.cli.scoring import ScoredLabels, ScoredRows
     from bayescascade.cli.streaming import tell_blocks, write_blocks
-    from bayescascade.model.record import load
     from bayescascade.model.roles import Classifier, Density
 
-    fitted = load(model)
+    fitted = load_model(model, unknown)
     scored: ScoredLabels | ScoredRows
     if isinstance(fitted, Classifier):
         if top is not None:
-            _in_role(Density, fitted, "--top", model)
-        scored = ScoredLabels(fitted, _open_for(fitted, data), target, weights)
+            in_role(Density, fitted, "--top", model)
+        scored = ScoredLabels(fitted, open_for(fitted, data), target, weights)
     else:
         if target is not None:
-            _in_role(Classifier, fitted, "--target", model)
+            in_role(Classifier, fitted, "--target", model)
         if top is None:
             top = _DEFAULT_TOP if out is None else 0
-        density: Density = _in_role(Density, fitted, "score", model)
-        scored = ScoredRows(density, _open_for(fitted, data), top, weights)
+        density: Density = in_role(Density, fitted, "score", model)
+        scored = ScoredRows(density, open_for(fitted, data), top, weights)
     blocks = tell_blocks(data, scored.blocks())
     if out is None:
         deque(blocks, maxlen=0)
@@ -147,31 +145,65 @@ def score(
         echo_page(scored.page())
 
 
-@click.command(short_help="Classify rows.")
+@click.command(short_help="Classify rows, or predict a column.")
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
+@click.option(
+    "--target", metavar="NAME", help="Column to predict, of a density: any that it knows."
+)
+@click.option(
+    "--how",
+    type=click.Choice(["mode", "mean"]),
+    help="That column's most probable value (the default), or its expected one, of numbers.",
+)
 @click.option(
     "--out",
     metavar="FILE",
     help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
 )
 @click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
-def predict(model: str, data: str, out: str | None, explain: bool) -> None:
-    """Classify the rows of DATA (.csv, .csv.gz, .parquet) by the rules or forest in MODEL.json.
+@UNKNOWN_OPTION
+def predict(
+    model: str,
+    data: str,
+    target: str | None,
+    how: str | None,
+    out: str | None,
+    explain: bool,
+    unknown: str | None,
+) -> None:
+    """Predict the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
 
     Prints CSV with a header: for each row its number, the predicted class, the probability of
     every class, and, of a rule list, an interval that holds that of the predicted one with 95 %
     probability; of a budgeted forest, what the features cost that it acquires.
+
+    A tree or a density rule list predicts the column --target, given the other cells of each row,
+    with the probability of each of its levels. DATA need not have that column, and cells that are
+    missing are integrated out.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
-    from bayescascade.cli.scoring import predicted_blocks
+    from bayescascade.cli.scoring import predicted_blocks, predicted_column_blocks
     from bayescascade.cli.streaming import tell_blocks, write_blocks
-    from bayescascade.model.record import load
-    from bayescascade.model.roles import Predictor
+    from bayescascade.model.roles import Classifier, Density, Predictor
 
-    hint = ": score tells log densities"
-    predictor = _in_role(Predictor, load(model), "predict", model, hint)
-    blocks = predicted_blocks(predictor, _open_for(predictor, data), explain=explain)
+    fitted = load_model(model, unknown)
+    if isinstance(fitted, Density):
+        if target is None:
+            raise click.UsageError(
+                "--target must name the column that a density is to predict, got none: "
+                "score tells log densities"
+            )
+        if explain:
+            in_role(Classifier, fitted, "--explain", model)
+        source = open_for(fitted, data)
+        blocks = predicted_column_blocks(fitted, source, target, how or "mode")
+    else:
+        predictor: Predictor = in_role(Predictor, fitted, "predict", model)
+        for option, value in (("--target", target), ("--how", how)):
+            if value is not None:
+                in_role(Density, fitted, option, model)
+        blocks = predicted_blocks(predictor, open_for(predictor, data), explain=explain)
     if out is None:
         write_texts(None, csv_texts(blocks))
     else:
@@ -195,7 +227,7 @@ def _drawn_rows(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
     from bayescascade.model.record import load
     from bayescascade.model.roles import Density
 
-    density: Density = _in_role(Density, load(path), "sample", path)
+    density: Density = in_role(Density, load(path), "sample", path)
     rng = np.random.default_rng(seed)
     for start in range(0, n_rows, _BLOCK_ROWS):
         rows = density.sample(min(_BLOCK_ROWS, n_rows - start), random_state=rng)
@@ -225,40 +257,3 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
         echo_json(found.to_dict())
     else:
         echo_page(found.page())
-
-
-def _open_for(model: Any, data: str) -> "Source":
-    """Open a file in blocks that a model takes seconds for at most, so that Ctrl-C is heard."""
-    from bayescascade.cli.rows import open_rows
-
-    is_slow = getattr(model, "predictive", "map") == "average"  # a thousand states for each row
-    return open_rows(data, _SLOW_ROWS if is_slow else None)
-
-
-def _in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
-    """Return what was loaded if it has a role of `bayescascade.model.roles`.
-
-    Parameters
-    ----------
-    role : protocol
-    thing : object
-        A model, or what it learned.
-    what : str
-        A command or an option; the message begins with it.
-    path : str
-        The file of the model.
-    hint : str
-        What the message ends with.
-
-    Raises
-    ------
-    click.ClickException
-        If it has not.
-    """
-    if isinstance(thing, role):
-        return thing
-    from bayescascade.model.record import load
-    from bayescascade.model.roles import ROLE_WORDS
-
-    words = f"{ROLE_WORDS[role]}, got {path}, a {load(path).title}"
-    raise click.ClickException(f"{what} needs {words}{hint}")

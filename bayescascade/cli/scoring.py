@@ -13,6 +13,7 @@ from bayescascade.cli.streaming import Columns
 from bayescascade.cli.unknown import UnknownRows
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
+from bayescascade.data.schema import check_known
 from bayescascade.data.sources import Source
 from bayescascade.model.rarest import RarestRows, rare_row_page
 from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
@@ -20,7 +21,7 @@ from bayescascade.model.scores import LabelScores, WeightedMean
 from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, counted
 
-__all__ = ["ScoredLabels", "ScoredRows", "predicted_blocks"]
+__all__ = ["ScoredLabels", "ScoredRows", "predicted_blocks", "predicted_column_blocks"]
 
 
 class ScoredRows:
@@ -172,6 +173,30 @@ def predicted_blocks(
             predicted = model.predict_block(cells, first_row, intervals=True, explain=explain)
         columns = {**_predicted_columns(model, predicted), **predicted.told}
         yield {"row": range(first_row, first_row + len(cells)), **columns}
+    unknown.warn()
+
+
+def predicted_column_blocks(
+    model: Density, source: Source, target: str, how: str
+) -> Generator[Columns, None, None]:
+    """Yield what a density says of a column of the rows of a file, given the others."""
+    check_known("target", [target], model.schema_.names)
+    unknown = UnknownRows()
+    others = [name for name in model.schema_.names if name != target]
+    for first_row, cells, _ in read_blocks(source, others, None):
+        with unknown.noticed():
+            found = model.predict_column(cells, target, how, first_row=first_row)
+        values = found.values.tolist()
+        has_numbers = isinstance(values[0], int | float) and not isinstance(values[0], bool)
+        shares = found.probabilities
+        texts = ["missing" if level is None else level_text(level) for level in shares.columns]
+        if texts.count("missing") == 2:  # a level is called so, too
+            texts[-1] = "missing cell"
+        yield {
+            "row": range(first_row, first_row + len(cells)),
+            "predicted": values if has_numbers else [level_text(value) for value in values],
+            **{f"P({text})": shares.iloc[:, j].to_numpy() for j, text in enumerate(texts)},
+        }
     unknown.warn()
 
 

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import BayesCascadeError, DataError
 from bayescascade.base.files import replaced_file
 from bayescascade.cli.interrupts import deferred_interrupts
-from bayescascade.cli.output import INTERRUPTED, shown_rows
+from bayescascade.cli.output import INTERRUPTED, rows_of, shown_rows
 
-__all__ = ["Columns", "tell_blocks", "write_blocks"]
+__all__ = ["Columns", "is_parquet", "tell_blocks", "write_blocks"]
 
-Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any]]
-"""A block of rows, by the headings of its columns; those that are no texts are all numbers."""
+Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any] | pyarrow.Array]
+"""A block of rows, by the headings of its columns: Arrow's, or else all texts or all numbers."""
 
 _SAMPLE_BYTES = 1 << 20
 _PARQUET = (".parquet", ".pq")
@@ -73,7 +73,7 @@ def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
     with ExitStack() as stack:
         is_interrupted = stack.enter_context(deferred_interrupts())
         temporary = stack.enter_context(replaced_file(path))
-        kind = _ParquetFile if _is_parquet(path) else _CsvFile
+        kind = _ParquetFile if is_parquet(path) else _CsvFile
         file = stack.enter_context(closing(kind(temporary)))
         for columns in stack.enter_context(closing(blocks)):
             file.write(columns)
@@ -107,11 +107,11 @@ class _CsvFile:
             self._write_rows([tuple(columns)])
             self._has_header = True
         table = _table(columns)
-        if any(pyarrow.types.is_string(field.type) for field in table.schema):
-            self._write_rows(zip(*columns.values(), strict=True))
-        else:
+        if all(_is_number(field.type) for field in table.schema):
             options = pyarrow.csv.WriteOptions(include_header=False)
             pyarrow.csv.write_csv(table, self._file, options)
+        else:
+            self._write_rows(rows_of(columns))
 
     def _write_rows(self, rows: Any) -> None:
         text = io.StringIO()
@@ -171,8 +171,14 @@ def _table_as(table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
     return table.cast(schema)
 
 
-def _array(column: Sequence[object] | NDArray[Any]) -> pyarrow.Array:
+def _is_number(kind: pyarrow.DataType) -> bool:
+    return bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
+
+
+def _array(column: Sequence[object] | NDArray[Any] | pyarrow.Array) -> pyarrow.Array:
     """Return a column for Arrow: int64 of a range, float64 of other numbers, else texts."""
+    if isinstance(column, pyarrow.Array | pyarrow.ChunkedArray):
+        return column
     if isinstance(column, range):
         return pyarrow.array(np.arange(column.start, column.stop))
     if isinstance(column, np.ndarray):
@@ -193,7 +199,7 @@ def _length(columns: Columns) -> int:
 def _n_rows(path: str) -> int | None:
     """Return about how many rows a file has; None if that is not to be seen at once."""
     try:
-        if _is_parquet(path):
+        if is_parquet(path):
             return int(pyarrow.parquet.read_metadata(path).num_rows)
         if Path(path).suffix.lower() != ".csv":
             return None
@@ -204,5 +210,6 @@ def _n_rows(path: str) -> int | None:
         return None  # whoever reads the file tells what is wrong with it
 
 
-def _is_parquet(path: str) -> bool:
+def is_parquet(path: str) -> bool:
+    """Return whether a file is called as Parquet is."""
     return Path(path).suffix.lower() in _PARQUET

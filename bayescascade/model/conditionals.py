@@ -31,7 +31,7 @@ from bayescascade.data.schema import (
     frame_from_mapping,
 )
 
-__all__ = ["Conditionals"]
+__all__ = ["Conditionals", "PredictedColumn"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -41,6 +41,13 @@ PREDICTIONS = ("mode", "mean")
 
 _MOST_COMBINATIONS = 256  # of a row's missing cells, that are weighed together
 _MOST_SCORED = 1 << 20  # rows scored at once
+
+
+class PredictedColumn(NamedTuple):
+    """What a density says of one column of some rows."""
+
+    values: NDArray[np.generic]  # (n_rows,), see `Conditionals.predict`
+    probabilities: pd.DataFrame  # (n_rows, n_levels), see `Conditionals.predict_proba`
 
 
 class Question(NamedTuple):
@@ -82,7 +89,7 @@ class Conditionals:
     schema_: Schema
 
     @abstractmethod
-    def encode(self, X: Rows) -> Codes:
+    def encode(self, X: Rows, *, first_row: int = 1) -> Codes:
         """Return the codes of rows, (n_columns, n_rows), negative where missing or unknown."""
 
     @abstractmethod
@@ -94,6 +101,8 @@ class Conditionals:
         X: Rows,
         how: str = "mode",
         random_state: int | np.random.Generator | None = None,
+        *,
+        first_row: int = 1,
     ) -> pd.DataFrame:
         """Return rows with their missing cells filled, given the cells that they have.
 
@@ -109,6 +118,8 @@ class Conditionals:
             column's bin uniformly: repeated with several seeds, this is multiple imputation.
         random_state : int, Generator or None
             Seed of the draws.
+        first_row : int
+            Number of the first row, for messages.
 
         Returns
         -------
@@ -129,15 +140,15 @@ class Conditionals:
         if isinstance(X, CodedTable):
             raise ParameterError("X must be rows with missing cells to impute, got a Table")
         frame = _frame_of(as_rows(X), self.schema_.names)
-        codes = self.encode(frame)
+        codes = self.encode(frame, first_row=first_row)
         for column, of_column in zip(self.schema_.columns, codes, strict=True):
             if column.has_missing_level:
                 of_column[of_column == column.n_levels - 1] = MISSING
         is_missing = codes == MISSING
         if how == "mode":
-            self._fill_modes(codes)
+            self._fill_modes(codes, first_row)
         else:
-            self._fill_draws(codes, rng)
+            self._fill_draws(codes, rng, first_row)
         rows_filled, names = frame.copy(), [str(name) for name in frame.columns]
         for column, of_column, gone in zip(self.schema_.columns, codes, is_missing, strict=True):
             if gone.any():
@@ -171,11 +182,7 @@ class Conditionals:
             If the target is unknown, another column is missing, a value is outside its column's
             domain, or what a row has is of probability 0.
         """
-        j, index, log_shares = self._given_others(X, target)
-        column = self.schema_.columns[j]
-        kept = object if column.has_missing_level else None  # or None would become NaN
-        labels = pd.Index(labels_of(column), dtype=kept, name=target)
-        return pd.DataFrame(np.exp(log_shares), index=index, columns=labels)
+        return _level_frame(*self._given_others(X, target))
 
     def predict(self, X: Rows, target: str, how: str = "mode") -> NDArray[np.generic]:
         """Return what a column is most probably, given the other cells of each row.
@@ -201,40 +208,47 @@ class Conditionals:
         DataError
             As of `predict_proba`.
         """
+        column, _, log_shares = self._given_others(X, target, how)
+        return _chosen(column, log_shares, how)
+
+    def predict_column(
+        self, X: Rows, target: str, how: str = "mode", *, first_row: int = 1
+    ) -> PredictedColumn:
+        """Return what `predict` and `predict_proba` do, of rows that are scored once for both.
+
+        `first_row` is the number of the first row, for messages.
+        """
+        column, index, log_shares = self._given_others(X, target, how, first_row)
+        shares = _level_frame(column, index, log_shares)
+        return PredictedColumn(_chosen(column, log_shares, how), shares)
+
+    def _given_others(
+        self, X: Rows, target: str, how: str = "mode", first_row: int = 1
+    ) -> tuple[Column, pd.Index, Floats]:
+        """Return the target, the rows' index and log probabilities (n_rows, n_levels)."""
+        check_is_fitted(self)
+        check_known("target", [target], self.schema_.names)
         check_choice("how", how, PREDICTIONS)
-        j, _, log_shares = self._given_others(X, target)
+        j = self.schema_.names.index(target)
         column = self.schema_.columns[j]
-        log_shares = log_shares[:, : _n_known(column)]
-        if how == "mode":
-            return values_of(column, log_shares.argmax(axis=1), None).to_numpy()
-        if not _is_numeric(column):
+        if how == "mean" and not _is_numeric(column):
             raise ParameterError(
                 f'how must be "mode" for column "{target}", whose levels are no numbers, got "mean"'
             )
-        shares = np.exp(log_shares - logsumexp(log_shares, axis=1, keepdims=True))
-        numbers = values_of(column, np.arange(_n_known(column)), None).to_numpy(np.float64)
-        means: Floats = shares @ numbers
-        return means
-
-    def _given_others(self, X: Rows, target: str) -> tuple[int, pd.Index, Floats]:
-        """Return the target's place, the rows' index and log probabilities (n_rows, n_levels)."""
-        check_is_fitted(self)
-        check_known("target", [target], self.schema_.names)
-        j = self.schema_.names.index(target)
         if isinstance(X, CodedTable):
             codes = self.encode(X)
             index: pd.Index = pd.RangeIndex(codes.shape[1])
         else:
             frame = _without(_frame_of(as_rows(X), self.schema_.names, target), target)
-            codes, index = self.encode(frame), frame.index
+            codes, index = self.encode(frame, first_row=first_row), frame.index
         codes[j] = MISSING
         every = np.arange(self.schema_.n_levels[j], dtype=np.int32)
         rows = np.arange(codes.shape[1])
         asked = Question.of(codes, rows, np.array([j]), every[np.newaxis])
-        (log_shares,) = self._log_shares([asked])
-        return j, index, log_shares
+        (log_shares,) = self._log_shares([asked], first_row)
+        return column, index, log_shares
 
-    def _log_shares(self, questions: Iterable[Question]) -> Iterator[Floats]:
+    def _log_shares(self, questions: Iterable[Question], first_row: int) -> Iterator[Floats]:
         """Yield, for each question, log probabilities (n_rows, n_combinations) that sum up to 1.
 
         Raises
@@ -255,14 +269,14 @@ class Conditionals:
                 totals = logsumexp(logs, axis=1, keepdims=True)
                 is_impossible = np.isneginf(totals)[:, 0]
                 if is_impossible.any():
-                    row = 1 + asked.rows[np.argmax(is_impossible[asked.position])]
+                    row = first_row + asked.rows[np.argmax(is_impossible[asked.position])]
                     raise DataError(
                         f"what row {row} has must be of positive probability under the density, "
                         "got 0"
                     )
                 yield (logs - totals)[asked.position]
 
-    def _fill_modes(self, codes: Codes) -> None:
+    def _fill_modes(self, codes: Codes, first_row: int) -> None:
         """Fill what is missing in rows of codes by what is most probable."""
         columns, asked = self.schema_.columns, []
         patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
@@ -279,17 +293,18 @@ class Conditionals:
                 sizes = [_n_known(columns[j]) for j in group]
                 combinations = np.indices(sizes, np.int32).reshape(len(sizes), -1)
                 asked.append(Question.of(codes, rows, group, combinations))
-        for one, log_shares in zip(asked, self._log_shares(asked), strict=True):
+        for one, log_shares in zip(asked, self._log_shares(asked, first_row), strict=True):
             codes[np.ix_(one.columns, one.rows)] = one.combinations[:, log_shares.argmax(axis=1)]
 
-    def _fill_draws(self, codes: Codes, rng: np.random.Generator) -> None:
+    def _fill_draws(self, codes: Codes, rng: np.random.Generator, first_row: int) -> None:
         """Fill what is missing in rows of codes by draws, column by column given those before."""
         for j, column in enumerate(self.schema_.columns):
             rows = np.flatnonzero(codes[j] == MISSING)
             if rows.size == 0:
                 continue
             every = np.arange(_n_known(column), dtype=np.int32)[np.newaxis]
-            (log_shares,) = self._log_shares([Question.of(codes, rows, np.array([j]), every)])
+            asked = Question.of(codes, rows, np.array([j]), every)
+            (log_shares,) = self._log_shares([asked], first_row)
             shares = np.exp(log_shares).cumsum(axis=1)
             places = (rng.random((rows.size, 1)) * shares[:, -1:] >= shares).sum(axis=1)
             codes[j, rows] = np.minimum(places, every.size - 1)
@@ -301,6 +316,24 @@ def _n_known(column: Column) -> int:
     if n_known == 0:
         raise DataError(f'column "{column.name}" must have a level to fill in, got none')
     return n_known
+
+
+def _chosen(column: Column, log_shares: Floats, how: str) -> NDArray[np.generic]:
+    """Return the most probable value of a column in each row, or the mean, if it is not missing."""
+    log_shares = log_shares[:, : _n_known(column)]
+    if how == "mode":
+        return values_of(column, log_shares.argmax(axis=1), None).to_numpy()
+    shares = np.exp(log_shares - logsumexp(log_shares, axis=1, keepdims=True))
+    numbers = values_of(column, np.arange(_n_known(column)), None).to_numpy(np.float64)
+    means: Floats = shares @ numbers
+    return means
+
+
+def _level_frame(column: Column, index: pd.Index, log_shares: Floats) -> pd.DataFrame:
+    """Return the probability of each level, by row."""
+    kept = object if column.has_missing_level else None  # or None would become NaN
+    labels = pd.Index(labels_of(column), dtype=kept, name=column.name)
+    return pd.DataFrame(np.exp(log_shares), index=index, columns=labels)
 
 
 def _is_numeric(column: Column) -> bool:

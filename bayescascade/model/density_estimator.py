@@ -18,7 +18,7 @@ from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.estimator import PREDICTIVES, C, PosteriorEstimator, S
 from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS
-from bayescascade.model.row_densities import UNKNOWNS, RowDensities
+from bayescascade.model.row_densities import RowDensities
 from bayescascade.model.search import Search
 from bayescascade.report.page import Page, Pieces
 
@@ -44,7 +44,7 @@ class DensityEstimator(RowDensities, PosteriorEstimator[S, C, D]):
         """Return how to search; raises ParameterError if any parameter is out of its range."""
         search = super().check_parameters()
         check_choice("density", self.density, DENSITIES)
-        check_choice("unknown", self.unknown, UNKNOWNS)
+        check_choice("unknown", self.unknown, self.unknowns)
         return search
 
     @property

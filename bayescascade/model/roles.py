@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.data.schema import Schema
+from bayescascade.model.conditionals import PredictedColumn
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.page import Page
 
@@ -90,6 +91,16 @@ class Density(Conditional, Protocol):
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
         """Draw rows."""
+
+    def impute(
+        self, X: Any, how: str = "mode", random_state: Any = None, *, first_row: int = 1
+    ) -> pd.DataFrame:
+        """Return rows with their missing cells filled."""
+
+    def predict_column(
+        self, X: Any, target: str, how: str = "mode", *, first_row: int = 1
+    ) -> PredictedColumn:
+        """Return what a column is in each row, given the row's other cells."""
 
 
 class Predicted(NamedTuple):

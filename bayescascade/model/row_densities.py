@@ -46,7 +46,7 @@ from bayescascade.model.conditionals import Conditionals
 from bayescascade.model.page import column_words
 from bayescascade.model.reporting import OF_DENSITIES, OF_ROWS, Reported
 
-__all__ = ["UNKNOWNS", "Baseline", "RowDensities"]
+__all__ = ["Baseline", "RowDensities"]
 
 
 _MEANINGS: Final[Mapping[str, str]] = {
@@ -56,8 +56,6 @@ _MEANINGS: Final[Mapping[str, str]] = {
     "error": "",
 }
 """What an unknown cell is taken for, by `unknown`."""
-
-UNKNOWNS: Final = tuple(_MEANINGS)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -73,7 +71,14 @@ class RowDensities(Conditionals, DensityMixin, Columns):  # type: ignore[misc] #
         `UnknownLevelWarning`.
     columns, drop, nominal, ordinal, continuous, missing
         See `bayescascade.data.table.Table`.
+
+    Attributes
+    ----------
+    unknowns : tuple of str
+        What the parameter `unknown` may be.
     """
+
+    unknowns: ClassVar[tuple[str, ...]] = tuple(_MEANINGS)
 
     unknown: str = "other"
 
@@ -246,7 +251,7 @@ class Baseline(Reported, RowDensities, BaseEstimator, ABC):  # type: ignore[misc
     def _learner(self) -> Callable[[Table], None]:
         self._check_parameters()
         check_choice("missing", self.missing, ("error", "level"))
-        check_choice("unknown", self.unknown, _MEANINGS)
+        check_choice("unknown", self.unknown, self.unknowns)
         return self._learn
 
     @property

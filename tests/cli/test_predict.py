@@ -213,7 +213,5 @@ def test_each_command_says_which_models_it_takes(
         ):
             assert_error(run(*arguments), f"{needed}got {model}, {words}")
     for model, words in ((fitted, "a leaf cascade"), (listed, "a density rule list")):
-        found = run("predict", model.model, TITANIC)
-        assert_error(found, f"predict needs a model that predicts, got {model.model}, {words}")
         found = run("score", model.model, TITANIC, "--target", "survived")
         assert_error(found, f"--target needs a classifier, got {model.model}, {words}")

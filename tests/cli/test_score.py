@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import bayescascade
+from bayescascade.base.errors import UnknownLevelWarning
 from bayescascade.cli import rows
-from tests.cli.conftest import TITANIC, Fitted, assert_error, run
+from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
 from tests.commands import read_written
 
 
@@ -142,6 +143,35 @@ def test_rows_of_unknown_levels_are_rare_and_told_of(
     record = json.loads(run("score", density.model, data, "--json").stdout)
     assert record["rows_with_unknown_levels"] == 2
     assert record["rarest"][1]["log_density"] < -math.log(3 * 2202)
+
+
+def test_unknown_levels_are_what_the_command_says(
+    fitted: Fitted, classified: Fitted, forest: str, tmp_path: Path
+) -> None:
+    """Whoever scores need not fit again, or edit a model, to refuse what was never seen."""
+    data = tmp_path / "new.csv"
+    data.write_text("class,sex,age\n1st,alien,adult\n")
+    model = bayescascade.load(fitted.model)
+    for how in ("other", "missing"):
+        out = tmp_path / f"{how}.csv"
+        found = run("score", fitted.model, data, "--unknown", how, "--out", out)
+        assert found.stderr.startswith('warning: 1 row has values that fit did not see (sex "alien')
+        with pytest.warns(UnknownLevelWarning):
+            expected = model.set_params(unknown=how).score_samples(pd.read_csv(data))
+        assert read_written(out)["log_density"].tolist() == expected.tolist()
+    found = run("score", fitted.model, data, "--unknown", "error")
+    assert_error(found, 'column "sex" has the unknown level "alien" in row 1')
+    for path, choices in (
+        (fitted.model, "other, missing, error for a leaf cascade"),
+        (classified.model, "none, error for a rule list classifier"),
+        (forest, "missing, error for a budgeted forest"),
+    ):
+        found = run("predict", path, data, "--unknown", "mean")
+        assert_error(found, f"--unknown must be one of {choices}, got mean")
+    board = pd.read_csv(TIC_TAC_TOE).head(1).assign(top_left="z")
+    board.to_csv(tmp_path / "board.csv", index=False)
+    found = run("predict", classified.model, tmp_path / "board.csv", "--unknown", "error")
+    assert_error(found, 'column "top_left" has the unknown level "z" in row 1')
 
 
 @pytest.mark.parametrize(

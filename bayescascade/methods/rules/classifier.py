@@ -106,6 +106,7 @@ time_limit, checkpoint, resume, progress
         "How probable each class is for a row, as a list of rules that is read downward."
     )
     takes_texts: ClassVar[bool] = True
+    unknowns: ClassVar[tuple[str, ...]] = UNKNOWNS
 
     _unlisted: ClassVar[tuple[str, ...]] = (
         "credible_interval_codes", "feature_texts", "predict_block", "predict_proba_codes",
@@ -193,7 +194,7 @@ time_limit, checkpoint, resume, progress
         super()._check_model()
         check_real("min_support", self.min_support, minimum=0.0, below=1.0)
         check_integer("n_bins", self.n_bins, minimum=2, maximum=MAX_LEVELS - 1)
-        check_choice("unknown", self.unknown, UNKNOWNS)
+        check_choice("unknown", self.unknown, self.unknowns)
 
     def _set_features(self, schema: Schema) -> None:
         super()._set_features(schema)
@@ -347,7 +348,7 @@ time_limit, checkpoint, resume, progress
             return self._codes_of_table(X)
         frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
         missing = check_choice("missing", self.missing, ("error", "level"))
-        unknown = check_choice("unknown", self.unknown, UNKNOWNS)
+        unknown = check_choice("unknown", self.unknown, self.unknowns)
         return encode_for_labels(
             self.schema_, frame, missing=missing, unknown=unknown, first_row=first_row
         )

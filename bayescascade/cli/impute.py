@@ -1,0 +1,110 @@
+"""``bayescascade impute``: the rows of a file, their missing cells filled by a density."""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
+from bayescascade.cli.options import Integer
+from bayescascade.cli.output import check_outputs, csv_texts, write_texts
+
+if TYPE_CHECKING:
+    from bayescascade.cli.streaming import Columns
+    from bayescascade.data.sources import Source
+    from bayescascade.model.roles import Density
+
+__all__ = ["impute"]
+
+
+@click.command(short_help="Fill missing cells.")
+@click.argument("model", metavar="MODEL.json")
+@click.argument("data")
+@click.option(
+    "--out",
+    metavar="FILE",
+    help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
+)
+@click.option(
+    "--how",
+    type=click.Choice(["mode", "draw"]),
+    default="mode",
+    show_default=True,
+    help="By the most probable values, or by values drawn given the cells that a row has.",
+)
+@click.option("--seed", type=Integer(0), help="Of draws: same seed, same values.")
+@UNKNOWN_OPTION
+def impute(
+    model: str, data: str, out: str | None, how: str, seed: int | None, unknown: str | None
+) -> None:
+    """Fill the missing cells in the rows of DATA by the density in MODEL.json.
+
+    Each is filled given the cells that its row has, several of a row together. The file (.csv,
+    .csv.gz, .parquet) must have all columns of the model; others, and cells that are there, stay as
+    they are. Repeated with --how draw and several seeds, it is multiple imputation.
+    """
+    check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
+    if seed is not None and how != "draw":
+        raise click.UsageError(f"--seed needs --how draw, got {how}")
+    from bayescascade.cli.streaming import is_parquet, tell_blocks, write_blocks
+    from bayescascade.model.roles import Density
+
+    density: Density = in_role(Density, load_model(model, unknown), "impute", model)
+    source = open_for(density, data)
+    typed = out is not None and is_parquet(out)
+    blocks = _filled_blocks(density, source, how, seed, typed=typed)
+    if out is None:
+        write_texts(None, csv_texts(blocks))
+    else:
+        write_blocks(out, tell_blocks(data, blocks))
+
+
+def _filled_blocks(
+    model: "Density", source: "Source", how: str, seed: int | None, *, typed: bool
+) -> Generator["Columns", None, None]:
+    """Yield the rows of a file, filled; texts of numbers as numbers if `typed`."""
+    import numpy as np
+
+    from bayescascade.cli.rows import read_blocks
+    from bayescascade.cli.unknown import UnknownRows
+
+    rng, unknown = np.random.default_rng(seed), UnknownRows()
+    kinds = {column.name: column for column in model.schema_.columns}
+    for first_row, cells, _ in read_blocks(source, source.names, None):
+        with unknown.noticed():
+            filled = model.impute(cells, how, rng, first_row=first_row)
+        yield {
+            name: _column(name, filled[name], kinds.get(name), source.is_text, typed)
+            for name in source.names
+        }
+    unknown.warn()
+
+
+def _column(name: str, cells: Any, kind: Any, is_text: bool, typed: bool) -> Any:
+    """Return a column to be written: text as it stands, else as Arrow has such cells.
+
+    Blocks of a column must be of one type: numbers between edges are never whole.
+    """
+    import pyarrow
+
+    from bayescascade.base.errors import DataError
+    from bayescascade.data.levels import level_text, plain_level, to_numbers
+
+    is_continuous = kind is not None and kind.kind == "continuous"
+    if is_text:
+        is_of_numbers = is_continuous or (kind and not isinstance(kind.levels[0], str | bool))
+        if typed and is_of_numbers:
+            numbers = to_numbers(f'column "{name}"', cells)
+            is_whole = all(isinstance(level, int) for level in kind.levels) and not is_continuous
+            return pyarrow.array(numbers.astype(int) if is_whole else numbers)
+        return [
+            cell if cell is None or isinstance(cell, str) else level_text(plain_level(name, cell))
+            for cell in cells.astype(object).where(cells.notna(), None)
+        ]
+    try:
+        array = pyarrow.array(cells.astype(float) if is_continuous else cells, from_pandas=True)
+    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+        raise DataError(
+            f'column "{name}" must be of one type, got cells of several: {error}'
+        ) from None
+    return array.cast(pyarrow.string()) if pyarrow.types.is_null(array.type) else array

@@ -1,0 +1,80 @@
+"""Saved models as commands take them: in the role that they need, unknown levels as they say."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from bayescascade.data.sources import Source
+
+__all__ = ["UNKNOWN_OPTION", "in_role", "load_model", "open_for"]
+
+_SLOW_ROWS = 10_000
+
+UNKNOWN_OPTION = click.option(
+    "--unknown",
+    type=click.Choice(["other", "missing", "none", "mean", "error"]),
+    help="What a level is that the model has not seen: of a density other, missing or error; of "
+    "rules none or error; of a forest missing or error; of prototypes and rados mean or error. By "
+    "default what the model was told.",
+)
+"""How rows are read, if not as the model was told when it was fitted."""
+
+
+def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each family has its own
+    """Return a saved model, to which unknown levels are from now on what the option says.
+
+    Raises
+    ------
+    click.UsageError
+        If they cannot be that to such a model.
+    ModelFileError
+        If it cannot be read.
+    """
+    from bayescascade.model.record import load
+
+    model = load(path)
+    if unknown is not None:
+        choices = getattr(model, "unknowns", ())
+        if unknown not in choices:
+            must = f"must be one of {', '.join(choices)}" if choices else "must not be given"
+            raise click.UsageError(f"--unknown {must} for a {model.title}, got {unknown}")
+        model.set_params(unknown=unknown)
+    return model
+
+
+def open_for(model: Any, data: str) -> "Source":
+    """Open a file in blocks that a model takes seconds for at most, so that Ctrl-C is heard."""
+    from bayescascade.cli.rows import open_rows
+
+    is_slow = getattr(model, "predictive", "map") == "average"  # a thousand states for each row
+    return open_rows(data, _SLOW_ROWS if is_slow else None)
+
+
+def in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
+    """Return what was loaded if it has a role of `bayescascade.model.roles`.
+
+    Parameters
+    ----------
+    role : protocol
+    thing : object
+        A model, or what it learned.
+    what : str
+        A command or an option; the message begins with it.
+    path : str
+        The file of the model.
+    hint : str
+        What the message ends with.
+
+    Raises
+    ------
+    click.ClickException
+        If it has not.
+    """
+    if isinstance(thing, role):
+        return thing
+    from bayescascade.model.record import load
+    from bayescascade.model.roles import ROLE_WORDS
+
+    words = f"{ROLE_WORDS[role]}, got {path}, a {load(path).title}"
+    raise click.ClickException(f"{what} needs {words}{hint}")

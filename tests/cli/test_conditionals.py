@@ -1,0 +1,201 @@
+"""``predict`` and ``impute`` of a density: any column predicted, missing cells filled."""
+
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade.cli import rows
+from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
+from tests.commands import read_written
+
+GAPS = """id,class,sex,age,note
+007,1st,female,,"a,b"
+008,,male,adult,NA
+009,,,,0.10
+010,crew,,child,
+"""
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a table of all kinds of columns, with gaps, and of its model."""
+    folder = tmp_path_factory.mktemp("numbers")
+    rng = np.random.default_rng(0)
+    size = rng.integers(1, 4, 90)
+    frame = pd.DataFrame(
+        {
+            "size": pd.array(size, dtype="Int64"),
+            "weight": size + rng.random(90).round(2),
+            "kind": pd.Categorical(np.where(size > 1, "large", "small")),
+            "sold": pd.Series(size > 2, dtype=object),
+            "when": pd.date_range("2020-01-01", periods=90),
+        }
+    )
+    for j in range(5):
+        frame.iloc[j::7, j] = None
+    frame.to_parquet(folder / "rows.parquet")
+    frame.to_csv(folder / "rows.csv", index=False)
+    found = run(
+        "fit", folder / "rows.parquet", "--drop", "when", "--continuous", "weight:0,2,3,9",
+        "--seed", 0, "--steps", 300, "--search", "anneal", "--out", folder / "m.json", "--quiet",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.stderr
+    return folder
+
+
+def test_any_column_of_a_density_is_predicted(
+    density: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written is what the model says, block by block, and needs no column of answers."""
+    model, frame = bayescascade.load(density.model), pd.read_csv(TITANIC).drop(columns="class")
+    data, out = tmp_path / "rows.csv", tmp_path / "p.csv"
+    frame.to_csv(data, index=False)
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 999)
+    found = run("predict", density.model, data, "--target", "class", "--out", out)
+    assert (found.exit_code, found.stdout, found.stderr) == (0, "", "")
+    written = read_written(out)
+    shares = model.predict_proba(frame, "class")
+    assert list(written) == ["row", "predicted", *(f"P({level})" for level in shares)]
+    np.testing.assert_array_equal(written["predicted"], model.predict(frame, "class"))
+    np.testing.assert_allclose(written.iloc[:, 2:], shares, rtol=1e-12)
+    assert written["row"].tolist() == list(range(1, len(frame) + 1))
+    shown = run("predict", density.model, data, "--target", "class").stdout
+    assert shown == out.read_text()
+
+
+def test_numbers_bins_and_gaps_are_predicted(numbers: Path) -> None:
+    """Bins have their edges as headings, a level for missing cells is never what is predicted."""
+    model, frame = (
+        bayescascade.load(numbers / "m.json"),
+        pd.read_parquet(numbers / "rows.parquet").drop(columns="when"),
+    )
+    for target in ("size", "weight", "kind", "sold"):
+        out = numbers / f"{target}.parquet"
+        arguments = (numbers / "m.json", numbers / "rows.csv", "--target", target)
+        assert run("predict", *arguments, "--out", out).exit_code == 0
+        written = pd.read_parquet(out)
+        assert list(written)[-1] == "P(missing)"
+        expected = model.predict(frame, target)
+        if target == "sold":  # as classes are: text
+            expected = expected.astype(str)
+        np.testing.assert_array_equal(written["predicted"], expected)
+    assert "P([3, 9])" in pd.read_parquet(numbers / "weight.parquet")
+    found = run("predict", *arguments[:2], "--target", "weight", "--how", "mean")
+    means = [float(line.split(",")[1]) for line in found.stdout.splitlines()[1:]]
+    np.testing.assert_allclose(means, model.predict(frame, "weight", how="mean"))
+
+
+def test_only_what_is_missing_is_filled(
+    density: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table is filled as the model does; ids keep their zeros, notes their commas."""
+    data, out = tmp_path / "gaps.csv", tmp_path / "filled.csv"
+    data.write_text(GAPS)
+    before = pd.read_csv(data, dtype=str)
+    expected = bayescascade.load(density.model).impute(before)
+    assert not expected[["class", "sex", "age"]].isna().any(axis=None)
+    for chunk_rows in (100, 1):
+        monkeypatch.setattr(rows, "_CHUNK_ROWS", chunk_rows)
+        found = run("impute", density.model, data, "--out", out)
+        assert (found.exit_code, found.stdout, found.stderr) == (0, "", "")
+        pd.testing.assert_frame_equal(pd.read_csv(out, dtype=str), expected)
+        assert run("impute", density.model, data).stdout == out.read_text()
+    assert out.read_text().splitlines()[1].endswith(',"a,b"')
+    pd.testing.assert_frame_equal(expected[["id", "note"]], before[["id", "note"]])
+
+
+@pytest.mark.parametrize("source", ["rows.csv", "rows.parquet"])
+def test_filled_columns_keep_their_types(
+    source: str, numbers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole numbers stay whole and dates dates, also where a block of rows is full of gaps."""
+    model, frame = bayescascade.load(numbers / "m.json"), pd.read_parquet(numbers / "rows.parquet")
+    expected, out = model.impute(frame), numbers / "filled.parquet"
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 1)
+    found = run("impute", numbers / "m.json", numbers / source, "--out", out)
+    assert found.exit_code == 0, found.stderr
+    written = pd.read_parquet(out)
+    assert written["size"].dtype == np.int64
+    assert written["weight"].dtype == np.float64
+    for name in ("size", "weight", "kind"):
+        assert written[name].tolist() == expected[name].tolist()
+    if source == "rows.parquet":
+        assert written["sold"].tolist() == expected["sold"].tolist()
+        pd.testing.assert_series_equal(written["when"], frame["when"], check_dtype=False)
+
+
+def test_draws_are_repeated_by_their_seed(density: Fitted, tmp_path: Path) -> None:
+    """Multiple imputation: another seed, another table; the same one, the same."""
+    data = tmp_path / "gaps.csv"
+    data.write_text("class,sex,age\n" + ",,\n" * 60)
+    first, again, other = (
+        run("impute", density.model, data, "--how", "draw", "--seed", seed).stdout
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    drawn = bayescascade.load(density.model).impute(pd.read_csv(data, dtype=str), "draw", 1)
+    assert first == drawn.to_csv(index=False, lineterminator="\n")
+
+
+def test_ctrl_c_keeps_the_rows_that_are_filled(
+    fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole blocks, in a whole file, and it is told that there were more."""
+    data, out = tmp_path / "gaps.csv", tmp_path / "filled.csv"
+    data.write_text("class,sex,age\n" + "1st,,adult\n" * 9)
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 2)
+    impute = bayescascade.LeafCascade.impute
+
+    def pressed(self: bayescascade.LeafCascade, *arguments: object, first_row: int) -> pd.DataFrame:
+        if first_row == 3:
+            signal.raise_signal(signal.SIGINT)
+        return impute(self, *arguments, first_row=first_row)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bayescascade.LeafCascade, "impute", pressed)
+    found = run("impute", fitted.model, data, "--out", out)
+    assert (found.exit_code, found.stdout) == (130, "")
+    assert found.stderr == f"interrupted: {out} has the first 4 rows\n"
+    assert len(pd.read_csv(out)) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict"], "--target must name the column that a density is to predict, got none"),
+        (["predict", "--target", "sexx"], 'target names the unknown column "sexx"'),
+        (["predict", "--target", "age", "--how", "mean"], 'how must be "mode" for column "age"'),
+        (["predict", "--target", "age", "--explain"], "--explain needs a classifier, got"),
+        (["predict", "--target", "sex"], 'the unknown level "4th" in row 5; known levels'),
+        (["impute"], 'the unknown level "4th" in row 5; known levels: 1st'),
+        (["impute", "--seed", "1"], "--seed needs --how draw, got mode"),
+    ],
+)
+def test_wrong_options_and_rows(
+    fitted: Fitted,
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One line says what is wrong, a row by its number in the file, and no file is left."""
+    monkeypatch.setattr(rows, "_CHUNK_ROWS", 2)
+    data, out = tmp_path / "gaps.csv", tmp_path / "filled.csv"
+    data.write_text(GAPS + "011,4th,male,adult,z\n")
+    command, *options = arguments
+    found = run(command, fitted.model, data, *options, "--unknown", "error", "--out", out)
+    assert_error(found, message)
+    assert not out.exists()
+
+
+def test_classifiers_have_one_target_and_fill_nothing(classified: Fitted) -> None:
+    for arguments, needed in (
+        (("predict", classified.model, TIC_TAC_TOE, "--target", "outcome"), "--target"),
+        (("predict", classified.model, TIC_TAC_TOE, "--how", "mean"), "--how"),
+        (("impute", classified.model, TIC_TAC_TOE), "impute"),
+    ):
+        found = run(*arguments)
+        assert_error(found, f"{needed} needs a density, got {classified.model}, a rule list")
