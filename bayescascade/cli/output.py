@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from bayescascade.report.page import Page
@@ -29,6 +30,7 @@ __all__ = [
     "note",
     "rows_of",
     "save_figure",
+    "save_plot",
     "shown_count",
     "shown_rows",
     "write_texts",
@@ -110,6 +112,31 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
     with replaced_file(path) as temporary:
         figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=150)
+
+
+def save_plot(plot: Callable[[], "Axes"], path: str) -> None:
+    """Write what `plot` draws in a new figure of pyplot into a PNG file, whatever it is called.
+
+    Raises
+    ------
+    MissingExtraError
+        If nothing can be drawn.
+    FileError
+        If the file cannot be written.
+    """
+    from bayescascade.base.extras import check_plots
+
+    check_plots()
+    import matplotlib
+
+    matplotlib.use("agg")  # no window, and none to be had on a server
+    from matplotlib import pyplot as plt
+
+    from bayescascade.report.figures import save_png
+
+    figure: Any = plot().figure  # no subfigure: the axes are new
+    save_png(figure, path)
+    plt.close(figure)
 
 
 def check_picture(option: str, path: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from bayescascade.cli.output import (
     echo_json,
     echo_page,
     save_figure,
+    save_plot,
     write_texts,
 )
 
@@ -29,34 +31,48 @@ _BLOCK_ROWS = 100_000
 @click.argument("model", metavar="MODEL.json")
 @click.option(
     "--given",
+    "evidence",
     multiple=True,
     metavar="NAME=LEVEL,...",
     help="Show the density given this: sex=male, class=1st,2nd, income=0,10 (from edge to edge).",
 )
 @FULL_OPTION
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-@click.option("--dot", is_flag=True, help="Print Graphviz source.")
-@click.option("--png", metavar="FILE.png", help="Draw the tree into a file.")
+@click.option("--dot", is_flag=True, help="Print a tree as Graphviz source.")
+@click.option(
+    "--png",
+    metavar="FILE.png",
+    help="Draw the tree or list into a file; of a forest of several trees, what is spent on each "
+    "feature.",
+)
+@click.option(
+    "--tree",
+    type=Integer(0),
+    help="The tree of a forest that --dot and --png draw, from 0 (--dot: the first).",
+)
 @click.option(
     "--html", metavar="FILE.html", help="Write a report, to be read by anyone, into one file."
 )
 def show(
     model: str,
-    given: tuple[str, ...],
+    evidence: tuple[str, ...],
     full: bool,
     as_json: bool,
     dot: bool,
     png: str | None,
+    tree: int | None,
     html: str | None,
 ) -> None:
     """Print the model saved in MODEL.json."""
     if as_json + dot + (png is not None) + (html is not None) > 1:
         raise click.UsageError("--json, --dot, --png and --html exclude each other")
-    if given and html is not None:
+    if evidence and html is not None:
         raise click.UsageError("--html is about the whole model, not what --given leaves of it")
+    if tree is not None and not dot and png is None:
+        raise click.UsageError("--tree needs --dot or --png, got neither")
     check_outputs({"--png": png, "--html": html}, {"MODEL.json": model})
     from bayescascade.model.record import load
-    from bayescascade.model.roles import Conditional, Drawn, Reporting
+    from bayescascade.model.roles import Conditional, Drawn, Graphed, Reporting, Wooded
 
     fitted = load(model)
     if html is not None:
@@ -64,18 +80,21 @@ def show(
         reporting.report(html)
         return
     shown: Any = fitted
-    if given:
+    if evidence:
         density: Conditional = in_role(Conditional, fitted, "--given", model)
         columns = density.schema_.columns
         continuous = [column.name for column in columns if column.kind == "continuous"]
-        shown = density.condition(parse_given(given, continuous))
-    if dot or png is not None:
-        learned = shown if given else getattr(fitted, "learned_", None)
-        drawn: Drawn = in_role(Drawn, learned, "--dot" if dot else "--png", model)
-        if png is not None:
-            drawn.draw(png)
-        else:
-            click.echo(drawn.to_dot(), nl=False)
+        shown = density.condition(parse_given(evidence, continuous))
+    which: dict[str, Any] = {}
+    if tree is not None:
+        in_role(Wooded, fitted, "--tree", model)
+        which["tree"] = tree
+    if png is not None:
+        drawn: Drawn = in_role(Drawn, shown, "--png", model)
+        save_plot(partial(drawn.plot, **which), png)
+    elif dot:
+        graphed: Graphed = in_role(Graphed, shown, "--dot", model)
+        click.echo(graphed.to_dot(**which), nl=False)
     elif as_json:
         echo_json(shown.to_dict())
     else:

@@ -6,7 +6,7 @@ here.
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from bayescascade.model.conditionals import PredictedColumn
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.page import Page
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = [
     "ROLE_WORDS",
     "Classifier",
@@ -25,6 +28,7 @@ __all__ = [
     "Density",
     "Drawn",
     "EffectEstimator",
+    "Graphed",
     "OnlineLearner",
     "Predicted",
     "Predictor",
@@ -32,6 +36,7 @@ __all__ = [
     "Regressor",
     "Reporting",
     "Shown",
+    "Wooded",
 ]
 
 Floats = NDArray[np.float64]
@@ -58,13 +63,31 @@ class Reporting(Protocol):
 
 @runtime_checkable
 class Drawn(Protocol):
-    """What has a picture, such as a tree."""
+    """What has a picture, such as a tree or a list."""
 
-    def draw(self, target: "str | PathLike[str]") -> None:
-        """Draw it into a PNG file."""
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw it, by default in a new figure of pyplot that is large enough."""
+
+
+@runtime_checkable
+class Graphed(Protocol):
+    """What is drawn as a graph: a tree."""
 
     def to_dot(self) -> str:
         """Return Graphviz source."""
+
+
+@runtime_checkable
+class Wooded(Protocol):
+    """What has trees that are drawn one by one, as well as together."""
+
+    forest_: Any
+
+    def plot(self, ax: "Axes | None" = None, tree: int | None = None) -> "Axes":
+        """Draw all of it, or a tree."""
+
+    def to_dot(self, tree: int = 0) -> str:
+        """Return a tree as Graphviz source."""
 
 
 @runtime_checkable
@@ -199,7 +222,9 @@ class PrivateRelease(Protocol):
 
 
 ROLE_WORDS: Mapping[type, str] = {
-    Drawn: "a tree",
+    Drawn: "a model that has a picture",
+    Graphed: "a tree or a forest",
+    Wooded: "a forest",
     Reporting: "a model that makes reports",
     Conditional: "a density",
     Density: "a density",

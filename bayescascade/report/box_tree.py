@@ -3,7 +3,6 @@
 The root is on the left and every box has a place of its own, so that labels never meet.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.extras import check_plots
-from bayescascade.base.files import replaced_file
-from bayescascade.report.figures import blank_figure
+from bayescascade.report.figures import blank_figure, missing_glyphs_ignored, save_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +25,6 @@ _LINE = 0.165  # inches between two lines of text
 _PADDING = 0.08  # inches between a box's text and its edge
 _ROW_GAP, _LEVEL_GAP = 0.12, 0.4  # inches between boxes
 _MARGIN = 0.15  # inches
-_DPI = 150
-_MOST_PIXELS = 2**16 - 1  # along a side, of matplotlib's renderer
 
 Floats = NDArray[np.float64]
 
@@ -68,8 +64,7 @@ class BoxTree:
             If matplotlib is not installed.
         """
         check_plots()
-        with warnings.catch_warnings():
-            _ignore_missing_glyphs()
+        with missing_glyphs_ignored():
             if ax is None:
                 from matplotlib import pyplot as plt
 
@@ -88,15 +83,10 @@ class BoxTree:
         MissingExtraError
             If matplotlib is not installed.
         """
-        check_plots()
-        with warnings.catch_warnings():
-            _ignore_missing_glyphs()
-            width, height = self._places.width, self._places.height
-            figure = blank_figure(width, height)
+        with missing_glyphs_ignored():
+            figure = blank_figure(self._places.width, self._places.height)
             self._draw(figure.add_axes((0.0, 0.0, 1.0, 1.0)))
-            dpi = min(_DPI, _MOST_PIXELS / max(width, height))
-            with replaced_file(str(path)) as temporary:
-                figure.savefig(temporary, format="png", dpi=dpi)
+        save_png(figure, path)
 
     def dot(self, name: str) -> str:
         """Return Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
@@ -188,11 +178,6 @@ class _Places(NamedTuple):
     def height(self) -> float:
         """Inches from the top to the bottom."""
         return float((self.center + self.heights / 2).max()) + _MARGIN
-
-
-def _ignore_missing_glyphs() -> None:
-    """Let a character that matplotlib's font lacks be drawn as a box."""
-    warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
 
 
 def _text_width(text: str) -> float:

@@ -3,14 +3,22 @@
 So they work in scripts without a display and beside a user's own figures.
 """
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from bayescascade.base.extras import check_plots
+from bayescascade.base.files import replaced_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["blank_figure"]
+__all__ = ["blank_figure", "missing_glyphs_ignored", "save_png"]
+
+_DPI = 150
+_MOST_PIXELS = 2**16 - 1  # along a side, of matplotlib's renderer
 
 
 def blank_figure(width: float, height: float, **options: Any) -> "Figure":
@@ -28,3 +36,25 @@ def blank_figure(width: float, height: float, **options: Any) -> "Figure":
     figure = Figure(figsize=(width, height), **options)
     FigureCanvasAgg(figure)
     return figure
+
+
+def save_png(figure: "Figure", path: "str | PathLike[str]") -> None:
+    """Write a figure into a PNG file, which is there only once it is complete.
+
+    Raises
+    ------
+    FileError
+        If it cannot be written.
+    """
+    width, height = figure.get_size_inches()
+    with missing_glyphs_ignored(), replaced_file(str(path)) as temporary:
+        dpi = min(_DPI, _MOST_PIXELS / max(width, height))
+        figure.savefig(temporary, format="png", dpi=dpi)
+
+
+@contextmanager
+def missing_glyphs_ignored() -> Iterator[None]:
+    """Let a character that matplotlib's font lacks be drawn as a box."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        yield

@@ -166,8 +166,11 @@ def test_ctrl_c_keeps_the_rows_that_are_filled(
     ("arguments", "message"),
     [
         (["predict"], "--target must name the column that a density is to predict, got none"),
-        (["predict", "--target", "sexx"], 'target names the unknown column "sexx"'),
-        (["predict", "--target", "age", "--how", "mean"], 'how must be "mode" for column "age"'),
+        (
+            ["predict", "--target", "sexx"],
+            '--target names the unknown column "sexx" (did you mean "sex"?)',
+        ),
+        (["predict", "--target", "age", "--how", "mean"], '--how must be "mode" for column "age"'),
         (["predict", "--target", "age", "--explain"], "--explain needs a classifier, got"),
         (["predict", "--target", "sex"], 'the unknown level "4th" in row 5; known levels'),
         (["impute"], 'the unknown level "4th" in row 5; known levels: 1st'),

@@ -196,7 +196,7 @@ def test_an_unknown_level_is_found_in_any_chunk(
 
 
 def test_each_command_says_which_models_it_takes(
-    classified: Fitted, fitted: Fitted, listed: Fitted, forest: str, tmp_path: Path
+    classified: Fitted, fitted: Fitted, listed: Fitted, forest: str
 ) -> None:
     """A command that does not apply says which one does, or what it needs."""
     labels = ("--target", "outcome")
@@ -207,8 +207,6 @@ def test_each_command_says_which_models_it_takes(
         for arguments, needed in (
             (["sample", model, "-n", "3"], "sample needs a density, "),
             (["show", model, "--given", "top_left=x"], "--given needs a density, "),
-            (["show", model, "--dot"], "--dot needs a tree, "),
-            (["show", model, "--png", tmp_path / "t.png"], "--png needs a tree, "),
             (["score", model, data, *labels, "--top", "2"], "--top needs a density, "),
         ):
             assert_error(run(*arguments), f"{needed}got {model}, {words}")

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bayescascade
+from bayescascade import AdditiveNoiseModel
 from bayescascade.methods.cascades.tree_picture import tree_dot
 from tests.cli.conftest import Fitted, assert_error, parts_of, run
 
@@ -40,6 +42,51 @@ def test_dot_and_png(fitted: Fitted, tmp_path: Path) -> None:
     found = run("show", fitted.model, "--png", tmp_path / "t.png")
     assert (found.exit_code, found.stdout) == (0, "")
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_whatever_has_a_picture_is_drawn(
+    listed: Fitted, classified: Fitted, forest: str, tmp_path: Path
+) -> None:
+    """A list is bars, a forest what its features cost, or one of its trees."""
+    bars = tmp_path / "bars.png"
+    for path, options in (
+        (listed.model, ()),
+        (listed.model, ("--given", "sex=male")),
+        (classified.model, ()),
+        (forest, ()),
+        (forest, ("--tree", 1)),
+    ):
+        found = run("show", path, *options, "--png", bars)
+        assert (found.exit_code, found.stdout, found.stderr) == (0, "", "")
+        written = bars.read_bytes()
+        bars.unlink()
+        assert written.startswith(b"\x89PNG")
+    model = bayescascade.load(forest)
+    for options, tree in (((), 0), (("--tree", 1), 1)):
+        assert run("show", forest, "--dot", *options).stdout == model.to_dot(tree)
+
+
+def test_what_has_no_picture_is_told(
+    fitted: Fitted, classified: Fitted, forest: str, tmp_path: Path
+) -> None:
+    """The message names what was asked for, and what the file is."""
+    released, png = tmp_path / "pair.json", tmp_path / "t.png"
+    rng = np.random.default_rng(0)
+    x = rng.random(60)
+    AdditiveNoiseModel(score="spearman", random_state=0).fit(x, x**3 + rng.random(60)).save(
+        released
+    )
+    for arguments, message in (
+        ((released, "--png", png), "--png needs a model that has a picture, got"),
+        ((classified.model, "--dot"), "--dot needs a tree or a forest, got"),
+        ((fitted.model, "--dot", "--tree", 0), "--tree needs a forest, got"),
+        ((forest, "--dot", "--tree", 9), "error: --tree must be an integer from 0 to 1, got 9"),
+        ((forest, "--tree", 1), "--tree needs --dot or --png, got neither"),
+    ):
+        assert_error(run("show", *arguments), message)
+    found = run("show", classified.model, "--dot")
+    assert found.stderr.endswith(f"got {classified.model}, a rule list classifier\n")
+    assert not png.exists()
 
 
 def test_given(density: Fitted) -> None:
@@ -80,7 +127,7 @@ def test_given_of_continuous_and_missing(tmp_path: Path) -> None:
             ["--given", "sex=x"],
             'column "sex" has the unknown level "x"; known levels: female, male',
         ),
-        (["--given", "foo=x"], 'evidence names the unknown column "foo"'),
+        (["--given", "foo=x"], 'error: --given names the unknown column "foo"; columns: class'),
         (["--given", "sex="], 'column "sex" has no level for missing cells'),
         (["--given", "sex=male", "--given", "sex=male"], '--given must name column "sex" once'),
         (["--json", "--dot"], "--json, --dot, --png and --html exclude each other"),

@@ -21,7 +21,7 @@ from bayescascade import (
     TruncatedForest,
 )
 from bayescascade.model import record as saved
-from bayescascade.model.roles import Classifier, Density, Drawn, Predicted, Predictor
+from bayescascade.model.roles import Classifier, Density, Drawn, Graphed, Predicted, Predictor
 from samplers import CheckpointError
 from tests.commands import invoke
 from tests.contracts.listed import ESTIMATORS, fitted, rows
@@ -248,15 +248,22 @@ def test_commands_do_what_the_model_can(name, tmp_path):
     rows().assign(label=labels).to_csv(data, index=False)
     assert command("show", path) == str(model) + "\n"
     assert json.loads(command("show", path, "--json"))
-    is_density, learned = isinstance(model, Density), getattr(model, "learned_", None)
+    is_density = isinstance(model, Density)
     given, drawn = command("show", path, "--given", "sex=male"), command("show", path, "--dot")
     sampled = command("sample", path, "--rows", 3, "--seed", 0)
     assert is_density == ("needs a density" not in given) == ("needs a density" not in sampled)
-    assert isinstance(learned, Drawn) == drawn.startswith("digraph")
+    assert isinstance(model, Graphed) == drawn.startswith("digraph")
+    pictured = command("show", path, "--png", tmp_path / "model.png")
+    assert isinstance(model, Drawn) == (tmp_path / "model.png").exists() == (pictured == "")
     assert is_density == (sampled.splitlines()[0] == "sex,crew,age,fare")
     target = ["--target", "label"] if isinstance(model, Classifier) else []
     scored = json.loads(command("score", path, data, *target, "--json"))
     assert scored["rows"] == len(rows())
+    if is_density:
+        predicted = command("predict", path, data, "--target", "sex")
+        lines = pd.read_csv(io.StringIO(predicted))
+        assert lines["predicted"].tolist() == model.predict(rows(), "sex").tolist()
+        return
     predicted = command("predict", path, data)
     if not isinstance(model, Predictor):
         assert "predict needs a model that predicts" in predicted

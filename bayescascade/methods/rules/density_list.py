@@ -26,6 +26,7 @@ from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.axes import ratio_color
 from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import density_text, ratio_text
 from bayescascade.report.page import Numbers, Page
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["DensityList"]
 
 _EXACT = 1e12  # below, a rounded logarithm still tells whole numbers apart
+
+_GIVEN_WIDTH = 60  # characters of a line below a picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +151,10 @@ class DensityList(ListedRules, DensityParts):
             Bar(label, (share,), f"{ratio_text(ratio)} x uniform", (ratio_color(ratio),))
             for label, share, ratio in told
         ]
-        return plot_bars(bars, ax, x_label="share; blue: denser than uniform, orange: rarer")
+        x_label = "share; blue: denser than uniform, orange: rarer"
+        if self.evidence:
+            x_label = "\n".join([x_label, *wrap(self.given_text, _GIVEN_WIDTH)])
+        return plot_bars(bars, ax, x_label=x_label)
 
     def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
         seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
