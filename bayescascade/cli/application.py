@@ -41,6 +41,7 @@ class Application(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run a command and exit; `extra` goes to click."""
+        args = sys.argv[1:] if args is None else args
         extra["standalone_mode"] = False
         sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
         with warnings.catch_warnings():
@@ -62,7 +63,7 @@ class Application(click.Group):
 
                 if not isinstance(error, BayesCascadeError | SamplerError | OSError):
                     raise  # a defect of the program, not a user's to mend
-                code = _fail(_message(error))
+                code = _fail(_of_option(_message(error), _command_of(self, args)))
         _flush_or_discard(sys.stdout)
         sys.exit(code)
 
@@ -145,6 +146,25 @@ def _shown_once() -> Callable[..., None]:
             click.echo(f"warning: {text}", err=True)
 
     return show
+
+
+def _command_of(group: click.Group, args: Sequence[str]) -> click.Command:
+    """Return the command that arguments call, through groups of them."""
+    command: click.Command = group
+    for word in args:
+        if isinstance(command, click.Group):
+            command = command.commands.get(word, command)
+    return command
+
+
+def _of_option(message: str, command: click.Command) -> str:
+    """Return a message that begins with a parameter's name with the command's option for it."""
+    name, blank, rest = message.partition(" ")
+    if rest.startswith(("must ", "names ")):
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name == name:
+                return max(option.opts, key=len) + blank + rest
+    return message
 
 
 def _message(error: Exception) -> str:

@@ -12,7 +12,7 @@ from bayescascade.data.declarations import Declarations
 from bayescascade.data.file_frames import TextTypes, typed_frame
 from bayescascade.data.files import open_files
 from bayescascade.data.levels import Cells
-from bayescascade.data.schema import check_distinct_names, check_present
+from bayescascade.data.schema import check_distinct_names, check_known, check_present
 from bayescascade.data.sources import Source, weighted_blocks
 from bayescascade.data.table import Table
 from bayescascade.model.roles import Predictor
@@ -126,10 +126,7 @@ def read_labeled(
         If a column is unknown or no feature is left, or as `read_blocks`.
     """
     check_distinct_names(source.names)
-    if target not in source.names:
-        raise DataError(
-            f'--target names the unknown column "{target}"; columns: {", ".join(source.names)}'
-        )
+    check_known("target", [target], source.names)
     others = [name for name in source.names if name != target]
     if columns is not None:  # these may name the target or not
         columns = [name for name in columns if name != target]

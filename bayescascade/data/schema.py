@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -302,8 +303,9 @@ def check_known(option: str, chosen: Iterable[object], names: Sequence[str]) -> 
     """Raise DataError if an option names a column that is not among the names."""
     for name in chosen:
         if name not in names:
+            meant = _near(str(name), names)
             raise DataError(
-                f'{option} names the unknown column "{name}"; columns: {listed_names(names)}'
+                f'{option} names the unknown column "{name}"{meant}; columns: {listed_names(names)}'
             )
 
 
@@ -312,6 +314,13 @@ def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
     for name in needed:
         if name not in names:
             raise DataError(f'column "{name}" is missing; columns: {listed_names(names)}')
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    """Return what may have been meant, for a message: the nearest names, if any are near."""
+    by_lower = {each.lower(): each for each in names}
+    near = [f'"{by_lower[each]}"' for each in get_close_matches(name.lower(), by_lower)]
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
 def listed_names(names: Sequence[str]) -> str:

@@ -163,7 +163,7 @@ def test_options_are_the_estimators_parameters() -> None:
         (["--target", "age", "--weights", "age"], "--weights must be another column than --target"),
         (["--target", "age", "--drop", "class,sex,survived"], "column must be used, got none"),
         (["--target", "age", "--columns", "age"], "one column besides age must be used, got none"),
-        (["--target", "age", "--min-support", "0.9"], "min_support must be at most 0.786, the"),
+        (["--target", "age", "--min-support", "0.9"], "--min-support must be at most 0.786, the"),
         (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
         (["--target", "age", "--memory-limit", "1e-9"], "raise memory_limit"),
         (["--target", "age", "--model", "rules"], "No such option"),

@@ -53,7 +53,7 @@ def test_prototypes_are_written_and_measured(data, tmp_path):
     [
         (("--compression", 0), "--compression"),
         (("--compression", 1.5), "--compression"),
-        (("--prototypes", 500), "n_prototypes must be an integer from 3 to 180, got 500"),
+        (("--prototypes", 500), "--prototypes must be an integer from 3 to 180, got 500"),
         (("--drop", "none"), "none"),
         (("--target", "sex"), 'unknown column "sex"'),
         (("--metric", "cosine"), "--metric"),

@@ -79,11 +79,19 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),
         (["--model", "bush"], "'bush' is not one of 'leaf', 'branch', 'rules'"),
         (["--max-branches", "1"], "--max-branches must be an integer >= 2, got 1"),
-        (["--predictive", "average", "--search", "anneal"], 'predictive must be "map"'),
+        (["--predictive", "average", "--search", "anneal"], 'error: --predictive must be "map"'),
         (["--chains", "0"], "--chains must be an integer >= 1, got 0"),
         (["--jobs", "0"], "--jobs must be an integer other than 0, got 0"),
         (["--seed", "-1"], "--seed must be an integer >= 0, got -1"),
-        (["--columns", "a"], 'columns names the unknown column "a"; columns: class, sex'),
+        (["--columns", "a"], 'error: --columns names the unknown column "a"; columns: class, sex'),
+        (["--drop", "SEXX"], '--drop names the unknown column "SEXX" (did you mean "sex"?); col'),
+        (
+            ["--ordinal", "aeg:child,adult"],
+            'error: --ordinal names the unknown column "aeg" (did you mean "age"?); columns: cl',
+        ),
+        (["--nominal", "clas"], 'error: --nominal names the unknown column "clas" (did you mean'),
+        (["--continuous", "age_:3"], 'error: --continuous names the unknown column "age_" (did'),
+        (["--weights", "n"], 'error: --weights names the unknown column "n"; columns: class, sex'),
         (["--drop", "class,sex,age,survived"], "at least one column must be used, got none"),
         (["--ordinal", "age"], "(--ordinal age:adult,child)"),
         (["--ordinal", "age:child"], 'the unknown level "adult" in row 1'),
@@ -121,13 +129,42 @@ def test_wrong_commands(arguments: list[str], message: str) -> None:
     assert_error(run(*arguments), message)
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ["classify", "--target", "survivd"],
+            '--target names the unknown column "survivd" (did you',
+        ),
+        (
+            ["classify", "--target", "survived", "--ordinal", "aeg"],
+            "--ordinal names the unknown co",
+        ),
+        (
+            ["rados", "make", "--target", "survived", "--out", "r.npz", "--drop", "clas"],
+            '--drop names the unknown column "clas" (did you mean "class"?)',
+        ),
+        (
+            ["compare", "--nominal", "clas"],
+            '--nominal names the unknown column "clas" (did you mean',
+        ),
+    ],
+)
+def test_columns_misspelled_in_any_command(
+    command: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among eighty columns a typo is found by what was meant, and by the option that it is in."""
+    monkeypatch.chdir(tmp_path)
+    assert_error(run(*command, TITANIC), f"error: {message}")
+
+
 def test_without_a_command_help_is_printed() -> None:
     found = run()
     assert found.exit_code == 0
     names = [line.split()[0] for line in found.stdout.split("Commands:\n")[1].splitlines()]
     assert names == [
         "fit", "classify", "budget", "compress", "causal", "rados", "evidence", "show", "score",
-        "predict", "sample", "diagnose", "compare", "doctor", "completion",
+        "predict", "impute", "sample", "diagnose", "compare", "doctor", "completion",
     ]  # fmt: skip
     assert run("--version").stdout == f"bayescascade {bayescascade.__version__}\n"
 
