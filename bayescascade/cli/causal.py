@@ -4,29 +4,12 @@ from typing import Any
 
 import click
 
-from bayescascade.cli.options import Integer, Real, split_commas
+from bayescascade.cli.options import Bounds, Integer, Real
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 
 __all__ = ["causal"]
 
 _ONLY_PRIVATE = ("delta", "protect", "publish", "x_bounds", "y_bounds")
-
-
-class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
-    """Two numbers with a comma between them; `check_bounds` looks at their order."""
-
-    name = "low,high"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, float]:
-        """Return both."""
-        try:
-            low, high = (float(text) for text in split_commas(value))
-        except ValueError:
-            name = param.opts[0] if param is not None else "bounds"
-            raise click.UsageError(f"{name} must be LOW,HIGH, got {value!r}", ctx) from None
-        return low, high
 
 
 def _refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JOBS",
+    "Bounds",
     "Integer",
     "Real",
     "parse_continuous",
@@ -83,6 +84,33 @@ class Real(_Checked[float | str]):
         from bayescascade.base.validation import check_real
 
         return check_real(name, _parsed(float, value), **self.limits)
+
+
+class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
+    """LOW,HIGH, two numbers; or if `named`, NAME=LOW,HIGH of a column, of all others without NAME.
+
+    What takes them looks at their order.
+    """
+
+    name = "low,high"
+
+    def __init__(self, *, named: bool = False) -> None:
+        self.named = named
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:  # a pair of floats; if `named`, the column's name, perhaps "", and the pair
+        """Return both, or the name and both."""
+        name, sign, ends = value.rpartition("=") if self.named else ("", "", value)
+        try:
+            low, high = (float(end) for end in split_commas(ends))
+            if sign and not name:
+                raise ValueError
+        except ValueError:
+            option = param.opts[0] if param is not None else "bounds"
+            form = "LOW,HIGH or NAME=LOW,HIGH" if self.named else "LOW,HIGH"
+            raise click.UsageError(f"{option} must be {form}, got {value!r}", ctx) from None
+        return (name, (low, high)) if self.named else (low, high)
 
 
 def split_commas(text: str) -> list[str]:

@@ -1,11 +1,12 @@
 """``bayescascade rados``: sums of rows, made where the rows are, and learned from elsewhere."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bayescascade.cli.learning import CHOICE_OPTIONS, listed, unknown_option, with_options
-from bayescascade.cli.options import Integer, Real, split_commas
+from bayescascade.cli.options import Bounds, Integer, Real
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def rados() -> None:
 )
 @click.option(
     "--bounds",
+    type=Bounds(named=True),
     multiple=True,
     metavar="[NAME=]LOW,HIGH",
     help="Hide rows by Gaussian noise: bounds of a column, or of all others, known from elsewhere.",
@@ -99,7 +101,7 @@ def make(data: str, **options: Any) -> None:
         made = Rados.sample_gaussian(
             X,
             y,
-            edge_bounds=_bounds(bounds, X.columns),
+            edge_bounds=_edge_bounds(bounds, list(X.columns)),
             support=options["support"],
             noise_on=options["noise_on"] or "edges",
             random_state=options["seed"],
@@ -184,20 +186,21 @@ def _check_private(options: dict[str, Any]) -> None:
     )
 
 
-def _bounds(texts: tuple[str, ...], columns: Any) -> dict[str, tuple[float, float]]:
-    """Return the bounds of columns by name."""
-    found: dict[str, tuple[float, float]] = {}
-    for text in texts:
-        name, _, ends = text.rpartition("=")
-        try:
-            low, high = (float(end) for end in split_commas(ends))
-        except ValueError:
-            raise click.UsageError(f"--bounds must be [NAME=]LOW,HIGH, got {text!r}") from None
-        if name and name not in columns:
-            raise click.UsageError(f"--bounds must name a column, got {name!r}")
-        found[name] = (low, high)
-    rest = found.pop("", None)
-    return found if rest is None else {**dict.fromkeys(columns, rest), **found}
+def _edge_bounds(
+    given: Sequence[tuple[str, tuple[float, float]]], columns: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """Return the bounds of columns by name, those without a name of all that are not named."""
+    from bayescascade.data.schema import check_known
+
+    names = [name for name, _ in given]
+    for name in names:
+        if names.count(name) > 1:
+            whose = f'column "{name}"' if name else "all others"
+            raise click.UsageError(f"--bounds must be given once for {whose}, got {names}")
+    named = dict(given)
+    rest = named.pop("", None)
+    check_known("--bounds", named, columns)
+    return named if rest is None else {**dict.fromkeys(columns, rest), **named}
 
 
 def _tell(made: "Rados", as_json: bool) -> None:

@@ -86,8 +86,16 @@ def test_promises_are_told(halves, tmp_path):
         (("--private-feature", "hiv", "--epsilon", "1", "--seed", "3"), "--seed must not come"),
         (("--private-feature", "u", "--epsilon", "3"), "feature must be boolean"),
         (("--private-feature", "hiv", "--epsilon", "0.01"), "epsilon must be at least"),
-        (("--epsilon", "1", "--bounds", "3"), "--bounds must be [NAME=]LOW,HIGH, got '3'"),
-        (("--epsilon", "1", "--bounds", "z=0,1"), "--bounds must name a column"),
+        (
+            ("--epsilon", "1", "--bounds", "3"),
+            "--bounds must be LOW,HIGH or NAME=LOW,HIGH, got '3'",
+        ),
+        (("--epsilon", "1", "--bounds", "=0,1"), "--bounds must be LOW,HIGH or NAME=LOW,HIGH"),
+        (("--epsilon", "1", "--bounds", "z=0,1"), '--bounds names the unknown column "z"; columns'),
+        (
+            ("--epsilon", "1", "--bounds", "u=0,1", "--bounds", "u=0,2"),
+            '--bounds must be given once for column "u"',
+        ),
         (("--epsilon", "1", "--bounds", "u=0,1"), "edge_bounds must be (low, high)"),
         (("--epsilon", "1", "--bounds", "0,1", "--raw"), "--raw must not come with --bounds"),
         (("--support", "201"), "support must be an integer from 1 to 200"),
