@@ -118,7 +118,7 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
 
     It is a tree, or with --model rules a list: if ..., else if ..., else. Ctrl-C ends the search
     early: what was found is printed and saved. Only an exact search of trees has nothing to show
-    before it ends.
+    before it went through all of them, about halfway.
     """
     name = options.pop("model")
     _check_options(name, options)

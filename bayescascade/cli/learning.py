@@ -264,7 +264,11 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
     for text in notes:
         note(text)
     with single_interrupts():
-        _fit(task, rows)
+        try:
+            _fit(task, rows)
+        except KeyboardInterrupt:
+            _tell_nothing_found(model)
+            context.exit(INTERRUPTED)
         with deferred_interrupts(), ExitStack() as stack:
             # from the last to the first, each whatever becomes of the others
             stack.callback(_print, task)
@@ -274,13 +278,24 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
                 stack.callback(model.save, task.out)
     if model.summary_.interrupted:
         exact = getattr(model, "exact_", None)
-        keeps = model.search != "exact" or getattr(exact, "is_resumable", False)
-        is_kept = model.checkpoint is not None and keeps
-        goes_on = "; --resume goes on from there" if is_kept else ""
-        click.echo(
-            f"interrupted: the {model.learned_word} is the best found so far{goes_on}", err=True
-        )
+        keeps = exact is None or getattr(exact, "is_resumable", False)
+        goes_on = "; --resume goes on from there" if model.checkpoint is not None and keeps else ""
+        is_undrawn = exact is not None and model.draws_states and not model.summary_.n_draws
+        drawn = "; none was drawn from the posterior" if is_undrawn else ""
+        word = model.learned_word
+        click.echo(f"interrupted: the {word} is the best found so far{drawn}{goes_on}", err=True)
         context.exit(INTERRUPTED)
+
+
+def _tell_nothing_found(model: Any) -> None:
+    """Say on stderr that a search ended before it had a state, and which has one from the first."""
+    advice = ""
+    if model.learned_word == "tree" and model.search in ("auto", "exact"):
+        advice = (
+            ": an exact search knows the best tree once it went through all trees, "
+            "chains know one at any time (--search anneal+metropolis)"
+        )
+    click.echo(f"interrupted: nothing was found yet{advice}", err=True)
 
 
 def listed(texts: Sequence[str]) -> list[str] | None:

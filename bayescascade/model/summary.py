@@ -108,7 +108,8 @@ class FitSummary:
             )
         which = f"no {learned} {certificate.scope}".rstrip()
         if certificate.gap == 0:
-            return f"exact: {which} is more probable"
+            stopped = "interrupted; " if self.interrupted else ""
+            return f"{stopped}exact: {which} is more probable"
         found = "interrupted: best found so far" if self.interrupted else "best found in its time"
         return f"{found}; {which} is more probable by over {certificate.gap:,.2f} nats"
 

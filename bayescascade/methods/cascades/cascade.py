@@ -48,7 +48,11 @@ from bayescascade.model.trace import COLUMNS_USED
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.dependent_trees import DependentTrees
-    from bayescascade.methods.cascades.exact import SummedPosterior, TiltedPosterior
+    from bayescascade.methods.cascades.exact import (
+        StoppedPosterior,
+        SummedPosterior,
+        TiltedPosterior,
+    )
     from bayescascade.methods.cascades.exact.tilts import BestTree
 
 __all__ = ["Cascade", "Summed", "shares_of"]
@@ -65,7 +69,7 @@ _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 class Summed(NamedTuple):
     """All trees of a posterior, as an exact search sums over them."""
 
-    exact: "SummedPosterior | TiltedPosterior | DependentTrees"
+    exact: "SummedPosterior | StoppedPosterior | TiltedPosterior | DependentTrees"
     certificate: Certificate
     shares: Mapping[str, Mapping[str, float]]
     log_sum: float | None  # over all trees, nats, if that is known
@@ -227,6 +231,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 if search.search == "exact":
                     refusal = error
                     continue
+            except KeyboardInterrupt:
+                if not kept:
+                    raise
+                kept = _stopped(kept, choice)
+                break
             if summed is None:
                 choice.best[leaf] = best_of_few_steps(posterior, search.n_steps)
                 continue
@@ -236,7 +245,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             for other in set(kept) - {choice.leaf, max(choice.best, key=choice.best.__getitem__)}:
                 del kept[other]  # large, and will not be chosen
             if summed.is_interrupted:
-                kept = {k: v._replace(draws=[], is_interrupted=True) for k, v in kept.items()}
+                kept = _stopped(kept, choice)
                 break
         if refusal is not None and not choice.best:
             raise refusal
@@ -294,10 +303,15 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             resume=search.resume,
         )
         certificate = certificate_of(exact)
-        shares = _shares(exact) if isinstance(exact, SummedPosterior) else {}
+        shares, is_interrupted = dict[str, dict[str, float]](), exact.is_interrupted
+        if isinstance(exact, SummedPosterior) and not is_interrupted:
+            try:
+                shares = _shares(exact)
+            except KeyboardInterrupt:
+                is_interrupted = True
         log_sum = None if certificate.log_evidence is None else exact.log_normalizer
         n_bytes = exact.cost.memory_bytes
-        return Summed(exact, certificate, shares, log_sum, drawn, exact.is_interrupted, n_bytes)
+        return Summed(exact, certificate, shares, log_sum, drawn, is_interrupted, n_bytes)
 
     @staticmethod
     def _n_draws(search: Search, posterior: CascadePosterior) -> int:
@@ -469,6 +483,13 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             log_inside = -counts * readable.log_volumes
         log_prior = model.log_prior(tree, self.schema_.n_columns)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
+
+
+def _stopped(kept: Mapping[str, Summed], choice: LeafChoice) -> dict[str, Summed]:
+    """Return what is known of leaves once Ctrl-C was pressed; the choice is then among these."""
+    for leaf in set(choice.best) - set(choice.sums) - set(kept):  # of a few steps: no more follow
+        del choice.best[leaf]
+    return {k: v._replace(draws=[], is_interrupted=True) for k, v in kept.items()}
 
 
 def _shares(exact: "SummedPosterior") -> dict[str, dict[str, float]]:

@@ -126,7 +126,7 @@ class LeafCascade(Cascade):
         The posterior; not there in a model read from a file, which holds no data.
     run_ : PosteriorRun
         Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
-    exact_ : ExactPosterior, SummedPosterior, TiltedPosterior or DependentTrees
+    exact_ : ExactPosterior, SummedPosterior, StoppedPosterior, TiltedPosterior or DependentTrees
         After an exact search: evidence, probabilities of leaf counts and splits, independent draws,
         densities averaged over all trees; of large tables evidence and draws alone. See
         `methods.cascades.exact`. Not in a loaded model.

@@ -54,6 +54,8 @@ class LeafChoice:
 
     def words(self) -> str:
         """Return such as "leaf dependent by evidence (nats over uniform 12.3, independent 4.5)"."""
+        if len(self.best) == 1:
+            return f"leaf {self.leaf}, as no others were compared"
         own = self._compared[self.leaf]
         others = [f"{k} {own - v:,.1f}" for k, v in self._compared.items() if k != self.leaf]
         by = "evidence" if self.is_by_evidence else "the best tree found"

@@ -11,6 +11,7 @@ from bayescascade.methods.cascades.exact.cost import ExactCost
 from bayescascade.methods.cascades.exact.posterior import (
     ExactPosterior,
     SplitProbabilities,
+    StoppedPosterior,
     SummedPosterior,
     solve,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "ExactPosterior",
     "Redraws",
     "SplitProbabilities",
+    "StoppedPosterior",
     "SummedPosterior",
     "TiltedPosterior",
     "certificate_of",

@@ -1,9 +1,10 @@
 """The exact posterior: what the sum over all trees has to say."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,14 @@ from bayescascade.methods.cascades.tree import Tree
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["ExactPosterior", "SplitProbabilities", "SummedPosterior", "solve"]
+__all__ = [
+    "ExactPosterior",
+    "SplitProbabilities",
+    "StoppedPosterior",
+    "SummationStopped",
+    "SummedPosterior",
+    "solve",
+]
 
 Floats = NDArray[np.float64]
 
@@ -61,6 +69,49 @@ class SplitProbabilities:
     used: dict[str, float]
     first: dict[str, float]
     none: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoppedPosterior:
+    """The best tree of a posterior, of which the sum over all trees is not known.
+
+    Parameters
+    ----------
+    posterior : CascadePosterior
+    cost : ExactCost
+        What a pass takes.
+    tree : Tree
+        The most probable one.
+    log_density : float
+        Its log density: no tree has more that is summed over.
+    max_leaves : int or None
+        Most leaves of those trees, where others were still to be bounded; None if they are all.
+    """
+
+    posterior: "CascadePosterior"
+    cost: ExactCost
+    tree: Tree
+    log_density: float
+    max_leaves: int | None
+
+    is_interrupted: ClassVar[bool] = True
+    gap: ClassVar[float] = 0.0
+    error: ClassVar[float] = math.inf
+    log_normalizer: ClassVar[float] = math.nan
+    log_evidence: ClassVar[float] = math.nan
+
+
+class SummationStopped(KeyboardInterrupt):
+    """Ctrl-C, once the best tree was known.
+
+    Parameters
+    ----------
+    found : StoppedPosterior
+    """
+
+    def __init__(self, found: StoppedPosterior) -> None:
+        super().__init__()
+        self.found = found
 
 
 def solve(
@@ -105,6 +156,8 @@ def solve(
     TooLargeError
         If the solution would take more than is allowed; the message says what would fit. At once,
         unless it shows only on the way that trees of more leaves matter.
+    SummationStopped
+        If Ctrl-C came after the pass that finds the best tree, before that which sums.
     """
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)
@@ -137,19 +190,29 @@ def solve(
     )
     tail = Tail(boxes, root, total, most)
     n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
-    while True:
-        exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs, memory_limit)
-        cap, enough = plan.max_leaves, most
-        if exact.leaf_count_probabilities[-max(1, *plan.costs) :].sum() < _LIKELY:
-            negligible = exact.log_normalizer + np.log(LEFT_OUT)
-            enough = tail.enough(cap, negligible, n_passes)
-            if exact.log_density < negligible:  # a tree left out could be the most probable
-                enough = max(enough, tail.enough(cap, exact.log_density, n_passes, maximize=True))
-        if enough <= cap:
-            return exact
-        plan = Plan.of(posterior, min(2 * cap, enough))
-        cost = check_fits(posterior, plan, memory_limit, work_limit, free_cost.memory_bytes)
-        del exact  # before the next one takes its memory
+    found: StoppedPosterior | None = None
+    try:
+        while True:
+            exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs, memory_limit)
+            cap, enough = plan.max_leaves, most
+            found = StoppedPosterior(posterior, cost, exact.tree, exact.log_density, cap)
+            if exact.leaf_count_probabilities[-max(1, *plan.costs) :].sum() < _LIKELY:
+                negligible = exact.log_normalizer + np.log(LEFT_OUT)
+                enough = tail.enough(cap, negligible, n_passes)
+                if exact.log_density < negligible:  # a tree left out could be the most probable
+                    best = tail.enough(cap, exact.log_density, n_passes, maximize=True)
+                    enough = max(enough, best)
+            if enough <= cap:
+                return exact
+            plan = Plan.of(posterior, min(2 * cap, enough))
+            cost = check_fits(posterior, plan, memory_limit, work_limit, free_cost.memory_bytes)
+            del exact  # before the next one takes its memory
+    except SummationStopped:
+        raise
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        raise SummationStopped(found) from None
 
 
 class SummedPosterior:
@@ -175,8 +238,10 @@ class SummedPosterior:
         Whether this is the posterior of all trees: none of positive density has more than
         `max_leaves` leaves, or those that have are proved not to matter. Else, where `max_leaves`
         was chosen, prior and posterior are those of the trees that have no more.
-    gap, error, is_interrupted
-        0, 0 and False; compare `TiltedPosterior`.
+    gap, error
+        0; compare `TiltedPosterior`.
+    is_interrupted : bool
+        Whether Ctrl-C ended `solve_or_tilt` while trees were drawn.
     """
 
     gap = error = 0.0
@@ -208,11 +273,16 @@ class SummedPosterior:
         self.log_density = float(best[entry]) + self._log_common
         (tree,) = choose_trees(self._sums, [entry], np.random.default_rng(0))  # nothing is drawn
         self.tree = posterior.canonical(tree)
-        self._sums.run(progress=_part_of(progress, 0.5, 1.0), n_jobs=n_jobs)
+        own = (None, posterior.model.max_leaves, number_of_cells(posterior))
+        try:
+            self._sums.run(progress=_part_of(progress, 0.5, 1.0), n_jobs=n_jobs)
+        except KeyboardInterrupt:
+            cap = None if self.max_leaves in own else self.max_leaves
+            found = StoppedPosterior(posterior, cost, self.tree, self.log_density, cap)
+            raise SummationStopped(found) from None
         self._origin = self._sums.origin
         self._log_sum = float(logsumexp(self._log_densities))
         self.log_normalizer = self._log_sum + self._log_common
-        own = (None, posterior.model.max_leaves, number_of_cells(posterior))
         self.is_complete = log_prior is not None or self.max_leaves in own
         if log_prior is None:
             assert self._sums.shapes is not None  # these are boxes of rows

@@ -14,7 +14,12 @@ from bayescascade.methods.cascades.exact.cost import ExactCost, number_of_cells
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.pass_log import PassLog
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.posterior import SummedPosterior, solve
+from bayescascade.methods.cascades.exact.posterior import (
+    StoppedPosterior,
+    SummationStopped,
+    SummedPosterior,
+    solve,
+)
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
 from bayescascade.methods.cascades.exact.recursion import Progress
 from bayescascade.methods.cascades.exact.tilts import BestTree, Tilts
@@ -48,10 +53,10 @@ def solve_or_tilt(
     scratch: str | Path | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
-) -> "tuple[SummedPosterior | TiltedPosterior, list[Tree]]":
+) -> "tuple[SummedPosterior | StoppedPosterior | TiltedPosterior, list[Tree]]":
     """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
 
-    Parameters and errors are those of both; Ctrl-C ends tilts early.
+    Parameters and errors are those of both; Ctrl-C ends either early once it has a tree.
     """
     rng = np.random.default_rng(rng)
     try:
@@ -68,16 +73,26 @@ def solve_or_tilt(
             checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
         return tilted, tilted.draws
-    return exact, exact.sample(n_draws, rng)
+    except SummationStopped as stopped:
+        return stopped.found, []
+    try:
+        return exact, exact.sample(n_draws, rng)
+    except KeyboardInterrupt:
+        exact.is_interrupted = True
+        return exact, []
 
 
-def certificate_of(exact: "SummedPosterior | TiltedPosterior") -> Certificate:
+def certificate_of(
+    exact: "SummedPosterior | StoppedPosterior | TiltedPosterior",
+) -> Certificate:
     """Return what is proved; its evidence is told if printed it is right."""
+    most = exact.max_leaves if isinstance(exact, StoppedPosterior) else None
     is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
     return Certificate(
         gap=exact.gap,
         extent=f"{exact.cost.n_boxes:,} boxes",
         log_evidence=exact.log_evidence if is_told else None,
+        scope=f"of up to {most} leaves" if most is not None else "",
     )
 
 

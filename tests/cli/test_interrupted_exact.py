@@ -1,0 +1,87 @@
+"""Ctrl-C during an exact search of trees: what is known by then is saved, and said as it is."""
+
+from pathlib import Path
+
+import pytest
+
+import bayescascade
+from bayescascade.methods.cascades.exact.recursion import Recursion
+from tests.cli.conftest import TITANIC, run
+
+BRANCH = ("--model", "branch", "--leaf", "uniform", "--search", "exact", "--seed", 0)
+
+
+def pressed_in(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have Ctrl-C pressed in the pass of that number, from 1."""
+    passes, run_pass = [], Recursion.run
+
+    def counted(self: Recursion, *arguments: object, **options: object) -> None:
+        if self.shapes is not None:  # else it is of the prior
+            passes.append(self)
+            if len(passes) == number:
+                raise KeyboardInterrupt
+        run_pass(self, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Recursion, "run", counted)
+
+
+def test_the_best_tree_is_kept_once_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first pass finds it, with its proof; the second, of sums, may take as long again."""
+    whole, out, trace = tmp_path / "whole.json", tmp_path / "m.json", tmp_path / "t.nc"
+    assert run("fit", TITANIC, *BRANCH, "--out", whole).exit_code == 0
+    pressed_in(monkeypatch, 2)
+    found = run(
+        "fit", TITANIC, *BRANCH, "--out", out, "--trace", trace, "--checkpoint", tmp_path / "c"
+    )
+    assert found.exit_code == 130
+    assert found.stderr == (
+        "interrupted: the tree is the best found so far; none was drawn from the posterior\n"
+    )
+    told = " ".join(found.stdout.split())
+    assert "interrupted; exact: no tree is more probable" in told
+    assert "log evidence" not in told
+    assert "nothing sampled: no posterior" in told
+    model, best = bayescascade.load(out), bayescascade.load(whole)
+    assert model.tree_.to_dict() == best.tree_.to_dict()
+    assert (model.summary_.interrupted, best.summary_.interrupted) == (True, False)
+    assert run("show", out).stdout == found.stdout
+    assert trace.stat().st_size > 0
+
+
+def test_a_tree_of_few_leaves_is_not_called_the_best_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Larger trees of a leaf model are bounded after those of up to 16 leaves are summed over."""
+    pressed_in(monkeypatch, 3)
+    found = run("fit", TITANIC, "--leaf", "uniform", "--search", "exact")
+    assert found.exit_code == 130
+    told = " ".join(found.stdout.split())
+    assert "interrupted; exact: no tree of up to 16 leaves is more probable" in told
+    assert "log evidence" not in told
+
+
+def test_leaves_compared_so_far_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long search for another kind of leaves must not take the first one's tree with it."""
+    pressed_in(monkeypatch, 8)  # of another kind, after two of the first and five for its shares
+    found = run("fit", TITANIC, "--model", "branch", "--seed", 0)
+    assert found.exit_code == 130
+    told = " ".join(found.stdout.split())
+    assert "leaf uniform, as no others were compared" in told
+    assert "interrupted; exact: no tree is more probable" in told
+
+
+@pytest.mark.parametrize("search", ["auto", "exact"])
+def test_without_a_tree_that_is_said(
+    search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file is written, and whoever cannot wait is told of a search that has a tree at once."""
+    pressed_in(monkeypatch, 1)
+    out = tmp_path / "m.json"
+    found = run("fit", TITANIC, "--leaf", "uniform", "--search", search, "--out", out)
+    assert (found.exit_code, found.stdout) == (130, "")
+    assert found.stderr.startswith("interrupted: nothing was found yet: an exact search knows the ")
+    assert "--search anneal+metropolis" in found.stderr
+    assert found.stderr.count("\n") == 1
+    assert not out.exists()
