@@ -1,11 +1,7 @@
-"""What was traced of the draws of a search: as a page, in ArviZ's form, and in files.
-
-ArviZ itself is imported only to make an ``InferenceData`` (ArviZ 0.x) or ``DataTree`` (1.x).
-"""
+"""What was traced of the draws of a search: as a page, in ArviZ's form, and in files."""
 
 import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
-from bayescascade.base.extras import check_traces
+from bayescascade.model.arviz_data import import_arviz, plottable, to_arviz
 from bayescascade.model.diagnostics import Diagnostic, convergence_advice, diagnose_array
 from bayescascade.model.page import shares_page
 from bayescascade.report.numbers import diagnostic_text, nats_text
@@ -27,6 +23,7 @@ __all__ = ["COLUMNS_USED", "Trace", "read_trace", "trace_words"]
 COLUMNS_USED = "columns used"
 
 _STATS = ("log_prior", "acceptance_rate")
+_TOTAL = "total_log_likelihood"  # ArviZ takes "log_likelihood" for that of single rows
 
 _NO_PARAMETERS = ("model", "search", "source", "engine", "interrupted")
 """Settings that say how a model was fitted."""
@@ -240,30 +237,33 @@ class Trace(Printed):
         return shares
 
     def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
-        """Return the trace for ArviZ.
+        """Return the trace for ArviZ: an ``InferenceData`` of ArviZ 0.x, a ``DataTree`` of 1.x.
 
-        Group ``posterior`` has what the posterior's `describe` says of a state (without its log
-        prior) and ``feature_used`` per column. A trace of codes, such as ``first_feature`` (the
-        column split first, -1 for none), is told by the coordinates ``first_feature_code`` and
+        Group ``posterior`` has what the posterior's `describe` says of a state, without its log
+        prior; whole numbers are int64 where they vary. A trace of codes, such as ``first_feature``
+        (the column split first, -1 for none), is told by the coordinates ``first_feature_code`` and
         ``first_feature_label``. Group ``sample_stats`` has ``lp`` (log posterior, nats),
-        ``log_likelihood`` and ``log_prior`` where these are known, ``acceptance_rate`` and, per
-        move, ``proposed`` and ``accepted`` since the draw before.
+        ``total_log_likelihood`` and ``log_prior`` where these are known, ``acceptance_rate``,
+        ``feature_used`` per column and, per move, ``proposed`` and ``accepted`` since the draw
+        before.
+
+        ArviZ's ``loo`` and ``compare`` take a log likelihood for every row given the state, and
+        refuse: where parameters are integrated out there is only that of all rows together.
         """
         named = dict(self.quantities)
         stats: dict[str, NDArray[Any]] = {"lp": named.pop("log_posterior")}
         if "log_likelihood" in named:
-            stats["log_likelihood"] = named.pop("log_likelihood")
+            stats[_TOTAL] = named.pop("log_likelihood")
         stats |= {name: self.stats[name] for name in _STATS if name in self.stats}
-        posterior: dict[str, NDArray[Any]] = {
-            **named,
-            **{name: codes.astype(np.float64) for name, codes in self.codes.items()},
-        }
+        posterior = {name: plottable(draws) for name, draws in {**named, **self.codes}.items()}
         if not posterior:  # ArviZ knows no posterior of nothing
             posterior["log_density"] = stats["lp"]
         dims: dict[str, list[str]] = {}
         coords: dict[str, Sequence[str]] = {}
         if self.feature_used.shape[1]:
-            posterior["feature_used"] = self.feature_used.astype(np.int8)
+            # not in the posterior: of a wide table ArviZ would draw a panel for each column, and it
+            # fails to rank integers that never vary
+            stats["feature_used"] = self.feature_used.astype(np.int8)
             dims["feature_used"] = ["feature"]
             coords["feature"] = list(self.columns)
         if self.proposed:
@@ -278,7 +278,7 @@ class Trace(Printed):
             "title": self.title,
             "told": self.told,
         }
-        data = _to_arviz(posterior, stats, coords, dims, {**self.settings, **legend})
+        data = to_arviz(posterior, stats, coords, dims, {**self.settings, **legend})
         for name, labels in self.labels.items():
             data["posterior"].coords.update(
                 {
@@ -312,21 +312,6 @@ def read_trace(path: str | Path) -> Trace:
         data.close()
 
 
-def import_arviz() -> Any:
-    """Import ArviZ without its announcement of a successor.
-
-    Raises
-    ------
-    MissingExtraError
-        If it, or what writes its files, is not installed.
-    """
-    check_traces()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
-        import arviz
-    return arviz
-
-
 def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) -> Trace:
     """Return the trace in two groups of ArviZ; files of version 0.1 have no legend."""
     coded = [str(n) for n in posterior if f"{n}_code" in posterior.coords]
@@ -335,8 +320,9 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
     if sorted(known) != sorted(found):
         raise ValueError(f"its quantities must be {', '.join(known)}, got {', '.join(found)}")
     quantities = {"log_posterior": _draws(stats["lp"])}
-    if "log_likelihood" in stats:
-        quantities["log_likelihood"] = _draws(stats["log_likelihood"])
+    for total in (_TOTAL, "log_likelihood"):  # the latter in files of version 0.1
+        if total in stats:
+            quantities["log_likelihood"] = _draws(stats[total])
     quantities |= {name: _draws(posterior[name]) for name in known}
     codes = {name: _draws(posterior[name]).astype(np.int64) for name in coded}
     kept = {name: _draws(stats[name]) for name in _STATS if name in stats}
@@ -349,9 +335,10 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
         raise KeyError(size or " or ".join(_SIZES_OF_0_1))
     columns: tuple[str, ...] = ()
     used = np.zeros((shape[0], 0, 0), np.bool_)
-    if "feature_used" in posterior:
-        columns = tuple(str(name) for name in posterior["feature"].values)
-        used = np.asarray(posterior["feature_used"].values, np.bool_)
+    for group in (stats, posterior):  # the latter in files of version 0.1
+        if "feature_used" in group:
+            columns = tuple(str(name) for name in group["feature"].values)
+            used = np.asarray(group["feature_used"].values, np.bool_)
     moves = stats["move"].values if "proposed" in stats else []  # none of independent draws
     proposed, accepted = (
         {str(move): _draws(stats[name])[:, :, i].astype(np.int64) for i, move in enumerate(moves)}
@@ -391,35 +378,3 @@ def _shares(values: NDArray[Any]) -> dict[str, float]:
     found, times = np.unique(values, return_counts=True)
     counted = zip(found.tolist(), (times / times.sum()).tolist(), strict=True)
     return {str(value): share for value, share in sorted(counted, key=lambda item: -item[1])}
-
-
-def _to_arviz(
-    posterior: Mapping[str, NDArray[Any]],
-    sample_stats: Mapping[str, NDArray[Any]],
-    coords: Mapping[str, Sequence[str]],
-    dims: Mapping[str, list[str]],
-    attributes: Mapping[str, Any],
-) -> Any:
-    """Build what this version of ArviZ calls inference data, without its time stamps."""
-    arviz = import_arviz()
-    common = {"coords": dict(coords), "dims": dict(dims)}
-    with warnings.catch_warnings():
-        # ArviZ 0.x would have pointwise log likelihoods in a group of their own; this is their sum
-        warnings.simplefilter("ignore", PendingDeprecationWarning)
-        # a run that was ended early may have fewer draws than chains
-        warnings.filterwarnings("ignore", "More chains", UserWarning)
-        warnings.filterwarnings("ignore", "Found chain dimension to be longer", UserWarning)  # 1.x
-        if arviz.__version__.startswith("0."):
-            data = arviz.from_dict(
-                posterior=dict(posterior), sample_stats=dict(sample_stats), **common
-            )
-            groups = [data[name] for name in data.groups()]
-        else:
-            data = arviz.from_dict(
-                {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}, **common
-            )
-            groups = [data, *data.children.values()]
-    for group in groups:
-        group.attrs.clear()  # creation times, so that equal runs give equal files
-    data.attrs.update(attributes)
-    return data

@@ -80,22 +80,6 @@ def test_a_posterior_is_drawn(name, tmp_path):
     assert [text.get_text() for text in loaded.plot_posterior().get_yticklabels()] == told
 
 
-@pytest.mark.filterwarnings("ignore::matplotlib.MatplotlibDeprecationWarning")  # of ArviZ's own
-@pytest.mark.parametrize("name", [n for n in SAMPLED if "exact" not in n])
-def test_arviz_draws_the_draws(name):
-    """Its own plots take what `to_inference_data` returns."""
-    import arviz as az
-
-    model = fitted(name)
-    data = model.to_inference_data()
-    assert data.sample_stats["lp"].shape == model.run_.traces["log_density"].shape
-    posterior = data.posterior.data_vars.items()
-    names = [k for k, drawn in posterior if drawn.ndim == 2 and float(drawn.std("draw").min()) > 0]
-    assert names
-    assert len(az.plot_trace(data, var_names=names)) == len(names)
-    az.plot_rank(data, var_names=names)
-
-
 def test_nothing_sampled_no_posterior():
     model = ESTIMATORS["labels"].fit(search="anneal")
     with pytest.raises(DataError, match="must have draws"):

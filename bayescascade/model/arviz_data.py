@@ -1,0 +1,84 @@
+"""Draws in the form that ArviZ takes, whichever version is installed.
+
+ArviZ itself is imported only to make an ``InferenceData`` (ArviZ 0.x) or ``DataTree`` (1.x), or to
+read one from a file.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.extras import check_traces
+
+__all__ = ["import_arviz", "plottable", "to_arviz"]
+
+_MOST_EXACT = 2.0**53  # of whole numbers as floats
+
+
+def import_arviz() -> Any:
+    """Import ArviZ without its announcement of a successor.
+
+    Raises
+    ------
+    MissingExtraError
+        If it, or what writes its files, is not installed.
+    """
+    check_traces()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
+        import arviz
+    return arviz
+
+
+def plottable(draws: NDArray[Any]) -> NDArray[Any]:
+    """Return draws as ArviZ plots them best: whole numbers that vary as int64, else as float64.
+
+    Of integers it draws bars, not a curve, and ranks ties in random order; ties of floats it takes
+    for a sign that chains differ. Integers that never vary it fails to rank.
+    """
+    floats = draws.astype(np.float64)
+    varies = floats.size > 0 and bool(np.ptp(floats) > 0)
+    is_whole = varies and bool((np.abs(floats) < _MOST_EXACT).all() and (floats % 1 == 0).all())
+    return floats.astype(np.int64) if is_whole else floats
+
+
+def to_arviz(
+    posterior: Mapping[str, NDArray[Any]],
+    sample_stats: Mapping[str, NDArray[Any]],
+    coords: Mapping[str, Sequence[str]],
+    dims: Mapping[str, list[str]],
+    attributes: Mapping[str, Any],
+) -> Any:
+    """Build what this version of ArviZ calls inference data, without its time stamps.
+
+    Parameters
+    ----------
+    posterior, sample_stats : mapping of str to (n_chains, n_draws, ...) array
+        What there is of each draw, by name.
+    coords : mapping of str to sequence of str
+        What stands along each further dimension.
+    dims : mapping of str to list of str
+        Further dimensions, by name of the array.
+    attributes : mapping of str to object
+        What is said of all.
+    """
+    arviz = import_arviz()
+    groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}
+    common = {"coords": dict(coords), "dims": dict(dims)}
+    with warnings.catch_warnings():
+        # a run that was ended early may have fewer draws than chains
+        warnings.filterwarnings("ignore", "More chains", UserWarning)
+        warnings.filterwarnings("ignore", "Found chain dimension to be longer", UserWarning)  # 1.x
+        if arviz.__version__.startswith("0."):
+            data = arviz.from_dict(**groups, **common)
+            parts = [data[name] for name in data.groups()]
+        else:
+            data = arviz.from_dict(groups, **common)
+            parts = [data, *data.children.values()]
+    for part in parts:
+        part.attrs.clear()  # creation times, so that equal runs give equal files
+    data.attrs.update(attributes)
+    return data
