@@ -12,7 +12,7 @@ import numpy as np
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.det import DensityEstimationTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.methods.histogram import SmoothedHistogram
+from bayescascade.methods.histogram.estimators import SmoothedHistogram
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model.comparison import Learned, Learner, best_of, fit_whole
 

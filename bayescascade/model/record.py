@@ -33,7 +33,9 @@ _NAMES_OF_0_1 = {
     "budget_prune": "BudgetPrune",
     "budgeted_forest": "BudgetedForestClassifier",
     "cost_complexity_prune": "CostComplexityPrune",
+    "det": "DensityEstimationTree",
     "greedy_prune": "GreedyPrune",
+    "histogram": "SmoothedHistogram",
     "truncated_forest": "TruncatedForest",
 }
 """Public names by the `model_name` that version 0.1 gave; what came later is saved by its own."""

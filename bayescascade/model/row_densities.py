@@ -1,7 +1,6 @@
 """What every density over rows does, whatever it learned: read tables, and score rows of any form.
 
-An estimator inherits `RowDensities` and says how coded rows are scored; a `Baseline`, which others
-are compared with, is fitted in closed form.
+An estimator inherits `RowDensities` and says how coded rows are scored.
 
 *Unknown cells.* A level that no row had which was learned from, and that was not declared, lies
 outside the domain over which a density ``p`` sums to one, as does a number beyond the outer edges
@@ -24,14 +23,14 @@ these are scores, to be compared, not a proper density.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError, UnknownLevelError
@@ -43,11 +42,8 @@ from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import Conditionals
-from bayescascade.model.page import column_words
-from bayescascade.model.reporting import OF_DENSITIES, OF_ROWS, Reported
 
-__all__ = ["Baseline", "RowDensities"]
-
+__all__ = ["RowDensities"]
 
 _MEANINGS: Final[Mapping[str, str]] = {
     "other": "makes its row rarer, by 1 / (columns x (rows learned from + 1)); "
@@ -217,66 +213,3 @@ class RowDensities(Conditionals, DensityMixin, Columns):  # type: ignore[misc] #
                 raise ParameterError("sample_weight must be None with a Table, which has weights")
             return X
         return Table.from_arrays(X, sample_weight=sample_weight, **declared(self))
-
-
-class Baseline(Reported, RowDensities, BaseEstimator, ABC):  # type: ignore[misc] # untyped base
-    """A density without a posterior; subclasses document their parameters.
-
-    Attributes
-    ----------
-    model_name, title : str
-        Its name in comparisons, and what it is called.
-    """
-
-    model_name: ClassVar[str]
-    title: ClassVar[str]
-
-    _unlisted: ClassVar[tuple[str, ...]] = ("model_name",)
-
-    def _column_items(self) -> list[tuple[str, str]]:
-        split = (column_words(column).partition(": ") for column in self.schema_.columns)
-        return [(name, domain) for name, _, domain in split]
-
-    def _cannot_tell(self) -> list[str]:
-        return [*OF_DENSITIES, *OF_ROWS]
-
-    @abstractmethod
-    def _check_parameters(self) -> None:
-        """Raise ParameterError if a parameter of the model itself is out of its range."""
-
-    @abstractmethod
-    def _fit_table(self, table: Table) -> None:
-        """Learn from a table; `schema_` is set already."""
-
-    def _learner(self) -> Callable[[Table], None]:
-        self._check_parameters()
-        check_choice("missing", self.missing, ("error", "level"))
-        check_choice("unknown", self.unknown, self.unknowns)
-        return self._learn
-
-    @property
-    def _total_weight(self) -> float:
-        return self._weight
-
-    def _learn(self, table: Table) -> None:
-        self.schema_, self._weight = table.schema, table.total_weight
-        self._fit_table(table)
-        self.n_features_in_ = table.schema.n_columns
-        self.feature_names_in_ = np.array(table.schema.names, dtype=object)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return parameters, columns and what was learned as plain data."""
-        check_is_fitted(self)
-        return {
-            "model": self.model_name,
-            "parameters": self.get_params(),
-            **self.schema_.to_dict(),
-            **self._own_dict(),
-        }
-
-    @abstractmethod
-    def _own_dict(self) -> dict[str, Any]:
-        """Return what was learned, as plain data."""
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "feature_names_in_")

@@ -26,15 +26,6 @@ densities = pytest.mark.parametrize("name", DENSITIES)
 ways = pytest.mark.parametrize("predictive", ["map", "average"])
 
 
-def density(name, predictive):
-    """Return a fitted density that predicts so; skips those that know only one way."""
-    if "predictive" in fitted(name).get_params():
-        return predicted(name, predictive)
-    if predictive == "average":
-        pytest.skip("of one density there is no average")
-    return fitted(name)
-
-
 def cells(model):
     """Return the probability of every cell of the domain, (2, 2, 3, 3)."""
     grid = pd.MultiIndex.from_product(LEVELS.values(), names=LEVELS).to_frame(index=False)
@@ -67,7 +58,7 @@ def place(row):
 @ways
 def test_probabilities_are_those_of_all_cells_summed_up(name, predictive):
     """Enumerated: what is predicted of a column is what the density says, to the last digits."""
-    model, frame = density(name, predictive), holes(40, 1)
+    model, frame = predicted(name, predictive), holes(40, 1)
     every = cells(model)
     for target in LEVELS:
         shares = model.predict_proba(frame, target)
@@ -107,7 +98,7 @@ def test_probabilities_are_those_given_evidence(name):
 @ways
 def test_filled_cells_are_the_most_probable_together(name, predictive):
     """All else stays: types, index, order and columns of the frame, and the cells that it has."""
-    model, frame = density(name, predictive), holes(40, 2).assign(note="kept")
+    model, frame = predicted(name, predictive), holes(40, 2).assign(note="kept")
     frame = frame.astype({"sex": "category"})[["note", "fare", "age", "sex", "crew"]]
     frame.index = range(100, 140)
     before, filled = frame.copy(), model.impute(frame)
@@ -208,7 +199,7 @@ def test_nothing_follows_from_what_is_impossible():
 @ways
 def test_many_rows_take_a_second_or_so(predictive):
     """Rows that are alike are asked about once."""
-    model, frame = density("leaf", predictive), holes(50_000, 5)
+    model, frame = predicted("leaf", predictive), holes(50_000, 5)
     for ask in (model.impute, lambda f: model.predict_proba(f, "age")):
         ask(frame[:100])
         started = time.perf_counter()

@@ -19,6 +19,7 @@ from bayescascade import (
     LeafCascade,
     ParameterError,
     RuleListClassifier,
+    SmoothedHistogram,
     TruncatedForest,
     UnknownLevelWarning,
 )
@@ -58,7 +59,7 @@ def hostile(frame):
 
 
 def test_what_is_read_by_people_is_told_to_databases():
-    assert set(ESTIMATORS) - set(TOLD) == {"histogram", "neighbors", "rado"}
+    assert set(ESTIMATORS) - set(TOLD) == {"neighbors", "rado"}
 
 
 @pytest.mark.parametrize("name", DENSITIES)
@@ -66,7 +67,7 @@ def test_densities(name):
     """Scores are equal; of what would be integrated out, or refused, there is none."""
     with pytest.raises(NotFittedError):
         ESTIMATORS[name].make().to_sql()
-    model = fitted(name) if name == "det" else predicted(name, "map")
+    model = predicted(name, "map")
     if name in ("dependent", "dependent exact", "leaf auto"):
         with pytest.raises(ParameterError, match='leaf must be "uniform" or "independent"'):
             model.to_sql()
@@ -81,12 +82,12 @@ def test_densities(name):
     assert asked(frame[:1].assign(fare=100.5), model.to_sql())["answer_0"].isna().all()
     ends = frame[:3].assign(fare=[0.0, 5.0, 100.0])
     assert_allclose(asked(ends, model.to_sql())["answer_0"], model.score_samples(ends), atol=1e-12)
-    if name != "det":
-        given = model.condition({"sex": "male", "fare": (0, 20)})
-        scores = given.score_codes(model.schema_.encode(frame))
-        assert np.isneginf(scores).any()
-        assert_allclose(asked(frame, given.to_sql())["answer_0"], scores, atol=1e-12)
-        assert_allclose(asked_sqlite(frame, given.to_sql()), scores, atol=1e-12)
+    given = model.condition({"sex": "male", "fare": (0, 20)})
+    scores = given.score_codes(model.schema_.encode(frame))
+    assert np.isneginf(scores).any()
+    assert_allclose(asked(frame, given.to_sql())["answer_0"], scores, atol=1e-12)
+    assert_allclose(asked_sqlite(frame, given.to_sql()), scores, atol=1e-12)
+    if "predictive" in model.get_params():
         with pytest.raises(ParameterError, match='predictive must be "map"'):
             predicted(name, "average").to_sql()
 
@@ -127,7 +128,9 @@ def test_classifiers(name):
         ESTIMATORS[name].make(**ESTIMATORS[name].parameters).to_sql()
 
 
-@pytest.mark.parametrize("make", [LeafCascade, DensityRuleList, DensityEstimationTree])
+@pytest.mark.parametrize(
+    "make", [LeafCascade, DensityRuleList, DensityEstimationTree, SmoothedHistogram]
+)
 @pytest.mark.parametrize("leaf", ["uniform", "independent"])
 def test_hostile_names_and_levels(make, leaf):
     """A name is a name, and a level a level; with a level for missing cells, NULL is one, too."""
@@ -136,7 +139,9 @@ def test_hostile_names_and_levels(make, leaf):
     frame = hostile(rows()).astype({HOSTILE[1]: object})
     frame.loc[::9, HOSTILE[:3]] = None
     frame.loc[4::9, HOSTILE[3]] = np.nan
-    options = {} if make is DensityEstimationTree else {**CHAINS, "search": "anneal"}
+    options = (
+        {} if make in (DensityEstimationTree, SmoothedHistogram) else {**CHAINS, "search": "anneal"}
+    )
     options |= {"leaf": leaf} if make is LeafCascade else {}
     fares = {"continuous": {HOSTILE[3]: DECLARED["continuous"]["fare"]}, "missing": "level"}
     model = make(**options, **fares).fit(frame)

@@ -1,27 +1,22 @@
 """The density estimation tree is the paper's: greedy, pruned at weakest links, chosen fairly."""
 
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from bayescascade import DensityEstimationTree, LeafPosterior, Table
+from bayescascade import DensityEstimationTree, LeafCascade, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.det import (
-    _between,
-    _grow,
-    _scores,
-    grow,
-    leaf_totals,
-    prune,
-    weakest_links,
-)
+from bayescascade.methods.cascades.det import _between, _grow, _scores
+from bayescascade.methods.cascades.greedy import grow, leaf_totals, prune, weakest_links
 from tests.cli.conftest import DATA, TITANIC
+from tests.forgeries import forged, loaded_or_refused
 from tests.methods.baselines import greedy
 
 KINDS = ("nominal", "ordinal", "continuous")
@@ -228,3 +223,30 @@ def test_a_chain_may_start_from_the_tree() -> None:
 def test_wrong_parameters(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         DensityEstimationTree(**parameters).fit(pd.read_csv(TITANIC))
+
+
+FORGED = [
+    (("complexity",), -1.0),
+    (("complexity",), "small"),
+    (("complexity",), 1e999),
+    (("parameters", "complexity"), 0.5),
+    (("parameters", "n_folds"), 1),
+    (("tree",), []),
+    (("tree", "feature", 0), 99),
+    (("tree", "parent", 1), -1),
+    (("tree", "leaf_counts", 0), -1.0),
+    (("tree", "leaf_counts"), []),
+    (("tree", "level_counts"), []),
+    (("schema", "columns", 0, "levels"), ["1st"]),
+]
+
+
+def test_forged_fields_are_refused(tmp_path) -> None:
+    """A tree that cannot have been grown must not be read as one that was."""
+    record = json.loads(json.dumps(DensityEstimationTree().fit(pd.read_csv(TITANIC)).to_record()))
+    for place, value in FORGED:
+        assert loaded_or_refused(tmp_path, forged(record, place, value)) is None, (place, value)
+    tree = LeafCascade(partitions="levels", search="anneal", n_steps=200, random_state=0)
+    many = tree.fit(pd.read_csv(TITANIC)).to_record()["tree"]
+    assert loaded_or_refused(tmp_path, json.dumps({**record, "tree": many})) is None
+    assert loaded_or_refused(tmp_path, json.dumps(record)).to_record() == record

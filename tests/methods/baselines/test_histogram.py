@@ -1,6 +1,7 @@
 """The smoothed histogram is a density whatever is missing; its pseudo-count is most probable."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade import SmoothedHistogram, Table
 from tests.cli.conftest import DATA, TITANIC
+from tests.forgeries import forged, loaded_or_refused
 from tests.methods.cascades.problems import BINS, FRACTIONAL, MIXED_WAYS, Problem
 
 PROBLEMS = (BINS, FRACTIONAL, MIXED_WAYS)
@@ -101,6 +103,89 @@ def test_rows_more_even_than_by_chance_are_uniform() -> None:
     assert SmoothedHistogram(1.0, ordinal=ordinal).fit(half).score(frame) < scores.sum()
 
 
+EVIDENCE = [{}, {0: (1,)}, {0: (0, 1), 1: (1,)}, {1: (0,)}]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+@pytest.mark.parametrize("evidence", EVIDENCE, ids=str)
+def test_parts_are_all_there_is(problem: Problem, evidence: dict[int, tuple[int, ...]]) -> None:
+    """Enumerated: shares, volumes, draws and what is printed are those of the cells' densities."""
+    whole = SmoothedHistogram(0.4).fit(problem.table).cells_
+    schema = problem.table.schema
+    known = {
+        schema.columns[j].name: [schema.columns[j].levels[code] for code in codes]
+        if schema.columns[j].kind != "continuous"
+        else tuple(schema.columns[j].edges[k] for k in (codes[0], codes[-1] + 1))
+        for j, codes in evidence.items()
+    }
+    given = whole.condition(known)
+    cells, volumes = cells_and_volumes(problem)
+    before, after = np.exp(whole.score_codes(cells)) * volumes, np.exp(given.score_codes(cells))
+    left = np.all([np.isin(cells[j], codes) for j, codes in evidence.items()], axis=0)
+    left = left & np.ones(volumes.size, bool)
+    assert given.evidence_probability == pytest.approx(before[left].sum())
+    assert_allclose(after * volumes, before * left / before[left].sum(), atol=1e-12)
+    assert given.probabilities.sum() == pytest.approx(1.0)
+    assert np.exp(given.log_volumes).sum() == pytest.approx(volumes[left].sum())
+    assert math.exp(given.log_domain) == pytest.approx(volumes[left].sum())
+    with_rows = given.score_codes(given.cells)
+    assert_allclose(given.log_densities[: given.n_cells], with_rows, atol=1e-12)
+    drawn = given.sample_codes(20_000, np.random.default_rng(0))
+    for cell, share in zip(cells.T, after * volumes, strict=True):
+        times = (drawn == cell[:, None]).all(axis=0).mean()
+        assert abs(times - share) <= 5 * math.sqrt(share / 20_000)
+    assert max(map(len, str(given).splitlines())) <= 80
+    assert len(given.to_dict()["cells"]) == given.n_cells
+    twice = whole.condition(known).condition(known)
+    assert_allclose(twice.probabilities, given.probabilities)
+
+
+def test_evidence_that_no_row_agrees_with_leaves_the_pseudo_counts() -> None:
+    """Nothing was seen there, so all is equally probable; and it can be drawn and explained."""
+    rows = pd.DataFrame({"a": ["x", "x", "y"], "b": ["u", "v", "u"], "c": [1, 2, 1]})
+    model = SmoothedHistogram(1.0).fit(rows)
+    given = model.condition({"a": "y", "b": "v"})
+    assert given.n_cells == 0
+    assert given.evidence_probability == pytest.approx(2 / (3 + 8))
+    assert given.probabilities.tolist() == [1.0]
+    assert set(given.sample_codes(50, np.random.default_rng(0))[2]) == {0, 1}
+    told = "a is y and b is v and c is 1: 0 of 0 rows, probability 0.5, density 0.5, 1 x uniform"
+    assert given.explain({"a": "y", "b": "v", "c": 1}) == told
+    assert model.explain({"a": "x", "b": None, "c": None}) == (
+        "a is x: 2 of 3 rows, probability 0.5455, average density 0.1364, 1.09 x uniform"
+    )
+    assert model.cells_.plot().patches
+
+
+FORGED = [
+    (("cells",), []),
+    (("cells", 0), [0]),
+    (("cells", 0, 0), 99),
+    (("cells", 0, 0), -1),
+    (("cells", 0, 0), 0.5),
+    (("cells", 0, 0), 10**30),
+    (("counts", 0), 0.0),
+    (("counts", 0), "many"),
+    (("counts", 0), 1e308),
+    (("counts", 0), 7.0),
+    (("log_total",), 1e3),
+    (("log_total",), 1e999),
+    (("log_evidence",), 0.0),
+    (("parameters", "pseudo_count"), 3.0),
+    (("schema", "columns", 0, "levels"), ["1st"]),
+]
+
+
+def test_forged_fields_are_refused(tmp_path) -> None:
+    """A figure that was edited must not be printed as if it had been computed."""
+    record = json.loads(json.dumps(SmoothedHistogram().fit(Table.from_csv(TITANIC)).to_record()))
+    for place, value in FORGED:
+        assert loaded_or_refused(tmp_path, forged(record, place, value)) is None, (place, value)
+    twice = {**record, "cells": [record["cells"][0], *record["cells"][:-1]]}
+    assert loaded_or_refused(tmp_path, json.dumps(twice)) is None
+    assert loaded_or_refused(tmp_path, json.dumps(record)).to_record() == record
+
+
 @pytest.mark.parametrize("n_columns", [9, 60, pytest.param(1500, marks=pytest.mark.slow)])
 def test_more_cells_than_a_float_can_count(n_columns: int, rng: np.random.Generator) -> None:
     """Only the cells with rows may cost anything."""
@@ -110,3 +195,7 @@ def test_more_cells_than_a_float_can_count(n_columns: int, rng: np.random.Genera
     assert np.isfinite(scores).all()
     assert str(model).startswith("smoothed histogram of ")
     assert model.log_n_cells_ == pytest.approx(n_columns * math.log(3))
+    assert np.isfinite(model.score_samples(model.sample(20, random_state=0))).all()
+    given = model.condition({"x0": "1"})
+    assert given.probabilities.sum() == pytest.approx(1.0)
+    assert given.evidence_probability == pytest.approx((rows[:, 0] == "1").mean(), abs=0.2)

@@ -15,30 +15,36 @@ evenly than by chance, the histogram is all but uniform. Only cells with rows ar
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
+from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
 from bayescascade.data.table import Table
-from bayescascade.model.row_densities import Baseline
+from bayescascade.methods.histogram.cells import CellDensity
+from bayescascade.model.baseline import Baseline
 from bayescascade.report.numbers import cells_text, significant_text
-from bayescascade.report.page import Page, Pieces
+from bayescascade.report.page import BLANK, Page, Pieces
 
 __all__ = ["SmoothedHistogram"]
 
 Floats = NDArray[np.float64]
 
 _LEAST_TOTAL = 1e-6  # pseudo-rows in all
+_TOLERANCE = 1e-6  # between what a file says, and what its counts give
 _MOST_TIMES_ROWS = 1e6  # beyond so many times the rows, these no longer matter
 
 
 @dataclass(eq=False, repr=False)
-class SmoothedHistogram(Baseline):
+class SmoothedHistogram(Baseline[CellDensity]):
     """Density of every combination of levels by its rows and a pseudo-count.
 
     Parameters
@@ -53,6 +59,8 @@ class SmoothedHistogram(Baseline):
 
     Attributes
     ----------
+    cells_, learned_ : CellDensity
+        The cells with rows, one by one, and all others together.
     log_n_cells_ : float
         Logarithm of the number of cells.
     pseudo_count_ : float
@@ -86,39 +94,45 @@ class SmoothedHistogram(Baseline):
 
     pseudo_count: float | None = None
 
-    def _score_known(self, codes: NDArray[np.int32]) -> Floats:
-        scores = np.empty(codes.shape[1])
-        patterns, members = np.unique(codes >= 0, axis=1, return_inverse=True)
-        for number, is_there in enumerate(patterns.T):
-            rows = np.flatnonzero(members.ravel() == number)
-            known = np.flatnonzero(is_there)
-            scores[rows] = self._log_densities(known, codes[known][:, rows])
-        return scores
+    @property
+    def cells_(self) -> CellDensity:
+        """The density, cell by cell."""
+        return self.learned_
 
-    def _log_densities(self, known: NDArray[np.intp], codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of rows of which the columns `known` are there."""
-        columns = [self.schema_.columns[j] for j in known]
-        log_total = self.log_total_
-        log_each = log_total - math.fsum(math.log(column.n_levels) for column in columns)
-        weights = _weights_of(codes, self._codes[known], self._weights)
-        with np.errstate(divide="ignore"):  # a cell without rows
-            log_weights = np.log(weights)
-        log_mass: Floats = np.logaddexp(log_weights, log_each)
-        log_mass -= np.logaddexp(math.log(self._weights.sum()), log_total)
-        for column, column_codes in zip(columns, codes, strict=True):
-            log_mass -= np.log(column.widths)[column_codes]
-        return log_mass
+    @property
+    def learned_(self) -> CellDensity:
+        """The density, cell by cell."""
+        check_is_fitted(self, "_weights")
+        log_pseudo_count = self.log_total_ - self.log_n_cells_
+        return CellDensity.of(self.schema_, self._codes, self._weights, log_pseudo_count)
+
+    @property
+    def _total_weight(self) -> float:
+        return math.fsum(self._weights)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; `bayescascade.load` reads it back.
+
+        The file holds every combination of levels that some row has, and how many: of a table
+        without continuous columns, that is the table, but for the order of its rows. Writing is
+        atomic: on any error the old file stays as it was.
+        """
+        super().save(path)
 
     def _check_parameters(self) -> None:
         if self.pseudo_count is not None:
             check_real("pseudo_count", self.pseudo_count, above=0.0)
 
     def _fit_table(self, table: Table) -> None:
-        self._codes = table.codes
-        self._weights = table.weights
-        self.log_n_cells_ = math.fsum(math.log(n) for n in table.schema.n_levels)
+        has_rows = table.weights > 0
+        self._learn_cells(table.codes[:, has_rows].astype(np.int32), table.weights[has_rows])
+
+    def _learn_cells(self, codes: NDArray[np.int32], weights: Floats) -> None:
+        """Learn from cells, (n_columns, n_cells), and the weight > 0 of the rows in each."""
+        self._codes, self._weights = codes, weights
+        self.log_n_cells_ = math.fsum(math.log(n) for n in self.schema_.n_levels)
         if self.pseudo_count is None:
-            most = _MOST_TIMES_ROWS * max(1.0, float(self._weights.sum()))
+            most = _MOST_TIMES_ROWS * max(1.0, float(weights.sum()))
             found = minimize_scalar(
                 lambda log_total: -self._log_evidence(log_total),
                 bounds=(math.log(_LEAST_TOTAL), math.log(most)),
@@ -128,9 +142,13 @@ class SmoothedHistogram(Baseline):
             self.log_total_ = float(found.x)
         else:
             self.log_total_ = math.log(self.pseudo_count) + self.log_n_cells_
+        self._tell_evidence()
+
+    def _tell_evidence(self) -> None:
+        """Set what follows from the cells and the pseudo-rows."""
         self.pseudo_count_ = math.exp(self.log_total_ - self.log_n_cells_)
-        columns = zip(table.schema.columns, table.codes, strict=True)
-        volumes = sum(table.weights @ np.log(each.widths)[codes] for each, codes in columns)
+        columns = zip(self.schema_.columns, self._codes, strict=True)
+        volumes = sum(self._weights @ np.log(each.widths)[codes] for each, codes in columns)
         self.log_evidence_ = self._log_evidence(self.log_total_) - float(volumes)
 
     def _log_evidence(self, log_total: float) -> float:
@@ -146,6 +164,52 @@ class SmoothedHistogram(Baseline):
         names = ("log_n_cells", "pseudo_count", "log_total", "log_evidence")
         return {name: getattr(self, f"{name}_") for name in names}
 
+    def _own_record(self) -> dict[str, Any]:
+        return {
+            "cells": self._codes.T.tolist(),
+            "counts": self._weights.tolist(),
+            "log_total": self.log_total_,
+            "log_evidence": self.log_evidence_,
+        }
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        codes, weights = np.array(record["cells"]), np.array(record["counts"], np.float64)
+        n_levels = self.schema_.n_levels
+        if codes.dtype.kind != "i" or codes.shape != (weights.size, n_levels.size):
+            raise ModelFileError(
+                f"saved cells must be {weights.size} lists of {n_levels.size} codes, as many as "
+                f"there are counts, got an array of shape {codes.shape}"
+            )
+        if not ((codes >= 0) & (codes < n_levels)).all():
+            raise ModelFileError("the codes of saved cells must be those of levels")
+        if np.unique(codes, axis=0).shape != codes.shape:
+            raise ModelFileError("no two saved cells must be equal")
+        if not (weights > 0).all() or not 0 < math.fsum(weights) < math.inf:
+            raise ModelFileError("the counts of saved cells must be finite and > 0")
+        log_evidence = float(record["log_evidence"])
+        self._codes, self._weights = np.ascontiguousarray(codes.T, np.int32), weights
+        self.log_n_cells_ = math.fsum(math.log(n) for n in n_levels)
+        self.log_total_ = check_real("log_total", record["log_total"])
+        with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, and unequal
+            self._tell_evidence()
+        least = _TOLERANCE * (1 + abs(self.log_evidence_))
+        if not abs(self.log_evidence_ - log_evidence) <= least:
+            raise ModelFileError(
+                f"a saved log evidence must follow from the counts, {self.log_evidence_!r}, "
+                f"got {log_evidence!r}"
+            )
+        if self.pseudo_count is not None:
+            expected = math.log(self.pseudo_count) + self.log_n_cells_
+            if not abs(expected - self.log_total_) <= _TOLERANCE * (1 + abs(expected)):
+                raise ModelFileError(
+                    f"a saved log_total must follow from pseudo_count, {expected!r}, "
+                    f"got {self.log_total_!r}"
+                )
+        self.log_evidence_ = log_evidence
+
+    def _shown(self) -> Page:
+        return (*self.page(), BLANK, *self.learned_.page())
+
     def page(self) -> Page:
         """Return how many cells there are, how many have rows, and the pseudo-count."""
         told = (
@@ -154,16 +218,3 @@ class SmoothedHistogram(Baseline):
             f"pseudo-count {significant_text(self.log_total_ - self.log_n_cells_)}"
         )
         return (Pieces([told]),)
-
-
-def _weights_of(
-    codes: NDArray[np.int32], known_codes: NDArray[np.integer], weights: Floats
-) -> Floats:
-    """Return the weight of the known rows that equal each row; rows are columns of the arrays."""
-    together = np.concatenate([known_codes.astype(np.int32), codes], axis=1)
-    _, groups = np.unique(together, axis=1, return_inverse=True)
-    groups = groups.ravel()
-    sums = np.zeros(groups.max() + 1)
-    sums += np.bincount(groups[: weights.size], weights, sums.size)
-    found: Floats = sums[groups[weights.size :]]
-    return found

@@ -1,0 +1,359 @@
+"""A smoothed histogram's cells, and everything a user asks of them.
+
+`CellDensity` needs no data but the cells that have rows, and how many: of ``n`` rows, ``n_x`` of
+them in cell ``x`` of the ``C`` that evidence leaves, the cell has the probability
+``(n_x + a) / (n + C a)`` with the pseudo-count ``a``. Its parts are the cells with rows, one by
+one, and all others together, which are equally probable; inside a cell the density is uniform.
+
+A row of which cells are missing is in ``M`` cells that have ``m`` rows together, so that the cells
+that it has are of the probability ``(m + M a) / (n + C a)``: all is exact, and nothing takes more
+than the cells with rows.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, rel_entr
+
+from bayescascade.data.evidence import Evidence, agrees
+from bayescascade.data.schema import Schema
+from bayescascade.data.sql import sql_case, sql_condition, sql_literal
+from bayescascade.model.density_parts import DensityParts
+from bayescascade.report.axes import ratio_color
+from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.folding import shown_rows
+from bayescascade.report.numbers import density_text, ratio_text
+from bayescascade.report.page import Fold, Numbers, Page, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["CellDensity"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+_OTHERS = "any other combination"
+_MOST_DRAWN = 20  # bars of cells
+
+
+@dataclass(frozen=True, eq=False)
+class CellDensity(DensityParts):
+    """A density by the rows of every cell and a pseudo-count.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    cells : (n_columns, n_cells) int32
+        Codes of the cells that have rows and that the evidence leaves; no two are equal.
+    counts : (n_parts,) float64
+        Weight of the rows in each of them, > 0, and then, if there are other cells, 0.
+    probabilities : (n_parts,) float64
+        Probability of each, and of all others together; they sum up to 1.
+    log_pseudo_count : float
+        Logarithm of the pseudo-count of a cell.
+    evidence : mapping of int to tuple of int
+        Codes that the density was conditioned on, by column; its domain is what is left.
+    evidence_probability : float in (0, 1]
+        Probability of that evidence; 1 without any.
+    """
+
+    schema: Schema
+    cells: Codes
+    counts: Floats
+    probabilities: Floats
+    log_pseudo_count: float
+    evidence: Evidence = field(default_factory=dict)
+    evidence_probability: float = 1.0
+
+    @classmethod
+    def of(
+        cls, schema: Schema, cells: Codes, counts: Floats, log_pseudo_count: float
+    ) -> "CellDensity":
+        """Return the density over all of a schema's cells, given those with rows."""
+        counts, probabilities, _ = _parts(schema, counts, log_pseudo_count, {})
+        return cls(schema, cells, counts, probabilities, log_pseudo_count)
+
+    # -- what is where -----------------------------------------------------------------------------
+
+    @cached_property
+    def log_volumes(self) -> Floats:
+        """Log volume of every cell with rows, and of all others together, nats."""
+        of_cells = np.zeros(self.n_cells)
+        for column, codes in zip(self.schema.columns, self.cells, strict=True):
+            of_cells += np.log(column.widths)[codes]
+        if self.n_cells == self.counts.size:
+            return of_cells
+        n_left = _n_left(self.schema, self.evidence)
+        log_others = math.log(math.prod(n_left) - self.n_cells)
+        widths = [c.widths[list(left)] for c, left in self._columns_left()]
+        if all(np.ptp(each) == 0 for each in widths):
+            log_others += math.fsum(math.log(each[0]) for each in widths)
+        else:
+            least = log_others + math.fsum(math.log(each.min()) for each in widths)
+            share = math.exp(float(logsumexp(of_cells, b=1.0)) - self.log_domain)
+            log_others = max(least, self.log_domain + math.log1p(-share)) if share < 1 else least
+        return np.append(of_cells, log_others)
+
+    @cached_property
+    def log_domain(self) -> float:
+        """Log volume of all cells that the evidence leaves, nats."""
+        return math.fsum(
+            math.log(column.widths[list(left)].sum()) for column, left in self._columns_left()
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells with rows that the evidence leaves."""
+        return int(self.cells.shape[1])
+
+    def _columns_left(self) -> Iterable[tuple[Any, Sequence[int]]]:
+        """Yield each column and the codes of it that the evidence leaves."""
+        for j, column in enumerate(self.schema.columns):
+            yield column, self.evidence.get(j, range(column.n_levels))
+
+    # -- words -------------------------------------------------------------------------------------
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The cells with rows in words, and all others."""
+        told = [self._cell_words(cell) for cell in self.cells.T]
+        return [*told, _OTHERS] if self.counts.size > self.n_cells else told
+
+    def _cell_words(self, codes: Codes) -> str:
+        """Return what is known of a row, such as "sex is male and age is child"."""
+        columns = zip(self.schema.columns, codes.tolist(), strict=True)
+        conditions = [c.condition_words([code]) for c, code in columns if code >= 0]
+        return " and ".join(conditions) if conditions else "any row"
+
+    @property
+    def gains(self) -> Floats:
+        """What each part wins over the uniform density, (n_parts,) float64 >= 0 nats."""
+        q, u = self.probabilities, np.exp(self.log_volumes - self.log_domain)
+        gains: Floats = self.counts.sum() * (rel_entr(q, u) - q + u)
+        return gains.clip(min=0.0)
+
+    def _table(self, columns: list[Numbers]) -> Page:
+        won = "the log likelihood that cells win"
+        fold = Fold(
+            self.gains.tolist(), won, ("cell", "cells"), self.counts.tolist(), keeps_last=True
+        )
+        return (Table(self.labels, columns, least_label=0, stacks=True, fold=fold),)
+
+    @property
+    def how_to_read(self) -> list[tuple[str, str]]:
+        """How the cells are read."""
+        return [
+            (
+                "",
+                "Each group is one combination of levels that some row has, by itself; the last is "
+                "all others, no row of which was seen: they are equally probable.",
+            )
+        ]
+
+    def parts_in_words(self) -> list[tuple[str, str]]:
+        """Return the cells that tell most, and what is known of each."""
+        (table,) = self._table([])
+        assert isinstance(table, Table)
+        return [(self.labels[k], self._part_in_words(k)) for k in sorted(shown_rows(table))]
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw a bar for each of the most probable cells and one for the others; return the axes.
+
+        Blue cells are denser than uniform, orange ones rarer.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is high enough.
+        """
+        ratios = self.log_densities + self.log_domain
+        order = np.argsort(-self.probabilities[: self.n_cells], kind="stable")
+        drawn, rest = order[:_MOST_DRAWN], order[_MOST_DRAWN:]
+        told = [(self.labels[k], self.probabilities[k], ratios[k]) for k in drawn.tolist()]
+        others = np.append(rest, np.arange(self.n_cells, self.counts.size))
+        if others.size:
+            share = float(self.probabilities[others].sum())
+            log_volume = float(logsumexp(self.log_volumes[others]))
+            ratio = math.log(share) - log_volume + self.log_domain if share else -math.inf
+            told.append((_OTHERS, share, ratio))
+        bars = [
+            Bar(label, (float(share),), f"{ratio_text(ratio)} x uniform", (ratio_color(ratio),))
+            for label, share, ratio in told
+        ]
+        return plot_bars(bars, ax, x_label="share; blue: denser than uniform, orange: rarer")
+
+    def _explanations(self, codes: Codes) -> Iterable[str]:
+        row = codes[:, np.newaxis]
+        (count,), (log_mass,) = self._counts_and_masses(row)
+        log_volume = math.fsum(
+            math.log(column.widths[code if code >= 0 else list(left)].sum())
+            for (column, left), code in zip(self._columns_left(), codes.tolist(), strict=True)
+        )
+        log_density = float(log_mass) - log_volume
+        told = density_text(
+            float(count),
+            float(self.counts.sum()),
+            math.exp(log_mass),
+            log_density,
+            math.exp(log_density + self.log_domain),
+            is_average=bool((codes < 0).any()),
+        )
+        yield f"{self._cell_words(codes)}: {told}"
+
+    # -- densities and draws -----------------------------------------------------------------------
+
+    def score_codes(self, codes: Codes) -> Floats:
+        """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
+
+        Cells coded -1 are missing and integrated out. Rows that contradict the evidence get -inf.
+        """
+        _, scores = self._counts_and_masses(codes)
+        for column, of_column in zip(self.schema.columns, codes, strict=True):
+            log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
+            scores -= log_widths[of_column]
+        scores[~agrees(self.evidence, codes)] = -np.inf
+        return scores
+
+    def _counts_and_masses(self, codes: Codes) -> tuple[Floats, Floats]:
+        """Return the rows that agree with each row, and the log probability of what it has."""
+        counts, log_ways = np.empty(codes.shape[1]), np.empty(codes.shape[1])
+        log_left = np.log(_n_left(self.schema, self.evidence).astype(np.float64))
+        of_cells = self.counts[: self.n_cells]
+        patterns, members = np.unique(codes >= 0, axis=1, return_inverse=True)
+        for number, is_there in enumerate(patterns.T):
+            rows, known = np.flatnonzero(members.ravel() == number), np.flatnonzero(is_there)
+            counts[rows] = _weights_of(codes[known][:, rows], self.cells[known], of_cells)
+            log_ways[rows] = log_left[~is_there].sum()
+        total = np.logaddexp(_log(of_cells.sum()), self.log_pseudo_count + log_left.sum())
+        return counts, np.logaddexp(_log(counts), self.log_pseudo_count + log_ways) - total
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
+        """Draw (n_columns, n) codes: a row's cell, or by the pseudo-counts any cell."""
+        of_cells = self.counts[: self.n_cells]
+        codes = np.empty((self.schema.n_columns, n), np.int32)
+        for j, (_, left) in enumerate(self._columns_left()):
+            codes[j] = rng.choice(np.array(left, np.int32), size=n)
+        log_left = np.log(_n_left(self.schema, self.evidence).astype(np.float64)).sum()
+        log_odds = _log(of_cells.sum()) - self.log_pseudo_count - log_left
+        is_a_row = (
+            rng.random(n) < 1 / (1 + np.exp(-log_odds)) if self.n_cells else np.zeros(n, bool)
+        )
+        if is_a_row.any():
+            chosen = rng.choice(self.n_cells, size=int(is_a_row.sum()), p=of_cells / of_cells.sum())
+            codes[:, is_a_row] = self.cells[:, chosen]
+        return codes
+
+    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+        is_left = agrees(known, self.cells)
+        counts = self.counts[: self.n_cells]
+        *_, log_before = _parts(self.schema, counts, self.log_pseudo_count, self.evidence)
+        kept, shares, log_left = _parts(self.schema, counts[is_left], self.log_pseudo_count, known)
+        probability = math.exp(log_left - log_before)
+        changes = {
+            "cells": self.cells[:, is_left],
+            "counts": kept,
+            "probabilities": shares * probability,
+        }
+        return changes, probability
+
+    # -- as plain data -----------------------------------------------------------------------------
+
+    def _sql(self) -> list[str]:
+        columns, log_densities = self.schema.columns, self.log_densities.tolist()
+        cells = []
+        for cell, log_density in zip(self.cells.T.tolist(), log_densities, strict=False):
+            conditions = [sql_condition(c, [code]) for c, code in zip(columns, cell, strict=True)]
+            cells.append((" AND ".join(conditions), [sql_literal(log_density)]))
+        log_left = np.log(_n_left(self.schema, self.evidence).astype(np.float64)).sum()
+        of_cells = self.counts[: self.n_cells]
+        total = np.logaddexp(_log(of_cells.sum()), self.log_pseudo_count + log_left)
+        constant, terms = float(self.log_pseudo_count - total), list[str]()
+        for column in columns:
+            log_widths = np.log(column.widths)
+            if np.ptp(log_widths) == 0:
+                constant -= float(log_widths[0])
+                continue
+            first, *more = sql_case(
+                (sql_condition(column, [code]), [sql_literal(float(-width))])
+                for code, width in enumerate(log_widths)
+            )
+            terms += [f"+ {first}", *more]
+        return sql_case(cells, [sql_literal(constant), *terms])
+
+    def _own_dict(self) -> dict[str, Any]:
+        """Return the cells with rows as plain data.
+
+        ``{"n_cells_with_rows": k, "cells": [{"cell": {name: words, ...}, "count": n,
+        "probability": p, "density": d}, ...]}``, and what is said of all others under "other".
+        """
+        parts = [
+            {"count": count, "probability": probability, "density": density}
+            for count, probability, density in zip(
+                self.counts.tolist(),
+                self.probabilities.tolist(),
+                np.exp(self.log_densities).tolist(),
+                strict=True,
+            )
+        ]
+        columns = self.schema.columns
+        cells = [
+            {
+                "cell": {
+                    c.name: c.describe_codes([code]) for c, code in zip(columns, cell, strict=True)
+                }
+            }
+            | part
+            for cell, part in zip(self.cells.T.tolist(), parts, strict=False)
+        ]
+        other = {"other": parts[-1]} if self.counts.size > self.n_cells else {}
+        return {"n_cells_with_rows": self.n_cells, "cells": cells, **other}
+
+
+def _n_left(schema: Schema, evidence: Evidence) -> NDArray[np.int64]:
+    """Return how many codes of each column evidence leaves, (n_columns,) int64."""
+    n_left = schema.n_levels.copy()
+    for j, codes in evidence.items():
+        n_left[j] = len(codes)
+    return n_left
+
+
+def _parts(
+    schema: Schema, counts: Floats, log_pseudo_count: float, evidence: Evidence
+) -> tuple[Floats, Floats, float]:
+    """Return counts and probabilities of all parts, and the log of rows and pseudo-rows together.
+
+    `counts` (n_cells,) are those of the cells with rows that the evidence leaves.
+    """
+    n_left = _n_left(schema, evidence).tolist()
+    log_all = log_pseudo_count + math.fsum(map(math.log, n_left))
+    log_total = float(np.logaddexp(_log(counts.sum()), log_all))
+    probabilities = np.exp(np.logaddexp(_log(counts), log_pseudo_count) - log_total)
+    n_others = math.prod(n_left) - counts.size
+    if n_others:
+        share = math.exp(log_pseudo_count + math.log(n_others) - log_total)
+        counts, probabilities = np.append(counts, 0.0), np.append(probabilities, share)
+    return counts, probabilities, log_total
+
+
+def _weights_of(codes: Codes, known_codes: Codes, weights: Floats) -> Floats:
+    """Return the weight of the known rows that equal each row; rows are columns of the arrays."""
+    together = np.concatenate([known_codes, codes], axis=1)
+    _, groups = np.unique(together, axis=1, return_inverse=True)
+    groups = groups.ravel()
+    sums: Floats = np.zeros(groups.max(initial=-1) + 1)
+    sums += np.bincount(groups[: weights.size], weights, sums.size)
+    found: Floats = sums[groups[weights.size :]]
+    return found
+
+
+def _log(values: Any) -> Any:  # Any: a number or an array
+    """Return logarithms, -inf of 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(values)

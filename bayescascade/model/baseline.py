@@ -1,0 +1,112 @@
+"""Densities without a posterior, which others are compared with: fitted in one go, and saved."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.validation import check_choice
+from bayescascade.data.schema import Schema
+from bayescascade.data.table import Table
+from bayescascade.model.density_parts import DensityParts
+from bayescascade.model.page import column_words
+from bayescascade.model.readable_density import ReadableDensity
+from bayescascade.model.record import Saved
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Baseline"]
+
+D = TypeVar("D", bound=DensityParts)
+
+
+class Baseline(ReadableDensity[D], Saved):
+    """A density without a posterior; subclasses document their parameters.
+
+    Attributes
+    ----------
+    model_name, title : str
+        Its name in comparisons and files, and what it is called.
+    """
+
+    title: ClassVar[str]
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise ParameterError if a parameter of the model itself is out of its range."""
+
+    @abstractmethod
+    def _fit_table(self, table: Table) -> None:
+        """Learn from a table; `schema_` is set already."""
+
+    @abstractmethod
+    def _own_dict(self) -> dict[str, Any]:
+        """Return what was learned, as plain data."""
+
+    @abstractmethod
+    def _own_record(self) -> dict[str, Any]:
+        """Return what was learned, as a file holds it."""
+
+    @abstractmethod
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        """Learn what `_own_record` told; `schema_` is set already.
+
+        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
+        """
+
+    def _learner(self) -> Callable[[Table], None]:
+        self._check_all()
+        return self._learn
+
+    def _check_all(self) -> None:
+        self._check_parameters()
+        check_choice("missing", self.missing, ("error", "level"))
+        check_choice("unknown", self.unknown, self.unknowns)
+
+    def _learn(self, table: Table) -> None:
+        self.schema_ = table.schema
+        self._fit_table(table)
+        self._set_features()
+
+    def _set_features(self) -> None:
+        self.n_features_in_ = self.schema_.n_columns
+        self.feature_names_in_ = np.array(self.schema_.names, dtype=object)
+
+    def _fields(self) -> dict[str, Any]:
+        return {"schema": self.schema_.to_dict(), **self._own_record()}
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self._check_all()
+        self.schema_ = Schema.from_dict(record["schema"])
+        self._read_own(record)
+        self._set_features()
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw what was learned, and return the axes; see the learned object's own.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is large enough.
+        """
+        return self.learned_.plot(ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return parameters, columns and what was learned as plain data."""
+        check_is_fitted(self)
+        return {
+            "model": self.model_name,
+            "parameters": self.get_params(),
+            **self.schema_.to_dict(),
+            **self._own_dict(),
+        }
+
+    def _column_items(self) -> list[tuple[str, str]]:
+        split = (column_words(column).partition(": ") for column in self.schema_.columns)
+        return [(name, domain) for name, _, domain in split]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "feature_names_in_")

@@ -1,0 +1,81 @@
+"""What any estimator does that shows a density part by part: draw, condition and explain rows."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_integer
+from bayescascade.data.sources import as_frame
+from bayescascade.model.density_parts import DensityParts
+from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS, Reported
+from bayescascade.model.row_densities import RowDensities
+
+__all__ = ["ReadableDensity"]
+
+D = TypeVar("D", bound=DensityParts)
+
+
+class ReadableDensity(Reported, RowDensities, Generic[D]):
+    """A density over rows that a user reads as a D."""
+
+    @property
+    @abstractmethod
+    def learned_(self) -> D:
+        """The density that is shown; raises NotFittedError where there is none yet."""
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
+    ) -> pd.DataFrame:
+        """Draw rows from the density, as a DataFrame with the levels' original types."""
+        check_is_fitted(self)
+        n_samples = check_integer("n_samples", n_samples, minimum=1)
+        rng = np.random.default_rng(random_state)
+        return self.schema_.decode(self._sample_codes(n_samples, rng), rng)
+
+    def condition(self, evidence: Mapping[str, object]) -> D:
+        """Return the density that is shown, given evidence; see its own `condition`."""
+        return self.learned_.condition(evidence)
+
+    def to_sql(self) -> str:
+        """Return the log density of a row as standard SQL; see `DensityParts.to_sql`."""
+        return self.learned_.to_sql()
+
+    def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
+        """Return in words the rule that holds for a row, by the density that is shown.
+
+        What is unknown of the row is told first, unless `unknown` is "error".
+        """
+        row = as_frame(row)
+        if isinstance(row, pd.DataFrame):
+            if len(row) != 1:
+                raise ParameterError(f"row must be a single row, got {len(row)}")
+            row = row.iloc[0]
+        learned = self.learned_
+        if self.unknown == "error":
+            self.encode(dict(row))
+        return learned.explain(row)
+
+    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        return self.learned_.score_codes(codes)
+
+    def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (n_columns, n) codes."""
+        return self.learned_.sample_codes(n, rng)
+
+    def _words_lead(self) -> list[str]:
+        return [AS_COMMON]
+
+    def _in_words(self) -> list[tuple[str, str]]:
+        return self.learned_.parts_in_words()
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [*self.learned_.how_to_read, *self.learned_.columns_in_words()]
+
+    def _cannot_tell(self) -> list[str]:
+        return [*OF_DENSITIES, *OF_ROWS]
