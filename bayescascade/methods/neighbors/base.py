@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.errors import ModelFileError, ParameterError, warn_user
 from bayescascade.base.validation import check_integer
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
@@ -25,6 +26,11 @@ from bayescascade.report.numbers import count_texts, nats_text, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
 
 __all__ = ["CompressedClassifier"]
+
+_WORSE = (
+    "the prototypes take more rows wrong than the most frequent class alone would: use other "
+    "prototypes (n_prototypes, random_state) or another rule"
+)
 
 
 class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixClassifier):  # type: ignore[misc] # untyped
@@ -145,6 +151,10 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         positions: NDArray[np.int64] = shares.argmax(axis=1)
         return positions
 
+    def _labeled(self, model: Compressed, rows: Floats, labels: NDArray[np.int64]) -> Compressed:
+        """Return a model whose prototypes are of the classes that the rule wants them to be of."""
+        return model.relabeled(rows, labels) if self.rule == "nearest" else model
+
     # -- what was learned --------------------------------------------------------------------------
 
     @property
@@ -242,7 +252,7 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
                 ]
             ),
             Pieces(summary.convergence_pieces),
-            *(warning(f"warning: {text}") for text in summary.warnings),
+            *(warning(f"warning: {text}") for text in self._objections),
             BLANK,
             Table(
                 [level_text(label) for label in self.classes_.tolist()],
@@ -257,6 +267,16 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
                 "class",
             ),
         )
+
+    @property
+    def _objections(self) -> list[str]:
+        """What is wrong with what was learned, in words; empty if nothing."""
+        is_worse = self._wrong.sum() > self._sizes.sum() - self._sizes.max()
+        return [*self.summary_.warnings, *([_WORSE] if is_worse else [])]
+
+    def _warn_if_worse(self) -> None:
+        if _WORSE in self._objections:
+            warn_user(ConvergenceWarning(_WORSE))
 
     # -- files -------------------------------------------------------------------------------------
 

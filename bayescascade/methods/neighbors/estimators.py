@@ -58,7 +58,8 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
     compression : float in (0, 1]
         Prototypes, as a part of the rows; every class has at least one.
     n_prototypes : int >= 1 or mapping of label to int >= 1, optional
-        How many there are, in all or of each class, in place of `compression`.
+        How many there are, in all or of each class, in place of `compression`; by rule "nearest",
+        each is last given the class of most of the rows nearest to it, which may be another.
     metric : {"scaled", "diagonal", "linear"}
         One scale for all columns, the paper's; one for each; or a matrix of `rank` rows.
     rank : int >= 1, optional
@@ -169,6 +170,12 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
             If a parameter is out of its range, such as more prototypes of a class than rows.
         DataError
             If rows or labels cannot be used.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If more of the rows are taken wrong than the most frequent class alone would take, or as
+            of `explore`.
         """
         search = self._checked()
         X, y, _ = with_labels(X, y)
@@ -191,6 +198,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
             counts=counts,
             how=self.start,
             classified=self._classified,
+            labeled=self._labeled,
             **self._options(),
         )
         posterior = PrototypePosterior(
@@ -234,13 +242,16 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         by_minibatches = self.optimizer == "minibatch"
         n_iterations = found.run_.extras["n_iterations"]
         self.n_iter_ = self.max_iter if by_minibatches else max(1, *n_iterations)
-        self._best = self._compressed(found.state)
+        self._best = self._labeled(self._compressed(found.state), rows, labels)
         states = [state for chain in found.run_.draws for state in chain]
         places = np.linspace(0, len(states) - 1, min(len(states), _KEPT)).astype(int)
-        self._draws = [self._compressed(states[place]) for place in places]
+        self._draws = [
+            self._labeled(self._compressed(states[place]), rows, labels) for place in places
+        ]
         self._sizes = sizes
         taken = self._classified(self._best, rows)
         self._wrong = np.bincount(labels[taken != labels], minlength=len(sizes))
+        self._warn_if_worse()
         return self
 
     def refine(self, X: Any, y: Any, n_epochs: int = _EPOCHS) -> Self:

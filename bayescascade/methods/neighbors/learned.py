@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade.base.errors import ModelFileError, ParameterError
@@ -20,6 +21,8 @@ __all__ = ["RULES", "Compressed"]
 
 RULES = ("nearest", "neighbors", "stochastic")
 """The nearest prototype's class; the vote of the nearest; the class of a neighbor by chance."""
+
+_APART = 1e-9  # of the largest coordinate: nearer, prototypes are in the same place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,36 @@ class Compressed:
     def nearest(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the position of the prototype that is nearest to each row, (n_rows,)."""
         return nearest_prototypes(self.applied(rows), _weights(self.applied(self.points)))
+
+    def relabeled(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> "Compressed":
+        """Return the prototypes, each of the class that most of the rows nearest to it are of.
+
+        The likelihood is of votes of all prototypes. Where rows of several classes coincide, so do
+        prototypes of several classes, and which is the nearest is nothing to it. Those in one place
+        are taken for one. Of equal classes, and where no row is nearest, a prototype keeps its own;
+        and one of each class keeps it where that costs least, so that all classes can be told.
+
+        Parameters
+        ----------
+        rows : (n_rows, n_columns)
+        labels : (n_rows,) int64
+            Position of each one's class.
+        """
+        points, n_classes = self.applied(self.points), int(self.labels[-1]) + 1
+        together = KDTree(points).query_ball_point(points, _APART * np.abs(points).max())
+        place = np.array([min(others) for others in together])
+        votes = np.zeros((place.size, n_classes))
+        np.add.at(votes, (place[self.nearest(rows)], labels), 1.0)
+        votes = votes[place]
+        most, own = votes.max(axis=1), self.labels[place]
+        kept = np.where(most > 0, own, self.labels)
+        found = np.where(most > votes[np.arange(place.size), own], votes.argmax(axis=1), kept)
+        costs = most - votes[np.arange(place.size), self.labels]
+        for c in np.setdiff1d(np.arange(n_classes), found).tolist():
+            of_class = np.flatnonzero(self.labels == c)
+            found[of_class[costs[of_class].argmin()]] = c
+        order = np.argsort(found, kind="stable")
+        return Compressed(self.points[order], found[order], self.factor)
 
     def probabilities(self, rows: NDArray[Any], rule: str, n_neighbors: int) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes).

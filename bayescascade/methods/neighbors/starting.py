@@ -140,6 +140,8 @@ class Start:
     classified : callable
         Classes of rows: ``classified(model, rows)`` for a `Compressed` and (n_rows, n_columns) rows
         returns (n_rows,) int64.
+    labeled : callable
+        ``labeled(model, rows, labels)`` returns the model as it classifies once it has learned.
     options : keywords
         Of `PrototypePosterior`: metric, rank, prior_scale, dtype, n_threads.
 
@@ -159,9 +161,10 @@ class Start:
         how: str,
         rng: np.random.Generator,
         classified: Callable[[Compressed, Floats], NDArray[np.int64]],
+        labeled: Callable[[Compressed, Floats, NDArray[np.int64]], Compressed],
         **options: Any,
     ) -> None:
-        self._classified = classified
+        self._classified, self._labeled = classified, labeled
         self.is_stopped = False
         self._rows, self._labels, self._counts, self._options = rows, labels, counts, options
         self._how, self._rng = how, rng
@@ -231,8 +234,9 @@ class Start:
         start = layout.state(self.points, metric)
         state = _climbed(posterior, start)
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
+        labeled = self._labeled(found, self._rows[self._seen], self._labels[self._seen])
         rows, labels = self._rows[self._unseen], self._labels[self._unseen]
-        n_right = int(np.sum(self._classified(found, rows) == labels))
+        n_right = int(np.sum(self._classified(labeled, rows) == labels))
         unseen = ClassedRows.of(rows, labels, len(self._counts))
         pulls = unseen.pulls(posterior.weights(state), posterior.starts)
         return (n_right, pulls.log_likelihood), found.points

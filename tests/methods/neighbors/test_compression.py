@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 import bayescascade
@@ -80,6 +81,38 @@ def test_rules_agree_where_there_is_one_prototype_a_class():
     np.testing.assert_allclose(soft.sum(axis=1), 1)
     votes = model.set_params(rule="neighbors", n_neighbors=3).predict_proba(X)
     np.testing.assert_allclose(votes, 1 / 3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_classes_that_share_all_places_are_told_by_most_rows(seed):
+    """Eight kinds of rows, of all of which both classes are; of one most are of the rarer.
+
+    The likelihood is of votes, of many prototypes in one place; the nearest of them is anyone's.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.integers(2, size=(1000, 3)).astype(float)
+    shares = np.where(X.all(axis=1), 0.7, 0.2 + 0.1 * X[:, 0])
+    y = np.where(rng.random(1000) < shares, "rare", "usual")
+    model = StochasticNeighborCompression(random_state=seed).fit(X, y)
+    assert model.n_kept_ == 40
+    assert model.score(X, y) >= np.mean(y == "usual")
+    plain = model.to_sklearn().predict(X)
+    assert np.mean(plain == y) >= np.mean(y == "usual")
+
+
+def test_whoever_is_worse_than_the_most_frequent_class_is_told():
+    """Votes of two prototypes are equal, and the first class wins, which is the rarer."""
+    X, y = blobs(120, 2, 2)
+    X[y == "a"] += 5.0
+    chosen = np.concatenate([np.flatnonzero(y == "a")[:15], np.flatnonzero(y == "b")])
+    model = StochasticNeighborCompression(n_prototypes=2, rule="neighbors", n_neighbors=2, **QUICK)
+    words = "more rows wrong than the most frequent class alone"
+    with pytest.warns(ConvergenceWarning, match=words) as caught:
+        model.fit(X[chosen], y[chosen])
+    assert caught[0].filename == __file__
+    assert words in " ".join(str(model).split())
+    model.set_params(rule="nearest").fit(X[chosen], y[chosen])  # silent
+    assert words not in " ".join(str(model).split())
 
 
 def test_draws_tell_how_sure_predictions_are():
