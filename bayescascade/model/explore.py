@@ -145,7 +145,7 @@ def explore(
     -----
     sklearn.exceptions.ConvergenceWarning
         If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
-        sample size below 400. It says what to do.
+        sample size below 400. It says what to do; the figures are in ``summary_``.
 
     Examples
     --------
@@ -229,8 +229,8 @@ def explore_by(
     title = title or type(posterior).__name__
     run_ = PosteriorRun.of(run, legend=legend, settings=told_settings, title=title, told=told)
     summary = summarize(run_, told_settings["search"], data, solution, reason)
-    if summary.warnings:
-        warn_user(ConvergenceWarning("; ".join(summary.warnings)))
+    if summary.objection:
+        warn_user(ConvergenceWarning(summary.objection))
     state = run.best_state
     if hasattr(posterior, "canonical"):
         state = posterior.canonical(state)

@@ -6,7 +6,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bayescascade.model.diagnostics import Diagnostic, convergence_advice
+from bayescascade.model.diagnostics import (
+    ESS_FLOOR,
+    RHAT_CEILING,
+    Diagnostic,
+    convergence_advice,
+)
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.trace import trace_words
@@ -96,6 +101,20 @@ class FitSummary:
                     f"ESS {diagnostic.ess:,.0f} (at least 400)"
                 )
         return [*found, convergence_advice(self.method, self.n_chains)] if found else []
+
+    @property
+    def objection(self) -> str:
+        """What a warning says of `warnings`: nothing that differs from fit to fit, "" if nothing.
+
+        Equal texts can be told for one, by readers and filters; the figures are in `warnings`.
+        """
+        if not self.warnings:
+            return ""
+        return (
+            f"chains do not agree yet, or drew too little: R-hat must be at most {RHAT_CEILING:g} "
+            f"and ESS at least {ESS_FLOOR:g}, see summary_; "
+            f"{convergence_advice(self.method, self.n_chains)}"
+        )
 
     def found_words(self, learned: str) -> str:
         """Return how what was learned, such as a "tree", was found, and what was proved of it."""
