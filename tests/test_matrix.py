@@ -189,7 +189,7 @@ def test_a_policy_says_what_missing_and_unknown_cells_are(dtype):
         found = average.transform(filled.assign(ward="south"), "M", means)
     np.testing.assert_array_equal(found[0, average.source == 1], means[average.source == 1])
     assert lenient.read_cell(0, 1e300) == min(1e300, float(np.finfo(dtype).max))
-    with pytest.raises(ParameterError, match='unknown must be "error" where missing is'):
+    with pytest.raises(ParameterError, match='unknown must be "error" or "mean" unless'):
         CellPolicy("error", "missing")
 
 
@@ -209,3 +209,69 @@ def test_weights_come_with_rows_and_labels():
     for weights, message in [([1, 2], r"shape \(4,\)"), ([1, 1, -1, 1], "got -1 in row 3")]:
         with pytest.raises(ValueError, match=f"sample_weight must .*{message}"):
             TrainingRows.read(encoder, frame, y, weights, owner="M")
+
+
+def gaps():
+    """Return rows of which some cells are missing, and all of one column."""
+    return pd.DataFrame(
+        {
+            "age": [20.0, NAN, 30.0, 70.0],
+            "ward": ["east", None, "north", "west"],
+            "sex": ["f", "m", None, "f"],
+            "pain": pd.Categorical(["low", None, "high", "low"], ["low", "high"], ordered=True),
+            "seen": [True, False, True, True],
+            "empty": [None] * 4,
+        }
+    )
+
+
+def test_missing_cells_are_levels_and_medians():
+    """What a missing cell was is kept, so that new rows and rows read back mean the same."""
+    encoder = learned(gaps(), CellPolicy("level"))
+    assert encoder.column_texts == [
+        "age", "age is missing", "ward=east", "ward=north", "ward=west", "ward is missing",
+        "sex=f", "sex=m", "sex is missing", "pain", "pain is missing", "seen", "empty",
+        "empty is missing",
+    ]  # fmt: skip
+    expected = [
+        [20, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1],
+        [30, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 1],
+        [30, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 1],
+        [70, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1],
+    ]
+    np.testing.assert_array_equal(encoder.transform(gaps(), "M"), expected)
+    again = MatrixEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    np.testing.assert_array_equal(again.transform(gaps().iloc[::-1], "M"), expected[::-1])
+    assert again.column_texts == encoder.column_texts
+    assert encoder.missing_texts == [
+        "missing cells are a level of ward, sex",
+        "missing cells are the median and a column of age, pain, empty",
+    ]
+    array = np.array([[1.0, NAN], [2.0, 5.0], [6.0, 9.0]])
+    of_array = learned(array, CellPolicy("level"))
+    assert of_array.transform(array, "M").tolist() == [[1, 5, 1], [2, 5, 0], [6, 9, 0]]
+
+
+def test_a_missing_cell_where_there_was_none_is_unknown():
+    """There is no level for it: it is told, or refused, as whatever else fit has not seen."""
+    encoder = learned(gaps(), CellPolicy("level")).treating("mean")
+    means = np.arange(14.0)
+    new = gaps().astype({"seen": object})
+    new.loc[1, "seen"] = None
+    with pytest.warns(UnknownLevelWarning, match="a missing cell of seen.*counts as the mean"):
+        found = encoder.transform(new, "M", means)
+    assert found[1, 11] == 11
+    with pytest.raises(
+        DataError, match=r'"seen" has a missing cell .* row 2, of which fit had none'
+    ):
+        encoder.treating("error").transform(new, "M")
+    complete = learned(np.ones((2, 2)), CellPolicy("level"))
+    with pytest.raises(DataError, match=r'"x1" has a missing cell .* row 2, of which fit had none'):
+        complete.transform([[1, 1], [1, NAN]], "M")
+
+
+@pytest.mark.parametrize("medians", [None, [0.0], ["1"] * 6, [0.0] * 6, [NAN] * 6])
+def test_forged_medians_are_refused(medians):
+    record = {**learned(gaps(), CellPolicy("level")).to_dict(), "medians": medians}
+    with pytest.raises(ModelFileError, match="medians"):
+        MatrixEncoder.from_dict(record)

@@ -57,11 +57,11 @@ __all__ = ["compress"]
 def compress(context: click.Context, /, data: str, **options: Any) -> None:
     """Learn few prototypes whose nearest neighbors are as often right as those of all rows.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target; all cells must be
-    there. Its rows are dealt at random into those that are learned from and those that test:
-    printed is how often the nearest of all rows, and of the prototypes, errs on the latter. Text
-    becomes columns of 0 and 1, of which prototypes may have anything between. Ctrl-C ends the
-    search early: what was found is printed and written.
+    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are dealt
+    at random into those that are learned from and those that test: printed is how often the nearest
+    of all rows, and of the prototypes, errs on the latter. Text becomes columns of 0 and 1, of
+    which prototypes may have anything between. Missing cells are a level, or the median and a
+    column that says so. Ctrl-C ends the search early: what was found is printed and written.
     """
     out, save = options["out"], options["save"]
     check_outputs({"--out": out, "--save": save}, {"DATA": data})

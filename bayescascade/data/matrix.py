@@ -2,7 +2,9 @@
 
 Numbers and truth values stay as they are. Of text and categories, two levels become 0 and 1,
 ordered ones their rank, and others one column of 0 and 1 per level. What a missing cell is, and a
-level that was never seen, is the policy of whoever learns from the matrix; NaN is NaN throughout.
+level that was never seen, is the policy of whoever learns from the matrix. Where missing cells are
+a level, text has one level more; numbers and ranks have their median there, and one column more, of
+0 and 1, that says so: in columns that had missing cells when they were learned.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,6 +48,8 @@ from bayescascade.data.unknown import UnknownCells
 
 __all__ = ["CellPolicy", "MatrixEncoder", "rows_frame"]
 
+_MOST_LISTED = 5  # columns
+
 Matrix = NDArray[Any]  # of the policy's type
 
 _MEANINGS: Final[Mapping[str, str]] = {
@@ -62,8 +66,9 @@ class CellPolicy:
 
     Parameters
     ----------
-    missing : {"error", "nan"}
-        A missing cell is an error, or NaN in all its columns of the matrix.
+    missing : {"error", "nan", "level"}
+        A missing cell is an error; NaN in all its columns of the matrix; or a level of those
+        columns that had some, see above, and of others a level that was not learned.
     unknown : {"error", "missing", "mean"}
         A level that was not learned is an error; a missing cell, which must not be an error; or the
         mean of what its columns of the matrix were, which whoever learned from them knows. The
@@ -77,10 +82,12 @@ class CellPolicy:
     dtype: type[np.floating[Any]] = np.float64
 
     def __post_init__(self) -> None:
-        check_choice("missing", self.missing, ("error", "nan"))
+        check_choice("missing", self.missing, ("error", "nan", "level"))
         check_choice("unknown", self.unknown, ("error", "missing", "mean"))
-        if (self.missing, self.unknown) == ("error", "missing"):
-            raise ParameterError('unknown must be "error" where missing is, got "missing"')
+        if self.missing != "nan" and self.unknown == "missing":
+            raise ParameterError(
+                'unknown must be "error" or "mean" unless missing is "nan", got "missing"'
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,11 +101,15 @@ class MatrixEncoder:
     levels : tuple of Column or None
         For each, its levels, or None if it holds numbers.
     policy : CellPolicy
+    medians : tuple of float or None
+        Of each column of numbers or ranks that had missing cells; None of others. Empty if no
+        column had.
     """
 
     columns: tuple[str | int, ...]
     levels: tuple[Column | None, ...]
     policy: CellPolicy = CellPolicy()
+    medians: tuple[float | None, ...] = ()
 
     @classmethod
     def learn(cls, X: Any, policy: CellPolicy = CellPolicy()) -> "MatrixEncoder":
@@ -121,7 +132,9 @@ class MatrixEncoder:
         X = as_rows(X)
         array = _as_numbers(X)
         if array is not None:
-            return cls(tuple(range(array.shape[1])), (None,) * array.shape[1], policy)
+            n_columns = array.shape[1]
+            found = cls(tuple(range(n_columns)), (None,) * n_columns, policy)
+            return found._with_medians(rows_frame(array)) if policy.missing == "level" else found
         names = list(X.columns) if isinstance(X, pd.DataFrame) else []
         others = [name for name in names if not isinstance(name, str)]
         if 0 < len(others) < len(names):
@@ -130,14 +143,31 @@ class MatrixEncoder:
         columns: tuple[str | int, ...] = tuple(range(frame.shape[1]))
         if not others and names:
             columns = tuple(map(str, names))
-        return cls(
-            columns,
-            tuple(
-                _learned_levels(column_text(column), frame.iloc[:, place])
-                for place, column in enumerate(columns)
-            ),
-            policy,
+        is_level = policy.missing == "level"
+        levels = tuple(
+            _learned_levels(column_text(column), frame.iloc[:, place], is_level)
+            for place, column in enumerate(columns)
         )
+        found = cls(columns, levels, policy)
+        return found._with_medians(frame) if is_level else found
+
+    def _with_medians(self, frame: pd.DataFrame) -> "MatrixEncoder":
+        """Return the encoder with the medians of columns of numbers or ranks with missing cells."""
+        medians: list[float | None] = []
+        for place, levels in enumerate(self.levels):
+            cells = frame.iloc[:, place]
+            if levels is not None and levels.kind == "nominal":
+                medians.append(None)
+                continue
+            part = self._encode(place, cells, UnknownCells(), None)
+            known = part[~np.isnan(part)]
+            if known.size == len(part):
+                medians.append(None)
+                continue
+            # of two in the middle the lower, which is a value that there is
+            medians.append(float(np.quantile(known, 0.5, method="lower")) if known.size else 0.0)
+        is_needed = any(median is not None for median in medians)
+        return replace(self, medians=tuple(medians)) if is_needed else self
 
     @property
     def names(self) -> list[str]:
@@ -151,13 +181,20 @@ class MatrixEncoder:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether all columns hold numbers, so that the matrix has the same columns."""
-        return all(levels is None for levels in self.levels)
+        """Whether all columns hold numbers, and the matrix has the same columns."""
+        return not self.medians and all(levels is None for levels in self.levels)
 
     @property
     def widths(self) -> list[int]:
         """Number of columns of the matrix that each column becomes."""
-        return [_width(levels) for levels in self.levels]
+        return [
+            _width(levels) + (self._median(place) is not None)
+            for place, levels in enumerate(self.levels)
+        ]
+
+    def _median(self, place: int) -> float | None:
+        """Return what a column's missing cells have in place of a number or rank."""
+        return self.medians[place] if self.medians else None
 
     @property
     def source(self) -> NDArray[np.int64]:
@@ -168,13 +205,28 @@ class MatrixEncoder:
     def column_texts(self) -> list[str]:
         """What the columns of the matrix are called: "age" or, of text, "class=1st"."""
         texts = []
-        for name, levels in zip(self.names, self.levels, strict=True):
+        for place, (name, levels) in enumerate(zip(self.names, self.levels, strict=True)):
             if levels is None or levels.kind == "ordinal":
                 texts.append(name)
-            else:  # of two levels the second is 1
-                shown = levels.levels[-1:] if levels.n_levels == 2 else levels.levels
-                texts += [f"{name}={level_text(level)}" for level in shown]
+            else:
+                shown = [f"{name}={level_text(level)}" for level in levels.levels]
+                shown += [f"{name} is missing"] * levels.has_missing_level
+                texts += shown[1:] if len(shown) == 2 else shown  # of two the second is 1
+            if self._median(place) is not None:
+                texts.append(f"{name} is missing")
         return texts
+
+    @property
+    def missing_texts(self) -> list[str]:
+        """What missing cells were taken for, in words; empty if there were none."""
+        by_level = [one.name for one in self.levels if one is not None and one.has_missing_level]
+        places = range(len(self.columns))
+        by_median = [self.names[place] for place in places if self._median(place) is not None]
+        return [
+            f"missing cells are {what} of {_listed(names)}"
+            for what, names in (("a level", by_level), ("the median and a column", by_median))
+            if names
+        ]
 
     def treating(self, unknown: str) -> "MatrixEncoder":
         """Return the encoder with another policy for unknown levels; see `CellPolicy`."""
@@ -216,7 +268,8 @@ class MatrixEncoder:
         """
         X = as_rows(X)
         array = _as_numbers(X) if self.is_numeric else None
-        if array is not None:
+        is_filled = array is not None and self.policy.missing == "level" and pd.isna(array).any()
+        if array is not None and not is_filled:
             check_width(array.shape[1], len(self.columns), owner)
             with np.errstate(over="ignore"):  # an infinity is refused
                 return self._complete(
@@ -258,6 +311,9 @@ class MatrixEncoder:
         if pd.isna(value):  # type: ignore[call-overload] # a scalar
             if self.policy.missing == "error":
                 raise DataError(f'column "{name}" must have a value, got {value!r}')
+            if self.policy.missing == "level":
+                cells = pd.Series([value], dtype=object)
+                return self._encode(column, cells, UnknownCells(), None).ravel()
             return np.full(self.widths[column], np.nan, self.policy.dtype)
         if levels is not None:
             if self.policy.unknown == "error":
@@ -277,7 +333,10 @@ class MatrixEncoder:
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain JSON types; the policy is that of the family."""
         levels = [None if levels is None else levels.to_dict() for levels in self.levels]
-        return {"columns": list(self.columns), "levels": levels}
+        record: dict[str, Any] = {"columns": list(self.columns), "levels": levels}
+        if self.policy.missing == "level":
+            record |= {"missing": "level", "medians": list(self.medians)}
+        return record
 
     @classmethod
     def from_dict(
@@ -307,7 +366,12 @@ class MatrixEncoder:
         for column, one in zip(columns, read, strict=True):
             if one is not None and (one.name != column_text(column) or one.kind == "continuous"):
                 raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
-        return cls(tuple(columns), read, policy)
+        if record.get("missing") is None:
+            return cls(tuple(columns), read, policy)
+        medians: Any = record.get("medians")
+        if record["missing"] != "level" or not _are_medians(medians, read):
+            raise ModelFileError("an encoding's medians must be numbers of columns without levels")
+        return cls(tuple(columns), read, replace(policy, missing="level"), tuple(medians))
 
     def _encode(
         self,
@@ -320,7 +384,8 @@ class MatrixEncoder:
         if levels is None:
             numbers = to_numbers(f'column "{name}"', cells)
             check_numbers(f'column "{name}"', numbers)
-            return self._numbers(numbers).reshape(-1, 1)
+            part = self._numbers(numbers).reshape(-1, 1)
+            return self._filled(column, part, cells, unknown, means)
         try:
             codes = levels.encode(cells, allow_unknown=self.policy.unknown != "error")
         except UnknownLevelError as error:
@@ -331,16 +396,37 @@ class MatrixEncoder:
         unknown.note(name, cells, codes)
         part = self._part(levels, codes)
         if self.policy.unknown == "mean" and means is not None:
-            part[codes == UNKNOWN] = means[self.source == column]
+            part[codes == UNKNOWN] = means[self.source == column][: part.shape[1]]
+        return self._filled(column, part, cells, unknown, means)
+
+    def _filled(
+        self,
+        column: int,
+        part: Matrix,
+        cells: Cells,
+        unknown: UnknownCells,
+        means: NDArray[np.float64] | None,
+    ) -> Matrix:
+        """Return a column's part of the matrix, what is missing as the policy says."""
+        if self.policy.missing != "level":
+            return part
+        is_missing, median = np.isnan(part[:, 0]), self._median(column)
+        if median is not None:
+            part[is_missing] = median
+            return np.concatenate([part, is_missing[:, np.newaxis]], axis=1, dtype=part.dtype)
+        if self.policy.unknown == "mean" and means is not None:
+            unknown.note(self.names[column], cells, np.where(is_missing, UNKNOWN, 0))
+            part[is_missing] = means[self.source == column]
         return part
 
     def _complete(self, matrix: Matrix) -> Matrix:
-        """Return a matrix, in which no cell may be missing if that is an error."""
-        if self.policy.missing == "error" and np.isnan(matrix).any():
+        """Return a matrix, in which no cell may be missing unless as NaN."""
+        if self.policy.missing != "nan" and np.isnan(matrix).any():
             row, place = np.argwhere(np.isnan(matrix))[0].tolist()
+            had = ", of which fit had none" if self.policy.missing == "level" else ""
             raise DataError(
                 f'column "{self.names[self.source[place]]}" has a missing cell (NaN) in row '
-                f"{row + 1}: fill it or drop the column"
+                f"{row + 1}{had}: fill it or drop the column"
             )
         return matrix
 
@@ -411,8 +497,11 @@ def _as_numbers(X: Any) -> NDArray[Any] | None:
     return array if array.dtype.kind in "biuf" else None
 
 
-def _learned_levels(name: str, cells: Cells) -> Column | None:
-    """Return a column's levels, None if it holds numbers, truth values or nothing."""
+def _learned_levels(name: str, cells: Cells, is_level: bool) -> Column | None:
+    """Return a column's levels, None if it holds numbers, truth values or nothing.
+
+    With `is_level`, missing cells are one where there are some and levels have no order.
+    """
     if holds_numbers(cells) or pd.api.types.is_bool_dtype(cells.dtype):
         return None
     factor = factorize(name, cells)
@@ -421,7 +510,8 @@ def _learned_levels(name: str, cells: Cells) -> Column | None:
         return None
     if factor.is_ordered:
         return Column(name, "ordinal", tuple(levels))
-    return Column(name, "nominal", tuple(sorted(levels)))
+    has_missing_level = is_level and bool(cells.isna().any())
+    return Column(name, "nominal", tuple(sorted(levels)), has_missing_level=has_missing_level)
 
 
 def _width(levels: Column | None) -> int:
@@ -429,3 +519,20 @@ def _width(levels: Column | None) -> int:
     if levels is None or levels.kind == "ordinal" or levels.n_levels <= 2:
         return 1
     return levels.n_levels
+
+
+def _are_medians(medians: Any, levels: Sequence[Column | None]) -> bool:
+    """Return whether a record's medians are of columns that can have them."""
+    if not isinstance(medians, list) or len(medians) not in (0, len(levels)):
+        return False
+    return all(
+        one is None
+        or (type(one) in (int, float) and np.isfinite(one) and (of is None or of.kind == "ordinal"))
+        for one, of in zip(medians, levels, strict=False)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many there are beside."""
+    shown = ", ".join(names[:_MOST_LISTED])
+    return f"{shown} and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else shown

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,10 @@ from bayescascade.model.record import Saved
 from bayescascade.model.reporting import Reported
 from bayescascade.report.page import BLANK, Page, counted
 
-__all__ = ["LabeledFiles", "MatrixClassifier"]
+__all__ = ["MISSING", "LabeledFiles", "MatrixClassifier"]
+
+MISSING = ("level", "error")
+"""What missing cells may be to those that need a number in every cell of the matrix."""
 
 
 class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
@@ -79,9 +83,10 @@ class MatrixClassifier(Reported, LabeledFiles, Saved):
     unknowns: ClassVar[tuple[str, ...]] = ("mean", "error")
     takes_texts: ClassVar[bool] = False
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error"}
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error", "missing": "error"}
 
     unknown: str
+    missing: str  # of those that have `MISSING` to choose from
 
     classes_: NDArray[Any]
     _encoder: MatrixEncoder
@@ -92,6 +97,10 @@ class MatrixClassifier(Reported, LabeledFiles, Saved):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if encoder.is_named:
             self.feature_names_in_ = np.array(encoder.columns, dtype=object)
+
+    def _policy(self) -> CellPolicy:
+        """Return what a cell is in rows to learn from, as the parameter `missing` says."""
+        return replace(self.cells, missing=check_choice("missing", self.missing, MISSING))
 
     def _matrix(self, X: Any) -> Matrix:
         """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
@@ -172,5 +181,6 @@ class MatrixClassifier(Reported, LabeledFiles, Saved):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = self.cells.missing == "nan"
+        is_let_pass = self.cells.missing == "nan" or getattr(self, "missing", "error") == "level"
+        tags.input_tags.allow_nan = is_let_pass
         return tags

@@ -244,6 +244,7 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         return (
             Heading(heading),
             Pieces(told),
+            *(Pieces([text]) for text in self._encoder.missing_texts),
             Pieces(
                 [
                     summary.found_words("prototypes"),

@@ -98,6 +98,11 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         Starts to climb from, and chains to sample by; take 4 to be told R-hat.
     n_jobs, random_state, checkpoint, resume, progress
         See `explore`; cores share the rows of one climb.
+    missing : {"level", "error"}
+        What a missing cell is in rows to learn from: a level of its own in text and categories, and
+        in numbers and ranks their median, with a column of 0 and 1 that says so; or an error. Rows
+        to classify are read alike; where there was none, it is as a level that fit has not seen:
+        see `unknown`.
     unknown : {"mean", "error"}
         What a level is that fit has not seen: in each of its columns of the matrix the mean that
         this had in fit, which is said in an `UnknownLevelWarning`; or an error.
@@ -150,6 +155,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
     checkpoint: str | Path | None = None
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
+    missing: str = "level"
     unknown: str = "mean"
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -160,7 +166,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
             Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
             Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories, no cell missing.
+            Numbers, truth values, text and categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
             Labels, of at least two classes.
 
@@ -181,7 +187,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         X, y, _ = with_labels(X, y)
         check_choice("unknown", self.unknown, self.unknowns)
         X = as_frame(X)
-        self._set_encoder(MatrixEncoder.learn(X))
+        self._set_encoder(MatrixEncoder.learn(X, self._policy()))
         training = TrainingRows.read(self._encoder, X, y, owner=type(self).__name__)
         self.classes_ = training.classes
         rows, labels = np.asarray(training.rows, np.float64), training.labels

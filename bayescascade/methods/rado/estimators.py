@@ -22,7 +22,7 @@ from bayescascade.methods.rado.rados import Rados
 from bayescascade.methods.rado.reading import Reading
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.explore import explore_by
-from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.matrix_classifier import MISSING, MatrixClassifier
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Search, Seed
@@ -57,7 +57,7 @@ class RadoBoostClassifier(MatrixClassifier):
         rows of a hundred fewer than boosting. See `posterior`.
     prior_scale : float > 0
         Prior standard deviation of coefficients in `posterior_`, of features of deviation 1.
-    n_rados, support, standardize, intercept
+    n_rados, support, standardize, intercept, missing
         Of the rados that `fit` makes; see `Rados.sample`, which by default makes others, as rados
         that are handed over should tell little of single rows.
     random_state : int, SeedSequence, Generator or None
@@ -114,6 +114,7 @@ class RadoBoostClassifier(MatrixClassifier):
     standardize: bool = True
     intercept: bool = True
     random_state: Seed = None
+    missing: str = "level"
     unknown: str = "mean"
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -124,7 +125,7 @@ class RadoBoostClassifier(MatrixClassifier):
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
             Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
             Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories, no cell missing.
+            Numbers, truth values, text and categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
             Labels of two classes.
 
@@ -143,6 +144,7 @@ class RadoBoostClassifier(MatrixClassifier):
             support=self.support,
             standardize=self.standardize,
             intercept=self.intercept,
+            missing=self.missing,
             random_state=self.random_state,
         )
         return self.fit_rados(rados)
@@ -282,6 +284,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return (
             Heading(heading),
             Pieces([how, risk]),
+            *(Pieces([text]) for text in self._encoder.missing_texts),
             *promise,
             BLANK,
             Table(
@@ -369,6 +372,7 @@ class RadoBoostClassifier(MatrixClassifier):
             check_integer("support", self.support, 1)
         check_flag("standardize", self.standardize)
         check_flag("intercept", self.intercept)
+        check_choice("missing", self.missing, MISSING)
         check_choice("unknown", self.unknown, self.unknowns)
 
 

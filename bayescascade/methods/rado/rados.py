@@ -89,6 +89,7 @@ class Rados(Printed):
         support: int | str | None = None,
         standardize: bool = True,
         intercept: bool = True,
+        missing: str = "level",
         like: "Rados | None" = None,
         random_state: Seed = None,
     ) -> "Rados":
@@ -99,7 +100,7 @@ class Rados(Printed):
         Parameters
         ----------
         X : DataFrame, (n_rows, n_features) array or list of rows
-            Numbers, truth values, text and categories, no cell missing.
+            Numbers, truth values, text and categories; NaN or None is missing.
         y : (n_rows,) array
             Labels of two classes.
         n_rados : int >= 1
@@ -112,8 +113,12 @@ class Rados(Printed):
             paper's are as they come.
         intercept : bool
             Whether a column of ones is added.
+        missing : {"level", "error"}
+            What a missing cell is: a level of its own in text and categories, and in numbers their
+            median, with a column of 0 and 1 that says so; or an error, as it is to private siblings
+            without `like`: medians are of the rows.
         like : Rados, optional
-            Whose columns, classes and units to use, in place of the two above and of what these
+            Whose columns, classes and units to use, in place of the three above and of what these
             rows say; without that, rados of different rows cannot be merged.
         random_state : int, SeedSequence, Generator or None
 
@@ -125,7 +130,8 @@ class Rados(Printed):
             If rows or labels cannot be used, or sums are too large for floats.
         """
         check_integer("n_rados", n_rados, 1)
-        rows = _rows(X, y, standardize, intercept, like)
+        check_choice("missing", missing, ("level", "error"))
+        rows = _rows(X, y, standardize, intercept, like, missing)
         if support == "auto":
             support = _FEW if len(rows) >= 2 * _FEW else None
         fixed = None if support is None else check_integer("support", support, 1, len(rows))
@@ -193,6 +199,7 @@ class Rados(Printed):
         Parameters
         ----------
         X, y, standardize, intercept, like : as of `sample`
+            No cell is missing in a column that has no missing cells in `like`.
         feature : str or int
             Name, or index where columns have none, of a column of two values: truth values, 0 and
             1, -1 and 1, or text. Chosen by what must be hidden, never by looking at the rows.
@@ -405,6 +412,7 @@ class Rados(Printed):
         return (
             Heading([self.title, f"{counted(len(self), 'rado')} of {counted(self.n_rows, 'row')}"]),
             Pieces([counted(self.values.shape[1], "column"), each]),
+            *(Pieces([text]) for text in self.reading.encoder.missing_texts),
             BLANK,
             *self.promise_page(),
         )
@@ -433,14 +441,27 @@ class Rados(Printed):
         return cls(values, n_rows, support, reading, promise)
 
 
-def _rows(X: Any, y: Any, standardize: bool, intercept: bool, like: Rados | None) -> Rows:
+def _rows(
+    X: Any,
+    y: Any,
+    standardize: bool,
+    intercept: bool,
+    like: Rados | None,
+    missing: str = "error",
+) -> Rows:
     check_flag("standardize", standardize)
     check_flag("intercept", intercept)
     if like is not None and not isinstance(like, Rados):
         raise ParameterError(f"like must be Rados or None, got {type(like).__name__}")
     reading = None if like is None else like.reading
     return read_rows(
-        X, y, standardize=standardize, intercept=intercept, like=reading, owner="Rados"
+        X,
+        y,
+        standardize=standardize,
+        intercept=intercept,
+        like=reading,
+        owner="Rados",
+        missing=missing,
     )
 
 

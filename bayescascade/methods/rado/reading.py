@@ -23,7 +23,7 @@ from bayescascade.data.labels import (
     read_classes,
 )
 from bayescascade.data.levels import level_text
-from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.rado.signatures import Edges, Floats
 
@@ -136,7 +136,14 @@ class Rows:
 
 
 def read_rows(
-    X: Any, y: Any, *, standardize: bool, intercept: bool, like: Reading | None, owner: str
+    X: Any,
+    y: Any,
+    *,
+    standardize: bool,
+    intercept: bool,
+    like: Reading | None,
+    owner: str,
+    missing: str = "error",
 ) -> Rows:
     """Read rows and labels.
 
@@ -151,6 +158,8 @@ def read_rows(
         Columns, classes, units and intercept, in place of what these rows say.
     owner : str
         For messages.
+    missing : {"error", "level"}
+        See `CellPolicy`; with `like`, it is that one's.
 
     Raises
     ------
@@ -167,7 +176,7 @@ def read_rows(
         if len(codes) != len(matrix):
             raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
         return Rows(like, matrix, np.where(codes, 1.0, -1.0))
-    encoder = MatrixEncoder.learn(X)
+    encoder = MatrixEncoder.learn(X, CellPolicy(missing))
     training = TrainingRows.read(encoder, X, y, owner=owner)
     if training.n_classes > 2:
         shown = ", ".join(f'"{level_text(label)}"' for label in training.classes[:4].tolist())

@@ -273,12 +273,27 @@ def test_bad_parameters_are_named(options, words):
         StochasticNeighborCompression(**{**QUICK, **options}).fit(*blobs())
 
 
+def test_rows_with_missing_cells_are_learned_from(tmp_path):
+    """That a cell is missing may tell the class; the same cells are read alike later."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"u": rng.normal(size=300), "v": rng.choice(list("xyz"), 300)})
+    y = rng.random(300) < 0.5
+    frame["u"] = frame["u"].where(~y, np.nan)
+    frame.loc[:20, "v"] = None
+    model = StochasticNeighborCompression(n_prototypes=6, **QUICK).fit(frame, y)
+    assert model.score(frame, y) == 1.0
+    assert "missing cells are the median and a column of u" in str(model)
+    model.save(tmp_path / "model.json")
+    again = bayescascade.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict(frame), y)
+
+
 def test_bad_rows_are_named():
     X, y = blobs()
     model = StochasticNeighborCompression(**QUICK)
     frame = pd.DataFrame(X, columns=["u", "v", "w"])
     with pytest.raises(DataError, match='column "v" has a missing cell'):
-        model.fit(frame.assign(v=np.nan), y)
+        model.set_params(missing="error").fit(frame.assign(v=np.nan), y)
     with pytest.raises(DataError, match="at least two classes"):
         model.fit(X, ["a"] * len(X))
     model.fit(frame.assign(v=3.0), y)  # a column that says nothing

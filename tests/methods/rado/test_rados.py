@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare
 
-from bayescascade import DataError, ModelFileError, ParameterError, Rados
+from bayescascade import DataError, ModelFileError, ParameterError, RadoBoostClassifier, Rados
 from bayescascade.methods.rado import signatures
 from bayescascade.methods.rado.signatures import draw_subsets, groups, subset_sums, uses
 from tests.methods.rado.problems import all_rados, blobs
@@ -158,10 +158,39 @@ def test_what_is_no_data_is_named():
     with refused("n_rados must be an integer >= 1"):
         Rados.sample(X, y, 0)
     with refused('"x1".*missing'):
-        Rados.sample(np.where([[0, 1, 0]], np.nan, X), y)
+        Rados.sample(np.where([[0, 1, 0]], np.nan, X), y, missing="error")
     with refused('"x1".*sums floats hold'):
         Rados.sample(np.where([[0, 1, 0]], 1.7e308, X), np.sort(y), standardize=False)
     assert np.isfinite(Rados.sample(np.where(np.eye(20, 3) > 0, 1e300, X), y).values).all()
+
+
+def test_rows_with_missing_cells_are_learned_from(tmp_path):
+    """And those of others are read as the first, whose medians are not theirs."""
+    X, y = blobs(400, shift=2.0)
+    X[::5, 1] = np.nan
+    north = Rados.sample(X[:200], y[:200], 200, random_state=0)
+    south = Rados.sample(X[200:], y[200:], 200, like=north, random_state=1)
+    together = Rados.merge([north, south])
+    assert together.reading.columns == ["x0", "x1", "x1 is missing", "x2", "(intercept)"]
+    assert "missing cells are the median and a column of x1" in str(together)
+    together.save(tmp_path / "sums.json")
+    model = RadoBoostClassifier(learner="moments").fit_rados(Rados.load(tmp_path / "sums.json"))
+    assert np.mean(model.predict(X) == y) > 0.9
+    assert "missing cells are the median" in str(RadoBoostClassifier(random_state=0).fit(X, y))
+
+
+def test_private_rados_take_no_median_of_rows():
+    """It would be a release of its own, which the promise does not count."""
+    X, y = blobs(40)
+    X[:, 0] = X[:, 0] > 0
+    X[3, 1] = np.nan
+    with refused('"x1" has a missing cell'):
+        Rados.sample_feature_private(X, y, feature=0, epsilon=1.0, noise="simulated")
+    with refused('"x1" has a missing cell'):
+        Rados.sample_gaussian(X, y, edge_bounds=(-9, 9), epsilon=1.0, delta=1e-6, noise="simulated")
+    public = Rados.sample(np.where(np.arange(40)[:, None] == 5, np.nan, X), y, standardize=False)
+    with refused("feature must be boolean"):  # whether it is missing would be in the open
+        Rados.sample_feature_private(X, y, feature=0, epsilon=1.0, noise="simulated", like=public)
 
 
 def test_only_what_is_alike_is_merged():
