@@ -4,11 +4,12 @@ from collections import defaultdict
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
 import samplers
-from bayescascade import LeafCascade
+from bayescascade import LeafCascade, LeafPosterior, Table
 from bayescascade.methods.cascades.exact import Redraws, redraws
 from bayescascade.methods.cascades.exact.plan import Plan
 from tests.methods.cascades.exact.brute_force import BruteForce, cases
@@ -60,6 +61,33 @@ def log_rests(problem, model):
     k = np.array([tree.n_leaves for tree in problem.trees])
     log_prior = k * np.log(rate) - gammaln(k + 1)
     return log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
+
+
+def test_redraws_take_about_as_long_as_other_steps(monkeypatch):
+    """A table of six columns keeps nobody waiting for large boxes: those decide how long it takes.
+
+    Two million bytes of boxes take 0.01 seconds, as 2,500 other steps do, of which one redraws.
+    """
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{q}{k}": rng.integers(q, size=600).astype(str)
+                          for k, q in enumerate((4, 5, 10, 5, 5, 3))})  # fmt: skip
+    posterior = LeafPosterior(Table.from_frame(frame))
+    posterior.redraws = own = Redraws(posterior, 2e9)
+    sizes = []
+
+    def replaced(_rng, tree, _node, box, *_):
+        sizes.append(own.size(box))
+        return tree
+
+    monkeypatch.setattr(own, "_replaced", replaced)
+    start = posterior.initial_state(rng)
+    n_steps = 400_000
+    posterior.advance(rng, start, n_steps, 1.0)
+    assert len(sizes) > 50
+    assert sum(sizes) / n_steps < 2 * 2e6 / 2500
+    whole = [tuple(range(q)) for q in (4, 5, 10, 5, 5, 3)]
+    assert own.size(whole) > 1e9
+    assert max(sizes) <= own.most_polished <= 1e8
 
 
 @cases((MULTIWAY, LEAF), (MULTIWAY, BRANCH), (BINS, INDEPENDENT), (BINS, INDEPENDENT_BRANCH))
