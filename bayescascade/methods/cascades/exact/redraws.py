@@ -44,9 +44,8 @@ __all__ = ["Redraws"]
 _SHARE = 1 / 2500  # of all steps: of a large box one takes as long as 20,000 others
 _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
 _REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
-_LARGEST, _MOST_POLISHED = 2e7, 5e7  # bytes of one box, which take 0.1 seconds and 0.3: all redraws
-# then take about as long as all other steps. Ten times larger ones took twice as long in all, and
-# their trees scored rows held out no better.
+_LARGEST = 2e7  # bytes of one box, 0.1 seconds: all redraws then take about as long as other steps
+_MOST_POLISHED = 5e8  # three seconds, a few times a chain: for trees that are more probable
 _PER_TERM = 5  # bytes of the boxes that take as long as a term
 _SMALLEST = 1 << 14  # bytes
 _ASCENT = 1e-9  # nats
