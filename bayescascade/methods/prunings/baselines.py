@@ -25,11 +25,12 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.prunings.frontier import remove_features
+from bayescascade.methods.prunings.frontier import RemovalSolver, remove_features
 from bayescascade.methods.prunings.kernels.programs import find_levels
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
+from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
 
 __all__ = [
     "BaselinePruner",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _MOST_LEVELS = 20  # of a path that is not told any
+_ORDER_SHARE = 0.25  # at 1, removing what all trees begin with is as good as removing nothing
 
 Floats = NDArray[np.float64]
 
@@ -150,7 +152,7 @@ class BaselinePruner(ForestPruner):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GreedyPrune(BaselinePruner):
+class GreedyPrune(BaselinePruner, TradeoffPruner):
     """A forest from which features are removed one after the other: a baseline.
 
     Trees are cut at every split on a removed feature. Each step removes the one that leaves the
@@ -160,14 +162,19 @@ class GreedyPrune(BaselinePruner):
     ----------
     forest, costs, budget, n_jobs, random_state
         As of every `ForestPruner`.
-    tradeoff : float >= 0
+    tradeoff : float >= 0 or None
         In-bag error rate that a unit of cost is worth, in choosing what to remove and how much.
+        None: to choose what to remove, a quarter of what the whole forest lessens that rate by for
+        a unit of its cost; and how much, unless `n_removed` or a `budget` says it, what rows decide
+        on that nothing was fitted to, as of `BudgetPrune`.
     n_removed : int >= 0 or None
         Features to remove, at most all; None: as many as leave the least ``error + tradeoff x
         cost``.
 
     Attributes
     ----------
+    tradeoff_ : float
+        `tradeoff`, or the one that said how much to remove; not in saved models.
     n_removed_ : int
         How many features were removed.
     removed_ : list of str
@@ -194,25 +201,30 @@ class GreedyPrune(BaselinePruner):
     title: ClassVar[str] = "greedily pruned forest"
     knob: ClassVar[str] = "n_removed"
 
-    tradeoff: float = 0.01
+    tradeoff: float | None = None
     n_removed: int | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_real("tradeoff", self.tradeoff, minimum=0.0)
+        if self.tradeoff is not None:
+            check_real("tradeoff", self.tradeoff, minimum=0.0)
 
     def _prepare(self, training: TrainingRows) -> None:
         forest = self.whole_forest_
         self.program_ = PruningProgram.of(forest, self._matrix_items, training.validation_rows)
         feature = self._encoder.source[forest.feature[self.program_.node]]
-        self._steps = tuple(remove_features(self.program_, feature, self.tradeoff))
+        given = self.tradeoff
+        self.tradeoff_ = _ORDER_SHARE * _worth(self.program_) if given is None else given
+        self._steps = tuple(remove_features(self.program_, feature, self.tradeoff_))
 
     def _values(self) -> Sequence[int]:
         return range(len(self._steps))
 
-    def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
-        objective = self.program_.objective
-        return int(np.argmin([objective(kept, self.tradeoff) for _, kept in self._steps]))
+    def _untold(self, training: TrainingRows) -> int:
+        solver = RemovalSolver(self.program_, self._steps)
+        if self.tradeoff is None:
+            self.tradeoff_ = self._chosen(solver, training).tradeoff
+        return solver.place(self.tradeoff_)
 
     def _forest_at(self, value: int) -> Forest:
         return self._pruned(self._steps[value][1])
@@ -362,6 +374,13 @@ class CostComplexityPrune(BaselinePruner):
         levels = [self._valid("level", one) for one in (told if isinstance(told, list) else [told])]
         # a list has each tree's own
         self.level_: float | Floats = np.array(levels) if isinstance(told, list) else levels[0]
+
+
+def _worth(program: PruningProgram) -> float:
+    """Return the tradeoff at which the whole forest is as good as nothing of it."""
+    everything = np.ones(program.n_splits, np.bool_)
+    cost = program.cost(everything)
+    return max(0.0, program.base_error - program.error(everything)) / cost if cost > 0 else 0.0
 
 
 def split_levels(forest: Forest) -> Floats:

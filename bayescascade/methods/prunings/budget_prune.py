@@ -23,14 +23,13 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
-from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.path import PruningPath, gap_text
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
-from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
+from bayescascade.methods.prunings.pruner import count_classes, out_of_bag
 from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
-from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_out_of_bag
+from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
 from bayescascade.model.search import Search, Seed
 
 __all__ = ["BudgetPrune"]
@@ -40,7 +39,7 @@ _SOLVERS = ("flow", "primal_dual")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BudgetPrune(ForestPruner):
+class BudgetPrune(TradeoffPruner):
     """A forest pruned, all trees together, to what its features are worth.
 
     A pruning minimizes ``error + tradeoff x cost``: the mean error rate of the trees, each by
@@ -143,41 +142,10 @@ class BudgetPrune(ForestPruner):
     def _tuned(self, training: TrainingRows) -> Pruning:
         if self.tradeoff is not None:
             return self._solver().solve(self.tradeoff)
-        return choose_pruning(self.program_, self._solver(), self._wrong_elsewhere(training))
+        return self._chosen(self._solver(), training)
 
-    def _wrong_elsewhere(
-        self, training: TrainingRows
-    ) -> Callable[[NDArray[np.bool_]], NDArray[np.bool_]]:
-        """Return what says which rows, to which nothing was fitted, a pruning takes wrong."""
-        labels = training.validation_labels
-        seen_by = self._seen_by()
-        if labels is not None and not seen_by:
-            rows = training.validation_rows
-            return lambda kept: self._pruned(kept).predict_proba(rows).argmax(axis=1) != labels
-        if self.errors == "out_of_bag":
-            raise ParameterError(
-                'tradeoff must be given with errors="out_of_bag", or a budget, or y_val of rows '
-                f"that nothing was fitted to, got {'None' if labels is None else seen_by}"
-            )
-        without = "y_val" if labels is None else f"other rows than y_val, of {seen_by},"
-        outside = out_of_bag(
-            self.estimator_, len(training.rows), f"tradeoff=None without {without} or a budget"
-        )
-
-        def wrong(kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-            pruned = self._cut(kept)
-            return wrong_out_of_bag(pruned, training.rows, training.labels, outside)
-
-        return wrong
-
-    def _seen_by(self) -> str:
-        """Return what was chosen by the labels of the validation rows; empty if nothing was."""
-        if self.errors == "validation":
-            return 'errors="validation"'
-        forest = self.estimator_
-        if isinstance(forest, BudgetedClassifier) and forest.may_know_validation_labels:
-            return f"a {type(forest).__name__} that may be chosen by them"
-        return ""
+    def _fitted_to(self) -> str:
+        return self.errors
 
     def _within(self, budget: float) -> Pruning:
         return self._frontier().within(budget)

@@ -12,10 +12,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import ParameterError
+from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
+from bayescascade.methods.prunings.pruner import ForestPruner, out_of_bag
 
-__all__ = ["choose_pruning", "wrong_out_of_bag"]
+__all__ = ["TradeoffPruner", "choose_pruning", "wrong_out_of_bag"]
 
 _LARGEST_SHARE = 0.99  # of the whole forest's cost, from which on a pruning is nearly all of it
 _MOST_DOUBLINGS = 40
@@ -28,6 +32,55 @@ class _Solver(Protocol):
         """Return the best pruning for a tradeoff."""
 
 
+class TradeoffPruner(ForestPruner):
+    """A pruner whose tradeoff rows decide on that neither trees nor prunings were fitted to."""
+
+    program_: PruningProgram
+
+    def _fitted_to(self) -> str:
+        """Return the rows that prunings are fitted to: "in_bag", "out_of_bag" or "validation"."""
+        return "in_bag"
+
+    def _chosen(self, solver: _Solver, training: TrainingRows) -> Pruning:
+        """Return the pruning of the tradeoff that rows decide on; see `choose_pruning`.
+
+        Raises ParameterError if there are no such rows.
+        """
+        return choose_pruning(self.program_, solver, self._wrong_elsewhere(training))
+
+    def _wrong_elsewhere(self, training: TrainingRows) -> Callable[[Bools], Bools]:
+        """Return what says which rows, to which nothing was fitted, a pruning takes wrong."""
+        labels = training.validation_labels
+        seen_by = self._seen_by()
+        if labels is not None and not seen_by:
+            rows = training.validation_rows
+            return lambda kept: self._pruned(kept).predict_proba(rows).argmax(axis=1) != labels
+        if self._fitted_to() == "out_of_bag":
+            raise ParameterError(
+                'tradeoff must be given with errors="out_of_bag", or a budget, or y_val of rows '
+                f"that nothing was fitted to, got {'None' if labels is None else seen_by}"
+            )
+        without = "y_val" if labels is None else f"other rows than y_val, of {seen_by},"
+        outside = out_of_bag(
+            self.estimator_, len(training.rows), f"tradeoff=None without {without} or a budget"
+        )
+
+        def wrong(kept: Bools) -> Bools:
+            pruned = self._cut(kept)
+            return wrong_out_of_bag(pruned, training.rows, training.labels, outside)
+
+        return wrong
+
+    def _seen_by(self) -> str:
+        """Return what was chosen by the labels of the validation rows; empty if nothing was."""
+        if self._fitted_to() == "validation":
+            return 'errors="validation"'
+        forest = self.estimator_
+        if isinstance(forest, BudgetedClassifier) and forest.may_know_validation_labels:
+            return f"a {type(forest).__name__} that may be chosen by them"
+        return ""
+
+
 def choose_pruning(
     program: PruningProgram, solver: _Solver, wrong: Callable[[Bools], Bools]
 ) -> Pruning:
@@ -36,7 +89,7 @@ def choose_pruning(
     Parameters
     ----------
     program : PruningProgram
-    solver : FlowSolver or PrimalDualSolver
+    solver : FlowSolver, PrimalDualSolver or RemovalSolver
     wrong : function
         Takes the splits kept, (n_splits,) bool, and returns whether each of some rows, to which no
         tree that votes nor the prunings were fitted, is classified wrongly, (n_rows,) bool.

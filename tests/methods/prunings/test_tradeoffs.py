@@ -9,8 +9,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import bayescascade
 from bayescascade import FeatureCosts, ParameterError
-from bayescascade.budget import BudgetedForestClassifier, BudgetPrune
-from bayescascade.methods.prunings import budget_prune
+from bayescascade.budget import BudgetedForestClassifier, BudgetPrune, GreedyPrune
+from bayescascade.methods.prunings import tradeoffs
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +41,19 @@ def test_defaults_keep_what_predicts_and_save_the_rest(liver, is_given):
     assert model.duality_gap_ < 1e-9
 
 
-def test_the_unit_of_costs_does_not_matter(liver):
+@pytest.mark.parametrize("pruner", [BudgetPrune, GreedyPrune])
+def test_the_unit_of_costs_does_not_matter(liver, pruner):
     """In cents, or in thousands, the same tests are worth their price."""
     costs, X, _, y, _ = liver
     own = dict(zip(X.columns, costs.resolve(list(X.columns)).costs.tolist(), strict=False))
     forest = RandomForestClassifier(15, max_features=None, random_state=0)
     models = [
-        BudgetPrune(forest, costs={name: unit * cost for name, cost in own.items()}).fit(X, y)
+        pruner(forest, costs={name: unit * cost for name, cost in own.items()}).fit(X, y)
         for unit in (1.0, 2.0**7, 2.0**-10)
     ]
-    assert models[0].kept_.any()
+    assert 0 < models[0].forest_.n_splits < models[0].whole_forest_.n_splits
     for model, unit in zip(models[1:], (2.0**7, 2.0**-10), strict=True):
-        np.testing.assert_array_equal(model.kept_, models[0].kept_)
+        np.testing.assert_array_equal(model.forest_.feature, models[0].forest_.feature)
         assert model.tradeoff_ * unit == models[0].tradeoff_
 
 
@@ -87,13 +88,13 @@ def halves(rng):
 def test_rows_that_prunings_were_fitted_to_decide_on_none(halves, monkeypatch, errors, decider):
     """A pruning looks best on the rows it was fitted to, and the choice would keep too much."""
     asked = []
-    wrong_out_of_bag = budget_prune.wrong_out_of_bag
+    wrong_out_of_bag = tradeoffs.wrong_out_of_bag
 
     def watched(*arguments):
         asked.append(len(arguments[1]))
         return wrong_out_of_bag(*arguments)
 
-    monkeypatch.setattr(budget_prune, "wrong_out_of_bag", watched)
+    monkeypatch.setattr(tradeoffs, "wrong_out_of_bag", watched)
     forest = RandomForestClassifier(8, random_state=0)
     model = BudgetPrune(forest, errors=errors).fit(*halves)
     assert bool(asked) == (decider == "out of bag")
