@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["budget"]
 
-METHODS = ("forest", "prune", "tree")
+METHODS = ("forest", "prune", "select", "tree")
 _TREES = 40
 
 
@@ -114,6 +114,9 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     told = [str(error).replace("budget", "--budgets", 1) for error in too_low]
     if told and not finished:
         raise click.ClickException(told[-1])
+    for _, model in finished:
+        if model.nothing_read_text:
+            told.append(model.nothing_read_text)
     for line in told:
         note(line)
     if finished:

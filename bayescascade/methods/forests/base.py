@@ -48,6 +48,7 @@ from bayescascade.report.page import (
     Table,
     counted,
     named,
+    warning,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +110,11 @@ class BudgetedClassifier(MatrixClassifier):
     The others are those of every `MatrixClassifier`.
     """
 
-    _unlisted: ClassVar[tuple[str, ...]] = ("certificate_texts", "may_know_validation_labels")
+    _unlisted: ClassVar[tuple[str, ...]] = (
+        "certificate_texts",
+        "may_know_validation_labels",
+        "nothing_read_text",
+    )
 
     cells: ClassVar[CellPolicy] = CELLS
     unknowns: ClassVar[tuple[str, ...]] = ("missing", "error")
@@ -318,6 +323,30 @@ class BudgetedClassifier(MatrixClassifier):
         """What the text says of how good the forest is known to be, part by part."""
         return []
 
+    @property
+    def nothing_read_text(self) -> str:
+        """What the text says where no tree reads anything, and what reading costs; else empty."""
+        if self.forest_.n_splits:
+            return ""
+        budget = getattr(self, "budget", None)
+        told = "nothing is bought" if budget is None else f"budget {budget:.12g} buys nothing"
+        what, features = self._first_features()
+        if len(features):
+            items = self.items_
+            costs = [float(items.costs[items.of_column(one)].sum()) for one in features]
+            least = int(np.argmin(costs))
+            asked = items.of_column(int(features[least]))
+            names = dict.fromkeys(
+                [self.feature_texts[features[least]], *(items.texts[one] for one in asked)]
+            )
+            (cost,) = cost_texts([costs[least]])
+            told += f", and the {what}, {', '.join(names)}, costs {cost}"
+        return f"{told}: all rows get the same answer"
+
+    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+        """Return the features that a tree may begin with, and what the cheapest is called."""
+        return "cheapest feature", np.arange(self.items_.n_columns)
+
     def page(self) -> Page:
         """Return the size of the forest, and the features by what is spent on them.
 
@@ -335,7 +364,9 @@ class BudgetedClassifier(MatrixClassifier):
         spent, everything = cost_texts([self.validation_cost_, float(self.items_.costs.sum())])
         told = [f"cost {spent} a validation row on average", f"{everything} for all features"]
         proved = (Pieces(self.certificate_texts),) if self.certificate_texts else ()
-        page: Page = (Heading(heading), Pieces(told), *proved, BLANK)
+        nothing = self.nothing_read_text
+        warned = (warning(nothing),) if nothing else ()
+        page: Page = (Heading(heading), Pieces(told), *proved, *warned, BLANK)
         acquired = self._acquired()
         if acquired:
             names, costs, shares = zip(*acquired, strict=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -149,7 +150,11 @@ class PruningPath(Printed, Generic[P]):
         table = Table(labels, columns, self.knob if self.budgets is None else "budget")
         heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
         told = "interrupted: those not found by then are missing"
-        return (heading, *((warning(told),) if self.interrupted else ()), BLANK, table)
+        warned = [told] if self.interrupted else []
+        empty = [one for one in self if self.budgets is not None and one.nothing_read_text]
+        if empty:  # one line for all
+            warned.append(max(empty, key=attrgetter("budget")).nothing_read_text)
+        return (heading, *map(warning, warned), BLANK, table)
 
 
 def gap_text(gap: float, words: str) -> str:

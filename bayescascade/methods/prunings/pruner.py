@@ -184,6 +184,14 @@ class ForestPruner(BudgetedClassifier):
             self.whole_forest_ = Forest.from_sklearn(self.estimator_)
         return training
 
+    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+        """Return what the trees of the whole forest begin with; after reading a file, any."""
+        if not hasattr(self, "whole_forest_"):
+            return super()._first_features()
+        first = self.whole_forest_.feature[self.whole_forest_.roots]
+        found: NDArray[np.int64] = np.unique(self._encoder.source[first[first >= 0]])
+        return "cheapest feature that its trees begin with", found
+
     def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""
         return self._cut(kept).without_bare_roots()

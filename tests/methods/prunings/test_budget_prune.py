@@ -144,6 +144,8 @@ def test_a_path_prints_as_a_table(numbers) -> None:
     assert all(len(line) <= 80 for line in lines)
     path = BudgetPrune(small_forest()).fit(X, y).path(budgets=[0.5, 3, 4])
     lines = str(path).splitlines()
+    assert lines[1].startswith("budget 0.5 buys nothing, and ")
+    lines = lines[lines.index("") - 1 :]
     assert " ".join(lines[2].split()) == "budget cost tree error at least splits tradeoff"
     assert [line.split()[0] for line in lines[3:]] == ["0.5", "3", "4"]
     frame = path.to_frame()
@@ -374,3 +376,23 @@ def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.Mon
         left[0] = n_calls
         cut_short = BudgetPrune(model.estimator_, budget=3.0).fit(X, y)
         assert cut_short.validation_cost_ <= 3.0
+
+
+def test_a_budget_that_buys_nothing_is_told_what_would_do():
+    """Else a model of no splits looks like an answer."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = X[:, 0] > 0
+    costs = FeatureCosts({"x0": 3.0, "blood": 2.0}, groups={"blood": ["x0"]}, default=9.0)
+    frame = pd.DataFrame(X, columns=["x0", "x1"])
+    forest = RandomForestClassifier(3, max_features=None, random_state=0)
+    model = BudgetPrune(forest, costs=costs, budget=1.5).fit(frame, y)
+    told = (
+        "budget 1.5 buys nothing, and the cheapest feature that its trees begin with, x0, blood "
+        "(group), costs 5: all rows get the same answer"
+    )
+    assert model.nothing_read_text == told
+    path = model.path(budgets=[1.0, 1.5, 6.0])
+    for one in (model, path):
+        assert " ".join(str(one).split()).count(told) == 1
+    assert "budget 1 buys" not in str(path)
+    assert "buys nothing" not in str(path[2])
