@@ -37,6 +37,7 @@ from .methods.cost_trees.tree import BudgetTree as BudgetTree
 from .methods.forests.budgeted_forest import BudgetedForestClassifier as BudgetedForestClassifier
 from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
+from .methods.forests.selected_forest import SelectedForestClassifier as SelectedForestClassifier
 from .methods.histogram.estimators import SmoothedHistogram as SmoothedHistogram
 from .methods.neighbors.estimators import (
     StochasticNeighborCompression as StochasticNeighborCompression,

@@ -22,6 +22,7 @@ __all__ = [  # noqa: F822 - imported when first used
     "PruningPath",
     "PruningPosterior",
     "PruningProgram",
+    "SelectedForestClassifier",
     "TruncatedForest",
     "cost_accuracy_curve",
 ]

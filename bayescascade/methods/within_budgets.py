@@ -16,6 +16,7 @@ from bayescascade.data.dealing import DealtRows
 from bayescascade.methods.cost_trees.estimators import BudgetTreeClassifier
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
+from bayescascade.methods.forests.selected_forest import SelectedForestClassifier
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 
 __all__ = ["METHODS"]
@@ -89,6 +90,30 @@ def _pruned(
             raise KeyboardInterrupt
 
 
+def _selected(
+    parts: DealtRows,
+    costs: FeatureCosts,
+    budgets: Sequence[float],
+    n_trees: int,
+    n_jobs: int,
+    unknown: str,
+) -> Learned:
+    """Yield for each budget a forest of the features bought for all rows, or why there is none."""
+    for amount in budgets:
+        model = SelectedForestClassifier(
+            costs=costs,
+            budget=amount,
+            n_trees=n_trees,
+            n_jobs=n_jobs,
+            random_state=parts.seed,
+            unknown=unknown,
+        )
+        try:
+            yield amount, model.fit(parts.X[0], parts.y[0], parts.X[1])
+        except BudgetError as error:
+            yield amount, error
+
+
 def _trees(
     parts: DealtRows,
     costs: FeatureCosts,
@@ -126,7 +151,12 @@ def _trees(
 
 Learner: TypeAlias = Callable[..., Learned]
 
-METHODS: Mapping[str, Learner] = {"forest": _grown, "prune": _pruned, "tree": _trees}
+METHODS: Mapping[str, Learner] = {
+    "forest": _grown,
+    "prune": _pruned,
+    "select": _selected,
+    "tree": _trees,
+}
 """How classifiers are learned, by name: of rows, costs and budgets, with most trees, workers, and
 what an unknown level is.
 

@@ -34,8 +34,10 @@ from bayescascade.budget import (
     CostComplexityPrune,
     FeatureCosts,
     GreedyPrune,
+    SelectedForestClassifier,
     TruncatedForest,
 )
+from bayescascade.costs.limits import BudgetError
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
 from tests.benchmarks.figures import parser, say, timed
 
@@ -176,10 +178,11 @@ def _prune(setting: Setting) -> Iterator[Judged]:
         whole = _whole(setting, forest)
         yield judge(whole, setting)
         for few in whole.path(FEW_TREES):
-            yield from _pruned_at_tradeoffs(BudgetPrune(few, costs=setting.costs), setting)
+            pruner = BudgetPrune(few, costs=setting.costs, tradeoff=0.0)
+            yield from _pruned_at_tradeoffs(pruner, setting)
         has_bags = isinstance(forest, RandomForestClassifier)
         for rows in ("in_bag", "out_of_bag") if has_bags else ("in_bag",):
-            pruner = BudgetPrune(forest, costs=setting.costs, errors=rows)
+            pruner = BudgetPrune(forest, costs=setting.costs, tradeoff=0.0, errors=rows)
             yield from _pruned_at_tradeoffs(pruner, setting)
             for model in pruner.path(budgets=[share * setting.total for share in SHARES]):
                 yield judge(model, setting)
@@ -218,6 +221,18 @@ def _budget_forest(setting: Setting) -> Iterator[Judged]:
             yield judge(model, setting)
 
 
+def _selected(setting: Setting) -> Iterator[Judged]:
+    for share in SHARES:
+        try:
+            selected = SelectedForestClassifier(
+                costs=setting.costs, budget=share * setting.total, n_trees=N_TREES, n_jobs=2,
+                random_state=setting.seed,
+            )  # fmt: skip
+            yield judge(_fitted(selected, setting), setting)
+        except BudgetError:
+            continue
+
+
 class _WithCosts(NamedTuple):
     """A boosted ensemble that tells what its predictions cost."""
 
@@ -247,6 +262,7 @@ def _boosting(mode: str, setting: Setting) -> Iterator[Judged]:
 METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
     OURS: _prune,
     "BudgetRF": _budget_forest,
+    "selected": _selected,
     "GreedyPrune": partial(_pruner_path, GreedyPrune),
     "CCP": partial(_pruner_path, partial(CostComplexityPrune, level=0.0)),
     "fewer trees": _fewer_trees,

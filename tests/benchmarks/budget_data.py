@@ -1,11 +1,15 @@
 """The data sets that budgeted classifiers are compared on, and what their columns cost.
 
 All but digits, which scikit-learn brings, are read from a folder that the user names: covertype
-(the class-balanced sample of 15,120 rows), magic, letter (A-M against N-Z), pima and hepatitis, all
-of the UCI Machine Learning Repository; CSV files with a header, the labels in the column `target`,
-missing cells empty. The real costs are those of `test_costs.csv` (Turney 1995): columns dataset,
-column, discounted, cost_discounted, cost; a discount is that of drawing blood once, and columns
-without a price cost 1.00, or in hepatitis's blood what bilirubin does.
+(the class-balanced sample of 15,120 rows), magic, letter (A-M against N-Z), pima, hepatitis and
+heart (the 303 patients of Cleveland, with the codes and names of columns of
+`processed.cleveland.data`, and whether `num` is above 0 as `target`), all of the UCI Machine
+Learning Repository; CSV files with a header, the labels in the column `target`, missing cells
+empty. The real costs are Turney's (1995). Those of pima and hepatitis are read from
+`test_costs.csv`: columns dataset, column, discounted, cost_discounted, cost; a discount is that of
+drawing blood once, and columns without a price cost 1.00, or in hepatitis's blood what bilirubin
+does. Those of heart are below: blood is drawn once, and there are two examinations of which several
+columns are read.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +25,21 @@ from bayescascade.budget import FeatureCosts
 
 __all__ = ["DATA_SETS", "REAL_COSTS", "Problem", "Split", "costs_of", "split"]
 
-REAL_COSTS = ("hepatitis", "pima")
+REAL_COSTS = ("heart", "hepatitis", "pima")
+HEART_COSTS = FeatureCosts(
+    {
+        **dict.fromkeys(("age", "sex", "cp", "trestbps"), 1.00),
+        **{"restecg": 15.50, "ca": 100.90},
+        **{"blood": 2.10, "chol": 5.17, "fbs": 3.10},
+        **{"exercise": 86.30, "exang": 1.00, "oldpeak": 1.00, "slope": 1.00},
+        **{"thallium": 101.90, "thalach": 1.00, "thal": 1.00},
+    },
+    groups={
+        "blood": ["chol", "fbs"],
+        "exercise": ["exang", "oldpeak", "slope"],
+        "thallium": ["thalach", "thal"],
+    },
+)
 BLOOD_WITHOUT_PRICE = {"hepatitis": ("ALK_PHOSPHATE", "SGOT"), "pima": ()}
 DEAREST = 10  # random costs are whole numbers from 1 to this
 
@@ -64,6 +82,7 @@ DATA_SETS: Mapping[str, Callable[[Path], Problem]] = {
     "digits": _digits,
     "pima": _from_file("pima.csv"),
     "hepatitis": _from_file("hepatitis.csv"),
+    "heart": _from_file("heart.csv"),
     "letter": _letter,
     "magic": _from_file("magic.csv.gz"),
     "covertype": _from_file("covertype.csv.gz"),
@@ -78,6 +97,8 @@ def costs_of(name: str, kind: str, problem: Problem, folder: Path, seed: int) ->
     if kind == "random":
         drawn = np.random.default_rng(seed).integers(1, DEAREST + 1, len(columns))
         return FeatureCosts(dict(zip(columns, drawn.astype(float), strict=True)))
+    if name == "heart":
+        return HEART_COSTS
     listed = pd.read_csv(folder / "test_costs.csv")
     listed = listed[listed["dataset"] == name].set_index("column")
     blood = listed[listed["discounted"] == "yes"]

@@ -28,6 +28,7 @@ from bayescascade import (
     RadoBoostClassifier,
     RadoPosterior,
     RuleListClassifier,
+    SelectedForestClassifier,
     SmoothedHistogram,
     StochasticNeighborCompression,
     TruncatedForest,
@@ -113,6 +114,11 @@ ESTIMATORS = {
     "forest": Case(
         BudgetedForestClassifier,
         {"costs": COSTS, "max_trees": 4, "budget": 6.0, "random_state": 0},
+        True,
+    ),
+    "selected": Case(
+        SelectedForestClassifier,
+        {"costs": COSTS, "n_trees": 4, "budget": 6.0, "random_state": 0},
         True,
     ),
     "prune": Case(BudgetPrune, {**_PRUNED, "budget": 5.0}, True),

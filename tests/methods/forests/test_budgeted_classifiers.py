@@ -15,7 +15,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 
 import bayescascade
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
@@ -26,6 +25,7 @@ from bayescascade.budget import (
     FeatureCosts,
     GreedyPrune,
     PolynomialImpurity,
+    SelectedForestClassifier,
 )
 from tests.forgeries import JUNK, at, places
 from tests.methods.forests import reference
@@ -114,7 +114,8 @@ ESTIMATORS = [
     BudgetedForestClassifier(max_trees=3, random_state=0),
     BudgetPrune(RandomForestClassifier(3), random_state=0),
     BudgetTreeClassifier(n_steps=50, n_chains=1, random_state=0),
-    GreedyPrune(DecisionTreeClassifier(), random_state=0),
+    GreedyPrune(RandomForestClassifier(2), random_state=0),
+    SelectedForestClassifier(n_trees=3, random_state=0),
 ]
 
 
