@@ -50,9 +50,10 @@ _TREES = 40
 @click.option(
     "--method",
     type=click.Choice(METHODS),
-    default="forest",
+    default="prune",
     show_default=True,
-    help="Grow a forest of cheap trees, prune a random forest, or sample single trees.",
+    help="Grow a forest of cheap trees, prune a random forest, select features that are bought for "
+    "every row, or sample single trees.",
 )
 @click.option(
     "--trees",

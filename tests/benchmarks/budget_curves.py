@@ -1,19 +1,21 @@
 """Test error of budgeted classifiers at several costs, over five seeds.
 
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.budget_curves [--data-sets digits ...]
-        [--costs unit random] [--seeds 5] [--methods prune ...]
+        [--costs unit random] [--seeds 5] [--methods prune ...] [--within 1]
 
 Every method gives many classifiers (a path of trade-offs, of levels, of numbers of trees). At each
 budget, a share of what all columns together cost, the one of least validation error among those
 that cost no more on the validation rows is taken, and judged on the test rows; so all are chosen
-alike, and none by the test rows. All prunings start from the same three forests of 40 trees, which
-are among what is chosen from: random forests (entropy) that look at a random subset of the columns
-at each split, or at all of them, and a forest grown to be cheap. BudgetPrune measures errors in bag
-and, of the random forests, out of bag, and also prunes their first few trees alone.
+alike, and none by the test rows. With `--within 1` the cheapest is taken whose validation error is
+within a standard error of that least one: of few validation rows, the least of many is low by
+chance, and dear. All prunings start from the same three forests of 40 trees, which are among what
+is chosen from: random forests (entropy) that look at a random subset of the columns at each split,
+or at all of them, and a forest grown to be cheap. BudgetPrune measures errors in bag and, of the
+random forests, out of bag, and also prunes their first few trees alone.
 
 The lines below a data set: mean error in percent, standard error of the mean over seeds, and the
-mean cost as a percentage of all columns'. "*" marks a method that is better than BudgetPrune by
-more than a standard error of the paired differences.
+mean cost as a percentage of all columns' with its standard error. "*" marks a method that is better
+than BudgetPrune by more than a standard error of the paired differences.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,17 +78,25 @@ def main() -> None:
     made = parser(__doc__, DATA_SETS, DATA_SETS)
     made.add_argument("--costs", nargs="+", choices=("unit", "random", "real"))
     made.add_argument("--seeds", type=int, default=5)
+    made.add_argument("--within", type=float, default=0.0, metavar="STANDARD_ERRORS")
     made.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     chosen = made.parse_args()
     for name in chosen.data_sets:
         for kind in chosen.costs or (["real"] if name in REAL_COSTS else ["unit", "random"]):
             if kind != "real" or name in REAL_COSTS:
-                for line in compared(name, kind, chosen.data, chosen.seeds, chosen.methods):
+                for line in compared(
+                    name, kind, chosen.data, chosen.seeds, chosen.methods, chosen.within
+                ):
                     say(line)
 
 
 def compared(
-    name: str, kind: str, folder: Path, n_seeds: int, methods: Iterable[str]
+    name: str,
+    kind: str,
+    folder: Path,
+    n_seeds: int,
+    methods: Iterable[str],
+    standard_errors: float = 0.0,
 ) -> Iterator[str]:
     """Yield the table of one data set."""
     errors: dict[str, list[NDArray[np.float64]]] = {method: [] for method in methods}
@@ -98,7 +108,8 @@ def compared(
             judged, took = timed(lambda method=method, given=setting: [*METHODS[method](given)])
             seconds[method] += took
             judged.append(commonest_label(setting.rows))
-            taken = [best_within(judged, share * setting.total) for share in SHARES]
+            allowed = standard_errors / len(setting.rows.validation.labels) ** 0.5
+            taken = [best_within(judged, share * setting.total, allowed) for share in SHARES]
             errors[method].append(np.array([one.test_error for one in taken]))
             costs[method].append(np.array([one.test_cost / setting.total for one in taken]))
     n_rows = len(setting.rows.train.labels)
@@ -113,8 +124,9 @@ def compared(
             for m, e, mark in zip(mean, error, marks, strict=True)
         )
         yield f"{method:22}" + "".join(cells) + f"{seconds[method] / n_seeds:10.1f}"
-        spent = np.array(costs[method]).mean(axis=0)
-        yield f"{'':22}" + "".join(f"{100 * share:12.1f} %" for share in spent)
+        spent = 100 * np.array(costs[method])
+        shares = zip(spent.mean(axis=0), standard_error(spent), strict=True)
+        yield f"{'':22}" + "".join(f"{mean:6.1f} ({error:.1f}) %" for mean, error in shares)
 
 
 def set_up(name: str, kind: str, folder: Path, seed: int) -> Setting:
@@ -135,10 +147,16 @@ def set_up(name: str, kind: str, folder: Path, seed: int) -> Setting:
     return Setting(rows, costs, total, kind != "unit", (*random_forests, cheap), seed)
 
 
-def best_within(judged: Iterable[Judged], budget: float) -> Judged:
-    """Return that of least validation error, of equals the cheapest, within a budget."""
+def best_within(judged: Iterable[Judged], budget: float, allowed: float = 0.0) -> Judged:
+    """Return the cheapest within a budget whose validation error is near the least.
+
+    It may be `allowed` times the deviation of a row's error above it.
+    """
     within = [one for one in judged if one.validation_cost <= budget * (1 + 1e-9)]
-    return min(within, key=lambda one: (one.validation_error, one.validation_cost))
+    least = min(one.validation_error for one in within)
+    most = least + allowed * (least * (1.0 - least)) ** 0.5
+    near = [one for one in within if one.validation_error <= most]
+    return min(near, key=lambda one: (one.validation_cost, one.validation_error))
 
 
 def judge(model: Any, setting: Setting) -> Judged:  # Any: whatever predicts at a cost

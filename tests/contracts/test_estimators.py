@@ -28,7 +28,16 @@ from tests.contracts.listed import ESTIMATORS, fitted, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
 CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
-UNWEIGHTED = ("forest", "prune", "greedy", "complexity", "truncated", "neighbors", "rado")
+UNWEIGHTED = (
+    "forest",
+    "prune",
+    "greedy",
+    "complexity",
+    "truncated",
+    "selected",
+    "neighbors",
+    "rado",
+)
 WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
 PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
 

@@ -19,6 +19,7 @@ from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.costs.limits import is_within
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import TrainingRows, class_number
 from bayescascade.data.levels import level_text, plain_level
@@ -340,7 +341,8 @@ class BudgetedClassifier(MatrixClassifier):
                 [self.feature_texts[features[least]], *(items.texts[one] for one in asked)]
             )
             (cost,) = cost_texts([costs[least]])
-            told += f", and the {what}, {', '.join(names)}, costs {cost}"
+            link = "though" if budget is not None and is_within(costs[least], budget) else "and"
+            told += f", {link} the {what}, {', '.join(names)}, costs {cost}"
         return f"{told}: all rows get the same answer"
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
