@@ -127,7 +127,12 @@ class Trace(Printed):
     @property
     def is_sample(self) -> bool:
         """Whether these are draws from the posterior, not the path of an annealing."""
-        return self.settings.get("engine") != "anneal" and self.n_draws > 0
+        return not self.is_path and self.n_draws > 0
+
+    @property
+    def is_path(self) -> bool:
+        """Whether these are the states of an annealing, one a temperature."""
+        return self.settings.get("engine") == "anneal"
 
     @property
     def acceptance(self) -> dict[str, float]:
@@ -143,7 +148,7 @@ class Trace(Printed):
         heading = [
             self.title or str(settings.get("model", "unknown model")),
             f"search {settings.get('search', 'unknown')}",
-            f"{self.n_chains} x {self.n_draws:,} {'draws' if self.is_sample else 'temperatures'}",
+            f"{self.n_chains} x {self.n_draws:,} {'temperatures' if self.is_path else 'draws'}",
         ]
         if settings.get("source"):
             heading.insert(0, str(settings["source"]))
@@ -155,8 +160,8 @@ class Trace(Printed):
         if self.is_sample:
             page += (BLANK, *self._diagnostics_page())
         else:
-            path = "no draws from the posterior: this is the path of an annealing"
-            page += (BLANK, Pieces([path]))
+            why = "this is the path of an annealing" if self.is_path else "it ended before any"
+            page += (BLANK, Pieces([f"no draws from the posterior: {why}"]))
         rates = [
             f"{move} {'never tried' if math.isnan(rate) else f'{rate:.3f}'}"
             for move, rate in self.acceptance.items()
