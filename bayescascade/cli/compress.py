@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.dealt import DEALING_SEED, read_dealt, test_share_option
-from bayescascade.cli.learning import CHOICE_OPTIONS, unknown_option, with_options
+from bayescascade.cli.learning import CHOICE_OPTIONS, GAPS_OPTION, unknown_option, with_options
 from bayescascade.cli.options import JOBS, Integer, Real
 from bayescascade.cli.output import (
     INTERRUPTED,
@@ -45,7 +45,7 @@ __all__ = ["compress"]
 )
 @test_share_option("Part of the rows that test; the rest is learned from.")
 @unknown_option(mean="counts as the mean of its column", error="is an error")
-@with_options(*CHOICE_OPTIONS)
+@with_options(*CHOICE_OPTIONS, GAPS_OPTION)
 @click.option(
     "--jobs", "n_jobs", type=JOBS, default=-1, help="Cores used; -1, the default: all there are."
 )
@@ -74,6 +74,7 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
         **{name: options[name] for name in ("compression", "n_prototypes", "metric", "n_jobs")},
         random_state=parts.seed,
         unknown=options["unknown"] or "mean",
+        missing=options["missing"] or "level",
     )
     if sys.stderr.isatty():
         from bayescascade.cli.progress import progress_bar

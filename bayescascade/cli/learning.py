@@ -22,6 +22,7 @@ __all__ = [
     "CHOICE_OPTIONS",
     "COLUMN_OPTIONS",
     "FULL_OPTION",
+    "GAPS_OPTION",
     "POSITIVE",
     "RULE_OPTIONS",
     "RUN_OPTIONS",
@@ -40,6 +41,19 @@ POSITIVE = Real(above=0.0)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def missing_option(level: str) -> Option:
+    """Return the option ``--missing``, with what "level" makes of an empty cell in words."""
+    return click.option(
+        "--missing",
+        type=click.Choice(["level", "error"]),
+        help=f"Empty cells are {level} (the default), or an error.",
+    )
+
+
+GAPS_OPTION: Option = missing_option("a level, of numbers the median and a column that says so")
+"""What missing cells are to models that take numbers."""
 
 CHOICE_OPTIONS: tuple[Option, ...] = (
     click.option(
@@ -76,11 +90,7 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
         help="Column of real numbers: so many bins, or these edges: income:10, income:0,10,50 (in "
         "at most 10 bins, by the number of rows).",
     ),
-    click.option(
-        "--missing",
-        type=click.Choice(["level", "error"]),
-        help="Empty cells are a level of their own (the default), or an error.",
-    ),
+    missing_option("a level of their own"),
 )  # fmt: skip
 """Which columns to use, and how to read them."""
 

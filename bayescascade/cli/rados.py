@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.learning import CHOICE_OPTIONS, listed, unknown_option, with_options
+from bayescascade.cli.learning import (
+    CHOICE_OPTIONS,
+    GAPS_OPTION,
+    listed,
+    unknown_option,
+    with_options,
+)
 from bayescascade.cli.options import Bounds, Integer, Real
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 
@@ -51,7 +57,7 @@ def rados() -> None:
 @click.option(
     "--noise-on", type=click.Choice(["edges", "rados"]), help="What that noise is put on; edges."
 )
-@with_options(*CHOICE_OPTIONS)
+@with_options(*CHOICE_OPTIONS, GAPS_OPTION)
 @click.option("--seed", type=Integer(0), help="Same seed, same sums. No seed is taken for privacy.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def make(data: str, **options: Any) -> None:
@@ -114,6 +120,7 @@ def make(data: str, **options: Any) -> None:
             y,
             support=options["support"],
             standardize=not options["raw"],
+            missing=options["missing"] or "level",
             random_state=options["seed"],
             **common,
         )
@@ -176,9 +183,13 @@ def _check_private(options: dict[str, Any]) -> None:
             option = "--" + name.replace("_", "-")
             is_given = options[name] not in (None, ())
             must(not is_given, f"{option} must not come with --private-feature, got both")
-    for name in ("raw", "no_intercept"):
+    for name in ("raw", "no_intercept", "missing"):
         option = "--" + name.replace("_", "-")
         must(not (options[name] and like), f"{option} must not come with --like, got both")
+    must(
+        options["missing"] != "level" or not is_private,
+        "--missing must be error with --epsilon, got level: what fills gaps would tell of the rows",
+    )
     must(not (options["raw"] and bounds), "--raw must not come with --bounds, got both")
     must(
         options["truncation"] is None or feature is not None,

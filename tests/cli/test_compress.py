@@ -71,3 +71,4 @@ def test_cells_may_be_missing(data):
     found = run("compress", data, *QUICK)
     assert found.exit_code == 0
     assert "missing cells are the median and a column of v" in found.stdout
+    assert_error(run("compress", data, *QUICK, "--missing", "error"), 'column "v"')

@@ -100,6 +100,11 @@ def test_promises_are_told(halves, tmp_path):
         (("--epsilon", "1", "--bounds", "0,1", "--raw"), "--raw must not come with --bounds"),
         (("--support", "201"), "support must be an integer from 1 to 200"),
         (("--raw", "--like", "r"), "--raw must not come with --like"),
+        (("--missing", "error", "--like", "r"), "--missing must not come with --like"),
+        (
+            ("--epsilon", "1", "--bounds", "0,1", "--missing", "level"),
+            "--missing must be error with --epsilon",
+        ),
         (("--truncation", "0.1"), "--truncation must come with --private-feature"),
     ],
 )
