@@ -64,8 +64,11 @@ def density(request: pytest.FixtureRequest) -> Fitted:
 def forest(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of a budgeted forest of the clinic."""
     out = tmp_path_factory.mktemp("forest") / "forest.json"
-    options = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2, "--budgets", 9)
-    assert run("budget", CLINIC, *options, "--out", out).exit_code == 0
+    found = run(
+        "budget", CLINIC, "--target", "outcome", "--costs", COSTS, "--method", "forest",
+        "--seed", 0, "--trees", 2, "--budgets", 9, "--out", out,
+    )  # fmt: skip
+    assert found.exit_code == 0
     return str(out)
 
 
