@@ -82,9 +82,10 @@ class Compressed:
         kept = np.where(most > 0, own, self.labels)
         found = np.where(most > votes[np.arange(place.size), own], votes.argmax(axis=1), kept)
         costs = most - votes[np.arange(place.size), self.labels]
-        for c in np.setdiff1d(np.arange(n_classes), found).tolist():
-            of_class = np.flatnonzero(self.labels == c)
-            found[of_class[costs[of_class].argmin()]] = c
+        # one given back to its class may have been the last of the class that it was given
+        while (absent := np.setdiff1d(np.arange(n_classes), found)).size:
+            of_class = np.flatnonzero(self.labels == absent[0])
+            found[of_class[costs[of_class].argmin()]] = absent[0]
         order = np.argsort(found, kind="stable")
         return Compressed(self.points[order], found[order], self.factor)
 

@@ -9,6 +9,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 import bayescascade
 from bayescascade import DataError, ParameterError, StochasticNeighborCompression
+from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.starting import shares_of_classes
 from bayescascade.model.ascent import ascend
@@ -98,6 +99,17 @@ def test_classes_that_share_all_places_are_told_by_most_rows(seed):
     assert model.score(X, y) >= np.mean(y == "usual")
     plain = model.to_sklearn().predict(X)
     assert np.mean(plain == y) >= np.mean(y == "usual")
+
+
+def test_no_class_is_left_without_a_prototype():
+    """Giving one back to its class must not take the last from another: files would be refused."""
+    points = np.array([[0.0], [10.0], [20.0]])
+    places, labels, times = np.array([0, 0, 10, 10, 20]), [0, 1, 1, 2, 2], [1, 3, 1, 3, 3]
+    rows = np.repeat(places, times)[:, np.newaxis]
+    model = Compressed(points, np.arange(3), np.ones(1))
+    found = model.relabeled(rows, np.repeat(labels, times))
+    assert found.labels.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(found.points, points)
 
 
 def test_whoever_is_worse_than_the_most_frequent_class_is_told():
