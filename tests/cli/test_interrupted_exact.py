@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import bayescascade
+from bayescascade.methods.cascades import cascade
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from tests.cli.conftest import TITANIC, run
 
@@ -69,6 +70,23 @@ def test_leaves_compared_so_far_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.exit_code == 130
     told = " ".join(found.stdout.split())
     assert "leaf uniform, as no others were compared" in told
+    assert "interrupted; exact: no tree is more probable" in told
+
+
+def test_leaves_summed_over_are_kept_where_others_are_sampled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dependent leaves come last, by a few steps of a chain, which have nothing to show."""
+
+    def pressed(*_: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cascade, "best_of_few_steps", pressed)
+    found = run("fit", TITANIC, "--model", "branch", "--seed", 0)
+    assert found.exit_code == 130
+    told = " ".join(found.stdout.split())
+    assert "by evidence (nats over" in told
+    assert "dependent" not in told.replace("independent", "")
     assert "interrupted; exact: no tree is more probable" in told
 
 

@@ -222,23 +222,21 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         for leaf in LEAVES:
             if (leaf, self.density) == ("dependent", "empirical"):
                 continue  # shares of the rows say nothing of cells
-            posterior, summed = self._make_posterior(table, leaf=leaf), None
+            posterior = self._make_posterior(table, leaf=leaf)
             try:
-                if search.search not in SAMPLED:
-                    in_use = sum(own.n_bytes for own in kept.values())
-                    summed = self._sum_up(posterior, search, in_use)
-            except TooLargeError as error:
-                if search.search == "exact":
-                    refusal = error
+                in_use = sum(own.n_bytes for own in kept.values())
+                summed = self._summed_if_small(posterior, search, in_use)
+                if summed is None:
+                    choice.best[leaf] = best_of_few_steps(posterior, search.n_steps)
                     continue
+            except TooLargeError as error:
+                refusal = error
+                continue
             except KeyboardInterrupt:
                 if not kept:
                     raise
                 kept = _stopped(kept, choice)
                 break
-            if summed is None:
-                choice.best[leaf] = best_of_few_steps(posterior, search.n_steps)
-                continue
             kept[leaf], choice.best[leaf] = summed, summed.exact.log_density
             if summed.log_sum is not None:
                 choice.sums[leaf] = summed.log_sum
@@ -268,6 +266,19 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             shares=summed.shares,
             interrupted=summed.is_interrupted,
         )
+
+    def _summed_if_small(
+        self, posterior: CascadePosterior, search: Search, in_use: int
+    ) -> Summed | None:
+        """Sum over all trees; None where chains are asked for or, by "auto", are all that fits."""
+        if search.search in SAMPLED:
+            return None
+        try:
+            return self._sum_up(posterior, search, in_use)
+        except TooLargeError:
+            if search.search == "exact":
+                raise
+            return None
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees, beside bytes in use; raises TooLargeError as `_solve` does."""
