@@ -85,6 +85,7 @@ def _column(name: str, cells: Any, kind: Any, is_text: bool, typed: bool) -> Any
 
     Blocks of a column must be of one type: numbers between edges are never whole.
     """
+    import numpy as np
     import pyarrow
 
     from bayescascade.base.errors import DataError
@@ -92,11 +93,17 @@ def _column(name: str, cells: Any, kind: Any, is_text: bool, typed: bool) -> Any
 
     is_continuous = kind is not None and kind.kind == "continuous"
     if is_text:
-        is_of_numbers = is_continuous or (kind and not isinstance(kind.levels[0], str | bool))
-        if typed and is_of_numbers:
+        levels = () if kind is None else kind.levels
+        if typed and (is_continuous or (levels and not isinstance(levels[0], str | bool))):
             numbers = to_numbers(f'column "{name}"', cells)
-            is_whole = all(isinstance(level, int) for level in kind.levels) and not is_continuous
-            return pyarrow.array(numbers.astype(int) if is_whole else numbers)
+            if is_continuous or not all(isinstance(level, int) for level in levels):
+                return pyarrow.array(numbers)
+            if (numbers % 1 != 0).any():  # an unknown level
+                raise DataError(
+                    f'column "{name}" must have whole numbers, as the model has, to be Parquet, '
+                    f"got {numbers[numbers % 1 != 0][0]:g}: CSV takes all"
+                )
+            return pyarrow.array(numbers.astype(np.int64))
         return [
             cell if cell is None or isinstance(cell, str) else level_text(plain_level(name, cell))
             for cell in cells.astype(object).where(cells.notna(), None)

@@ -128,6 +128,17 @@ def test_filled_columns_keep_their_types(
         pd.testing.assert_series_equal(written["when"], frame["when"], check_dtype=False)
 
 
+def test_unknown_numbers_stay_what_they_are(numbers: Path) -> None:
+    """Whole numbers of Parquet have no room for 2.5, which must not become 2."""
+    data, out = numbers / "unknown.csv", numbers / "unknown_filled.csv"
+    data.write_text("size,weight,kind,sold\n2.5,1,large,True\n")
+    assert run("impute", numbers / "m.json", data, "--out", out).exit_code == 0
+    assert out.read_text() == data.read_text()
+    found = run("impute", numbers / "m.json", data, "--out", numbers / "unknown.parquet")
+    assert_error(found, 'column "size" must have whole numbers')
+    assert not (numbers / "unknown.parquet").exists()
+
+
 def test_draws_are_repeated_by_their_seed(density: Fitted, tmp_path: Path) -> None:
     """Multiple imputation: another seed, another table; the same one, the same."""
     data = tmp_path / "gaps.csv"
