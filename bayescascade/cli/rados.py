@@ -72,8 +72,7 @@ def make(data: str, **options: Any) -> None:
     check_outputs({"--out": out}, {"DATA": data, "--like": like_path})
     feature, bounds, epsilon = options["private_feature"], options["bounds"], options["epsilon"]
     _check_private(options)
-    from bayescascade.cli.rows import open_rows, read_blocks, read_labeled
-    from bayescascade.data.file_frames import typed_frame
+    from bayescascade.cli.rows import open_rows, read_labeled, read_typed
     from bayescascade.methods.rado.rados import Rados
 
     like = None if like_path is None else Rados.load(like_path)
@@ -83,9 +82,8 @@ def make(data: str, **options: Any) -> None:
         columns = like.reading.encoder.names
     n_rados = {} if options["n_rados"] is None else {"n_rados": options["n_rados"]}
     if like is not None and epsilon is None and options["support"] is None and columns is not None:
-        blocks = read_blocks(source, [*columns, target], None)
-        frames = (typed_frame(source, cells) for _, cells, _ in blocks)
-        parts = ((frame, frame.pop(target)) for frame in frames)
+        blocks = read_typed(source, [*columns, target], None)
+        parts = ((frame, frame.pop(target)) for _, frame, _ in blocks)
         made = Rados.sample_parts(parts, like=like, random_state=options["seed"], **n_rados)
         made.save(out)
         _tell(made, options["as_json"])

@@ -24,6 +24,7 @@ __all__ = [
     "read_frame",
     "read_labeled",
     "read_table",
+    "read_typed",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -83,17 +84,27 @@ def read_for(
 ) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
     """Yield the rows that a model predicts, with the columns `also`; see `read_blocks`.
 
-    One block is in memory at a time. Text is read twice for a model that takes typed columns: their
-    types show in all rows only.
+    One block is in memory at a time.
     """
     needed = list(dict.fromkeys([*model.feature_texts, *also]))
-    if model.takes_texts or not source.is_text:
-        yield from read_blocks(source, needed, weights)
+    read = read_blocks if model.takes_texts else read_typed
+    yield from read(source, needed, weights)
+
+
+def read_typed(
+    source: Source, names: Sequence[str], weights: str | None
+) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
+    """Yield what `read_blocks` does, typed as pandas reads the whole file.
+
+    Text is read twice, as its types show in all rows only.
+    """
+    if not source.is_text:
+        yield from read_blocks(source, names, weights)
         return
     types = TextTypes()
-    for _, cells, _ in read_blocks(source, needed, weights):
+    for _, cells, _ in read_blocks(source, names, weights):
         types.see(cells)
-    for first_row, cells, row_weights in read_blocks(source, needed, weights):
+    for first_row, cells, row_weights in read_blocks(source, names, weights):
         yield first_row, types.typed(cells), row_weights
 
 

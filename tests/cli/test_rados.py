@@ -51,6 +51,17 @@ def test_two_parties_make_sums_and_a_third_learns(halves, tmp_path):
     assert told["about"]["n_rounds_made"] == 7
 
 
+def test_blocks_are_typed_as_their_file_is(halves, tmp_path, monkeypatch):
+    """A code such as 01 is text also in a block that has no other."""
+    a, b = tmp_path / "a.npz", tmp_path / "b.npz"
+    for path in halves:
+        pd.read_csv(path).assign(code=["01"] * 100 + ["x"] * 100).to_csv(path, index=False)
+    monkeypatch.setattr("bayescascade.cli.rows._CHUNK_ROWS", 37)
+    for path, options in ((halves[0], ("--out", a)), (halves[1], ("--out", b, "--like", a))):
+        made = run("rados", "make", path, *TARGET, "--n", 5, *options)
+        assert (made.exit_code, made.stderr) == (0, "")
+
+
 def test_files_of_any_size_are_read_block_by_block(halves, tmp_path, monkeypatch):
     """By others' columns, classes and units; labels that they lack are told."""
     a, b = tmp_path / "a.npz", tmp_path / "b.npz"
