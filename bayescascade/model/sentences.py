@@ -52,13 +52,15 @@ def doubt_sentences(
 
 def _proved(summary: FitSummary, learned: str) -> str:
     certificate = summary.certificate
-    if certificate is not None and certificate.gap == 0:
-        which = f"every possible {learned} {certificate.scope}".rstrip()
-        return (
-            f"What is shown is proved to be the most probable: {which} was taken into account, "
-            "none was left to chance."
-        )
     stopped = "The search was stopped early. " if summary.interrupted else ""
+    if certificate is not None and certificate.gap == 0:
+        of_which, every = "", f"every possible {learned}"
+        if certificate.scope:
+            of_which, every = f" {learned} {certificate.scope.rstrip(',')}", "every possible one"
+        return (
+            f"{stopped}What is shown is proved to be the most probable{of_which}: {every} was "
+            "taken into account, none was left to chance."
+        )
     if certificate is not None:
         return (
             f"{stopped}What is shown is the best that was found; it is proved that no {learned} is "

@@ -34,8 +34,7 @@ class Certificate:
     log_evidence : float or None
         Log probability of the data under the normalized prior, nats; None if not computed.
     scope : str
-        Which states that is about, where a file of version 0.1 says it, such as "of up to 24
-        leaves"; empty if all.
+        Which states that is about, such as "of up to 24 leaves"; empty if all.
     """
 
     gap: float

@@ -203,6 +203,14 @@ def test_doubt_is_told_in_plain_words():
     assert "(R-hat unknown, " in doubt_sentences(few, "tree", ("leaf", "leaves"), 9)[0]
     proved = replace(rough, certificate=Certificate(0.0, "9 boxes", None))
     assert "proved to be the most probable" in doubt_sentences(proved, "tree", None, None)[0]
+    some = Certificate(0.0, "9 boxes", None, "of up to 16 leaves")
+    (first, *_) = doubt_sentences(
+        replace(rough, certificate=some, interrupted=True), "tree", None, 9
+    )
+    assert first.startswith(
+        "The search was stopped early. What is shown is proved to be the most probable tree of up "
+        "to 16 leaves: every possible one "
+    )
     open_gap = replace(rough, certificate=Certificate(2.0, "9 boxes", None), interrupted=True)
     (first, *_) = doubt_sentences(open_gap, "list", None, None)
     assert "stopped early" in first
