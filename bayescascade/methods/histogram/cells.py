@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, rel_entr
+from scipy.special import expit, logsumexp, rel_entr
 
 from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
@@ -242,9 +242,7 @@ class CellDensity(DensityParts):
             codes[j] = rng.choice(np.array(left, np.int32), size=n)
         log_left = np.log(_n_left(self.schema, self.evidence).astype(np.float64)).sum()
         log_odds = _log(of_cells.sum()) - self.log_pseudo_count - log_left
-        is_a_row = (
-            rng.random(n) < 1 / (1 + np.exp(-log_odds)) if self.n_cells else np.zeros(n, bool)
-        )
+        is_a_row = rng.random(n) < expit(log_odds) if self.n_cells else np.zeros(n, bool)
         if is_a_row.any():
             chosen = rng.choice(self.n_cells, size=int(is_a_row.sum()), p=of_cells / of_cells.sum())
             codes[:, is_a_row] = self.cells[:, chosen]
