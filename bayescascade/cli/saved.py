@@ -197,9 +197,9 @@ def predict(
     every class, and, of a rule list, an interval that holds that of the predicted one with 95 %
     probability; of a budgeted forest, what the features cost that it acquires.
 
-    A tree or a density rule list predicts the column --target, given the other cells of each row,
-    with the probability of each of its levels. DATA need not have that column, and cells that are
-    missing are integrated out.
+    A density, such as a tree or a density rule list, predicts the column --target, given the other
+    cells of each row, with the probability of each of its levels. DATA need not have that column,
+    and cells that are missing are integrated out.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.cli.scoring import predicted_blocks, predicted_column_blocks

@@ -129,11 +129,11 @@ class DensityParts(Pictured):
 
         Returns
         -------
-        DensityTree or DensityList
-            Splits and conditions that the evidence decides are gone, as are parts that it rules
-            out; the last part left of a list is the `else`. A part that the evidence cuts keeps the
-            share of its volume, or of its level probabilities, that is left; `counts` are then
-            expected.
+        density
+            Of the same class. Splits and conditions that the evidence decides are gone, as are
+            parts that it rules out; the last part left of a list is the `else`. A part that the
+            evidence cuts keeps the share of its volume, or of its level probabilities, that is
+            left; `counts` are then expected.
 
         Raises
         ------

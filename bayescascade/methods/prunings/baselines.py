@@ -50,7 +50,7 @@ Floats = NDArray[np.float64]
 class BaselinePruner(ForestPruner):
     """A pruner whose `knob` alone says how much is left of the forest.
 
-    A `budget` leaves as much of it as it allows. `y_val` is not needed.
+    A `budget` leaves as much of it as it allows.
     """
 
     @abstractmethod
