@@ -15,7 +15,8 @@ from bayescascade.base.validation import check_weights
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
-from bayescascade.data.matrix import Matrix, MatrixEncoder, rows_frame
+from bayescascade.data.matrix import Matrix, MatrixEncoder
+from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.sources import as_column
 from bayescascade.data.table import Table
 

@@ -7,14 +7,13 @@ a level, text has one level more; numbers and ranks have their median there, and
 0 and 1, that says so: in columns that had missing cells when they were learned.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from bayescascade.base.errors import (
@@ -26,6 +25,7 @@ from bayescascade.base.errors import (
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import UNKNOWN, Column
 from bayescascade.data.file_frames import as_rows
+from bayescascade.data.gaps import are_medians, gap_texts, median_of, with_median
 from bayescascade.data.levels import (
     Cells,
     check_numbers,
@@ -35,20 +35,11 @@ from bayescascade.data.levels import (
     tidy_levels,
     to_numbers,
 )
-from bayescascade.data.schema import (
-    check_distinct_names,
-    check_no_records,
-    check_present,
-    check_width,
-    column_text,
-    frame_from_array,
-    frame_from_mapping,
-)
+from bayescascade.data.row_frames import as_numbers, rows_frame
+from bayescascade.data.schema import check_present, check_width, column_text
 from bayescascade.data.unknown import UnknownCells
 
-__all__ = ["CellPolicy", "MatrixEncoder", "rows_frame"]
-
-_MOST_LISTED = 5  # columns
+__all__ = ["CellPolicy", "MatrixEncoder"]
 
 Matrix = NDArray[Any]  # of the policy's type
 
@@ -130,7 +121,7 @@ class MatrixEncoder:
             In scikit-learn's words if an array is sparse, complex, empty or not two-dimensional.
         """
         X = as_rows(X)
-        array = _as_numbers(X)
+        array = as_numbers(X)
         if array is not None:
             n_columns = array.shape[1]
             found = cls(tuple(range(n_columns)), (None,) * n_columns, policy)
@@ -159,13 +150,7 @@ class MatrixEncoder:
             if levels is not None and levels.kind == "nominal":
                 medians.append(None)
                 continue
-            part = self._encode(place, cells, UnknownCells(), None)
-            known = part[~np.isnan(part)]
-            if known.size == len(part):
-                medians.append(None)
-                continue
-            # of two in the middle the lower, which is a value that there is
-            medians.append(float(np.quantile(known, 0.5, method="lower")) if known.size else 0.0)
+            medians.append(median_of(self._encode(place, cells, UnknownCells(), None)))
         is_needed = any(median is not None for median in medians)
         return replace(self, medians=tuple(medians)) if is_needed else self
 
@@ -222,11 +207,7 @@ class MatrixEncoder:
         by_level = [one.name for one in self.levels if one is not None and one.has_missing_level]
         places = range(len(self.columns))
         by_median = [self.names[place] for place in places if self._median(place) is not None]
-        return [
-            f"missing cells are {what} of {_listed(names)}"
-            for what, names in (("a level", by_level), ("the median and a column", by_median))
-            if names
-        ]
+        return gap_texts(by_level, by_median)
 
     def treating(self, unknown: str) -> "MatrixEncoder":
         """Return the encoder with another policy for unknown levels; see `CellPolicy`."""
@@ -267,7 +248,7 @@ class MatrixEncoder:
             As in `learn`, and if the width is another.
         """
         X = as_rows(X)
-        array = _as_numbers(X) if self.is_numeric else None
+        array = as_numbers(X) if self.is_numeric else None
         is_filled = array is not None and self.policy.missing == "level" and pd.isna(array).any()
         if array is not None and not is_filled:
             check_width(array.shape[1], len(self.columns), owner)
@@ -369,7 +350,7 @@ class MatrixEncoder:
         if record.get("missing") is None:
             return cls(tuple(columns), read, policy)
         medians: Any = record.get("medians")
-        if record["missing"] != "level" or not _are_medians(medians, read):
+        if record["missing"] != "level" or not are_medians(medians, read):
             raise ModelFileError("an encoding's medians must be numbers of columns without levels")
         return cls(tuple(columns), read, replace(policy, missing="level"), tuple(medians))
 
@@ -410,10 +391,10 @@ class MatrixEncoder:
         """Return a column's part of the matrix, what is missing as the policy says."""
         if self.policy.missing != "level":
             return part
-        is_missing, median = np.isnan(part[:, 0]), self._median(column)
+        median = self._median(column)
         if median is not None:
-            part[is_missing] = median
-            return np.concatenate([part, is_missing[:, np.newaxis]], axis=1, dtype=part.dtype)
+            return with_median(part, median)
+        is_missing = np.isnan(part[:, 0])
         if self.policy.unknown == "mean" and means is not None:
             unknown.note(self.names[column], cells, np.where(is_missing, UNKNOWN, 0))
             part[is_missing] = means[self.source == column]
@@ -445,58 +426,6 @@ class MatrixEncoder:
         return part
 
 
-def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:
-    """Return rows as a DataFrame whose columns have text for names.
-
-    Parameters
-    ----------
-    X : DataFrame or other table, mapping, Series, (n_rows, n_columns) array or list of rows
-        A Series, or a mapping of single values, is one row. For tables and files see `as_rows`.
-    names : sequence of str, optional
-        Of an array's columns; x0, x1, ... by default.
-    owner : str
-        The estimator that has these names, for messages.
-
-    Raises
-    ------
-    ValueError
-        In scikit-learn's words if an array is sparse, complex, empty, not two-dimensional, or of
-        another width than there are names.
-    """
-    X = as_rows(X)
-    if isinstance(X, pd.Series):
-        X = X.to_dict()
-    if isinstance(X, Mapping) and not issparse(X):
-        X = frame_from_mapping(X)
-    if isinstance(X, pd.DataFrame):
-        columns = [str(name) for name in X.columns]
-        check_distinct_names(columns)
-        if not len(X) or not columns:
-            raise DataError(f"X must have at least one row and column, got shape {X.shape}")
-        return X.set_axis(columns, axis=1)
-    if isinstance(X, list | tuple):  # NumPy would turn all cells into text if some are
-        X = np.array(X, dtype=object)
-    if isinstance(X, np.ndarray):
-        check_no_records(X)
-    array = check_array(X, dtype=None, ensure_all_finite=False)
-    if names is not None:
-        check_width(array.shape[1], len(names), owner)
-    return frame_from_array(array, names)
-
-
-def _as_numbers(X: Any) -> NDArray[Any] | None:
-    """Return an array of numbers, checked by scikit-learn; None if it is none, or a frame or list.
-
-    An array needs no detour through a frame, which takes longer than to predict.
-    """
-    if isinstance(X, pd.DataFrame | pd.Series | Mapping | Sequence):
-        return None
-    if isinstance(X, np.ndarray):
-        check_no_records(X)
-    array: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False)
-    return array if array.dtype.kind in "biuf" else None
-
-
 def _learned_levels(name: str, cells: Cells, is_level: bool) -> Column | None:
     """Return a column's levels, None if it holds numbers, truth values or nothing.
 
@@ -519,20 +448,3 @@ def _width(levels: Column | None) -> int:
     if levels is None or levels.kind == "ordinal" or levels.n_levels <= 2:
         return 1
     return levels.n_levels
-
-
-def _are_medians(medians: Any, levels: Sequence[Column | None]) -> bool:
-    """Return whether a record's medians are of columns that can have them."""
-    if not isinstance(medians, list) or len(medians) not in (0, len(levels)):
-        return False
-    return all(
-        one is None
-        or (type(one) in (int, float) and np.isfinite(one) and (of is None or of.kind == "ordinal"))
-        for one, of in zip(medians, levels, strict=False)
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many there are beside."""
-    shown = ", ".join(names[:_MOST_LISTED])
-    return f"{shown} and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else shown

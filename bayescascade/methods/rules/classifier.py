@@ -19,8 +19,8 @@ from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MAX_LEVELS
 from bayescascade.data.labels import LabeledRows, classes_record, read_classes
 from bayescascade.data.levels import level_text
-from bayescascade.data.matrix import rows_frame
 from bayescascade.data.partitions import by_partitions
+from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.antecedents import Antecedent

@@ -27,7 +27,7 @@ from bayescascade.base.validation import check_probability
 from bayescascade.data.column import MISSING, UNKNOWN, Column
 from bayescascade.data.labels import class_number
 from bayescascade.data.levels import check_numbers, level_text, plain_level, to_numbers
-from bayescascade.data.matrix import rows_frame
+from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal, sql_name
 from bayescascade.data.unknown import UnknownCells
