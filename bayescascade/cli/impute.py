@@ -1,6 +1,7 @@
 """``bayescascade impute``: the rows of a file, their missing cells filled by a density."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,19 +70,33 @@ def _filled_blocks(
     from bayescascade.cli.unknown import UnknownRows
 
     rng, unknown = np.random.default_rng(seed), UnknownRows()
+    stored = {} if source.is_text else _stored_types(source)
     kinds = {column.name: column for column in model.schema_.columns}
     for first_row, cells, _ in read_blocks(source, source.names, None):
         with unknown.noticed():
             filled = model.impute(cells, how, rng, first_row=first_row)
         yield {
-            name: _column(name, filled[name], kinds.get(name), source.is_text, typed)
+            name: _column(name, filled[name], kinds.get(name), source.is_text, typed, stored)
             for name in source.names
         }
     unknown.warn()
 
 
-def _column(name: str, cells: Any, kind: Any, is_text: bool, typed: bool) -> Any:
-    """Return a column to be written: text as it stands, else as Arrow has such cells.
+def _stored_types(source: "Source") -> dict[str, Any]:
+    """Return Arrow's types of a file's columns, by name; of dictionaries, of their entries."""
+    import pyarrow
+
+    with closing(source.batches(source.names)) as batches:
+        first = next(batches, None)
+    types = {field.name: field.type for field in (() if first is None else first.schema)}
+    is_dictionary = pyarrow.types.is_dictionary
+    return {name: t.value_type if is_dictionary(t) else t for name, t in types.items()}
+
+
+def _column(
+    name: str, cells: Any, kind: Any, is_text: bool, typed: bool, stored: Mapping[str, Any]
+) -> Any:
+    """Return a column to be written: text as it stands, else as its file has such cells.
 
     Blocks of a column must be of one type: numbers between edges are never whole.
     """
@@ -114,4 +129,8 @@ def _column(name: str, cells: Any, kind: Any, is_text: bool, typed: bool) -> Any
         raise DataError(
             f'column "{name}" must be of one type, got cells of several: {error}'
         ) from None
-    return array.cast(pyarrow.string()) if pyarrow.types.is_null(array.type) else array
+    if is_continuous:
+        return array
+    with suppress(pyarrow.ArrowException):  # of numbers beyond it, such as drawn ones
+        return array.cast(stored.get(name, array.type))
+    return array

@@ -33,6 +33,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "kind": pd.Categorical(np.where(size > 1, "large", "small")),
             "sold": pd.Series(size > 2, dtype=object),
             "when": pd.date_range("2020-01-01", periods=90),
+            "bed": pd.array([*[None] * 9, *range(81)], dtype="Int64"),
         }
     )
     for j in range(5):
@@ -40,7 +41,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.to_parquet(folder / "rows.parquet")
     frame.to_csv(folder / "rows.csv", index=False)
     found = run(
-        "fit", folder / "rows.parquet", "--drop", "when", "--continuous", "weight:0,2,3,9",
+        "fit", folder / "rows.parquet", "--drop", "when,bed", "--continuous", "weight:0,2,3,9",
         "--seed", 0, "--steps", 300, "--search", "anneal", "--out", folder / "m.json", "--quiet",
     )  # fmt: skip
     assert found.exit_code == 0, found.stderr
@@ -71,7 +72,7 @@ def test_numbers_bins_and_gaps_are_predicted(numbers: Path) -> None:
     """Bins have their edges as headings, a level for missing cells is never what is predicted."""
     model, frame = (
         bayescascade.load(numbers / "m.json"),
-        pd.read_parquet(numbers / "rows.parquet").drop(columns="when"),
+        pd.read_parquet(numbers / "rows.parquet").drop(columns=["when", "bed"]),
     )
     for target in ("size", "weight", "kind", "sold"):
         out = numbers / f"{target}.parquet"
@@ -125,7 +126,8 @@ def test_filled_columns_keep_their_types(
         assert written[name].tolist() == expected[name].tolist()
     if source == "rows.parquet":
         assert written["sold"].tolist() == expected["sold"].tolist()
-        pd.testing.assert_series_equal(written["when"], frame["when"], check_dtype=False)
+        for name in ("when", "bed"):
+            pd.testing.assert_series_equal(written[name], frame[name], check_dtype=False)
 
 
 def test_unknown_numbers_stay_what_they_are(numbers: Path) -> None:
