@@ -61,9 +61,13 @@ class Application(click.Group):
                 from bayescascade.base.errors import BayesCascadeError
                 from samplers.parameters import SamplerError
 
-                if not isinstance(error, BayesCascadeError | SamplerError | OSError):
+                if isinstance(error, BayesCascadeError | SamplerError | OSError):
+                    code = _fail(_of_option(_message(error), _command_of(self, args)))
+                elif _is_of_interrupt(error):
+                    click.echo("interrupted", err=True)
+                    code = INTERRUPTED
+                else:
                     raise  # a defect of the program, not a user's to mend
-                code = _fail(_of_option(_message(error), _command_of(self, args)))
         _flush_or_discard(sys.stdout)
         sys.exit(code)
 
@@ -165,6 +169,14 @@ def _of_option(message: str, command: click.Command) -> str:
             if isinstance(option, click.Option) and option.name == name:
                 return max(option.opts, key=len) + blank + rest
     return message
+
+
+def _is_of_interrupt(error: BaseException) -> bool:
+    """Return whether Ctrl-C led to an error, as in a compiler that cleans up what it began."""
+    context = error.__context__
+    return context is not None and (
+        isinstance(context, KeyboardInterrupt) or _is_of_interrupt(context)
+    )
 
 
 def _message(error: Exception) -> str:

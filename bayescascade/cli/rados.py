@@ -27,8 +27,8 @@ _POSITIVE = Real(above=0.0)
 def rados() -> None:
     """Learn a linear classifier of two classes from sums of rows, Rademacher observations.
 
-    ``make`` is run where the rows are, ``fit`` where the sums are handed to: two programs on two
-    machines. A second party makes its sums ``--like`` the first one's, and fit adds them up.
+    make is run where the rows are, fit where the sums are handed to: two programs on two machines.
+    A second party makes its sums --like the first one's, and fit adds them up.
     """
 
 

@@ -89,7 +89,7 @@ class ScoredLabels:
     ) -> None:
         found = getattr(model, "target_", None) if target is None else target
         if found is None:
-            raise click.UsageError("--target must name the labels' column for a forest, got none")
+            raise click.UsageError("--target must name the labels' column, got none")
         self._model, self._source, self._target, self._weights = model, source, found, weights
         self._names = _class_texts(model)
         self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
@@ -153,7 +153,9 @@ class ScoredLabels:
             *_rows_pieces(self._source, scores.n_rows, scores.weight),
             *self._unknown.pieces,
             _with_error(accuracy, scores.accuracy_error, 3),
-            f"log loss {diagnostic_text(scores.log_loss, 4)} nats",
+            f"log loss {diagnostic_text(scores.log_loss, 4)} nats"
+            if math.isfinite(scores.log_loss)
+            else "log loss infinite: a label had probability 0",
             f"AUC {diagnostic_text(scores.auc, 3)}",
         ]
         if cost.weight:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.files import replaced_file
 from bayescascade.base.validation import check_real
-from bayescascade.data.schema import column_text
+from bayescascade.data.schema import column_text, near_names
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted
 from bayescascade.report.printed import Printed
@@ -143,13 +143,16 @@ class FeatureCosts(Printed):
             if key in places:
                 own[places[key]] = cost
             elif key not in self.groups:
-                raise ParameterError(f"costs must be of {_listed(columns)}, got {key!r}")
+                raise ParameterError(
+                    f"costs must be of {_listed(columns)}, got {_meant(key, columns)}"
+                )
         incurred: list[list[tuple[str, float]]] = [[] for _ in columns]
         for group, members in self.groups.items():
             for member in members:
                 if member not in places:
                     raise ParameterError(
-                        f"groups[{group!r}] must be of {_listed(columns)}, got {member!r}"
+                        f"groups[{group!r}] must be of {_listed(columns)}, "
+                        f"got {_meant(member, columns)}"
                     )
                 incurred[places[member]].append((group, self.costs.get(group, self.default)))
         for place, column in enumerate(columns):
@@ -189,7 +192,9 @@ class FeatureCosts(Printed):
         used = np.zeros((1, len(columns)), np.bool_)
         for feature in asked:
             if str(feature) not in names:
-                raise ParameterError(f"features must be of {_listed(columns)}, got {feature!r}")
+                raise ParameterError(
+                    f"features must be of {_listed(columns)}, got {_meant(feature, columns)}"
+                )
             used[0, names[str(feature)]] = True
         items = self.resolve(columns)
         return float(items.total(items.paid(used))[0])
@@ -447,6 +452,11 @@ def _listed(columns: Sequence[str | int]) -> str:
     shown = ", ".join(repr(column) for column in columns[:_MOST_LISTED])
     more = f" and {len(columns) - _MOST_LISTED} more" if len(columns) > _MOST_LISTED else ""
     return f"the columns {shown}{more}"
+
+
+def _meant(column: object, columns: Sequence[str | int]) -> str:
+    """Return a column that is none of them, and what may have been meant."""
+    return f"{column!r}{near_names(str(column), [str(each) for each in columns])}"
 
 
 def _csv_rows(path: str | Path) -> list[tuple[int, dict[str, str]]]:

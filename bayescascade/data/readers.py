@@ -23,6 +23,7 @@ from bayescascade.data.sources import Batch, frame_of_arrow
 __all__ = ["READERS", "ArrowFileSource", "CsvSource", "DataFile", "FileSource", "ParquetSource"]
 
 _CSV_BLOCK_BYTES = 2 << 20
+_MOST_BLANK = 1 << 12  # characters after a header that are looked at for rows
 
 # What pandas.read_csv takes for a missing cell.
 _MISSING_TEXTS = (
@@ -107,6 +108,8 @@ class CsvSource:
     def _batches(
         self, names: Sequence[str], kind: pyarrow.DataType, use_threads: bool = True
     ) -> Generator[pyarrow.RecordBatch, None, None]:
+        if not self._has_rows:  # Arrow's threads could abort a program that ends at once
+            return
         raw_names = [self._raw_names[self.names.index(name)] for name in names]
         broken_rows = []
 
@@ -141,8 +144,10 @@ class CsvSource:
             io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
         ):
             header = next((row for row in csv.reader(text) if row), None)
+            rest = text.read(_MOST_BLANK)
         if header is None:
             raise DataError(f"{self.label} must have a header and rows, got an empty file")
+        self._has_rows = bool(rest.strip()) or len(rest) == _MOST_BLANK
         return header
 
 

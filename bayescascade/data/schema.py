@@ -39,6 +39,7 @@ __all__ = [
     "frame_from_array",
     "frame_from_mapping",
     "listed_names",
+    "near_names",
 ]
 
 _MOST_LISTED = 8  # names in a message
@@ -303,7 +304,7 @@ def check_known(option: str, chosen: Iterable[object], names: Sequence[str]) -> 
     """Raise DataError if an option names a column that is not among the names."""
     for name in chosen:
         if name not in names:
-            meant = _near(str(name), names)
+            meant = near_names(str(name), names)
             raise DataError(
                 f'{option} names the unknown column "{name}"{meant}; columns: {listed_names(names)}'
             )
@@ -316,7 +317,7 @@ def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
             raise DataError(f'column "{name}" is missing; columns: {listed_names(names)}')
 
 
-def _near(name: str, names: Sequence[str]) -> str:
+def near_names(name: str, names: Sequence[str]) -> str:
     """Return what may have been meant, for a message: the nearest names, if any are near."""
     by_lower = {each.lower(): each for each in names}
     near = [f'"{by_lower[each]}"' for each in get_close_matches(name.lower(), by_lower)]

@@ -230,6 +230,20 @@ def test_what_happens_while_reading(
     assert (found.exit_code, found.stdout, found.stderr) == (code, "", message)
 
 
+def test_ctrl_c_that_a_compiler_takes_for_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises an error of its own while it cleans up; nobody wants its traceback."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr(rows, "read_table", fail)
+    found = run("fit", TITANIC)
+    assert (found.exit_code, found.stderr) == (130, "interrupted\n")
+
+
 def test_warnings_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's own form of a warning names a line of our source."""
 

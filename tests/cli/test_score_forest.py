@@ -62,7 +62,8 @@ def test_numbers_are_labels_too_and_may_be_surprising(tmp_path: Path) -> None:
     assert (found.exit_code, found.stderr) == (0, "")
     heading = " ".join(found.stdout.split("predicted")[0].split())
     assert heading == (
-        "other.csv 3 rows accuracy 0.667 ± 0.333 log loss inf nats AUC 0.750 cost 1 a row"
+        "other.csv 3 rows accuracy 0.667 ± 0.333 "
+        "log loss infinite: a label had probability 0 AUC 0.750 cost 1 a row"
     )
     perfect = run("score", model, data, "--target", "b").stdout
     assert "accuracy 1.000   log loss" in perfect, "no standard error is known of equals"
@@ -72,7 +73,7 @@ def test_rows_that_a_forest_cannot_be_tested_on(forest: str, tmp_path: Path) -> 
     frame, data, out = pd.read_csv(CLINIC).head(3), tmp_path / "rows.csv", tmp_path / "out.csv"
     strange = frame.assign(outcome=["die", "recover", "die"])
     for rows, options, message in (
-        (frame, (), "--target must name the labels' column for a forest, got none"),
+        (frame, (), "--target must name the labels' column, got none"),
         (frame, ("--target", "x"), 'column "x" is missing'),
         (frame[["outcome"]], ("--target", "outcome"), 'column "age" is missing'),
         (strange, ("--target", "outcome"), '"recover" in row 2'),

@@ -316,9 +316,10 @@ def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> NDArray[np.bool_]:
     Raises ParameterError if the forest has no bags, or was grown on another number of rows.
     """
     if not getattr(estimator, "bootstrap", False) or not hasattr(estimator, "estimators_samples_"):
+        got = " with bootstrap=False" if hasattr(estimator, "bootstrap") else ""
         raise ParameterError(
             f"{what_for} needs a forest of scikit-learn with bootstrap=True, "
-            f"got a {type(estimator).__name__}"
+            f"got a {type(estimator).__name__}{got}"
         )
     if estimator._n_samples != n_rows:
         raise ParameterError(

@@ -7,6 +7,7 @@ promise something are in `releases`, and they promise different things: see `Pro
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -351,6 +352,8 @@ class Rados(Printed):
         promise = released_together([part.promise for part in parts], same_rows=same)
         if same:
             return cls(np.concatenate(values), first.n_rows, first.support, first.reading, promise)
+        if any(one.any() and np.array_equal(one, other) for one, other in combinations(values, 2)):
+            raise ParameterError("parts must be rados of different rows, got the same ones twice")
         return cls._checked(
             np.sum(values, axis=0),
             sum(part.n_rows for part in parts),
