@@ -42,11 +42,14 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
         "continuous= (--continuous fare:BINS) chooses others",
         'column "age" holds numbers, cut into 6 bins of about equally many rows: '
         "continuous= (--continuous age:BINS) chooses others",
-        f'column "age" has {300 - n_aged} missing cells: a level of its own',
         'column "number" holds numbers, cut into 7 bins of about equally many rows: '
         "continuous= (--continuous number:BINS) chooses others",
+        f'column "age" has {300 - n_aged} missing cells: a level of its own',
         f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a level of its own',
     )
+    gaps = pd.DataFrame({name: [None, "a", "b"] * 9 for name in "vwxy"})
+    told = 'columns "v", "w", "x", "y" have missing cells: a level of each column\'s own'
+    assert Table.from_frame(gaps).notes == (told,)
     with pytest.raises(DataError, match=r'"age" has .* missing cells'):
         Table.from_frame(survey(), missing="error")
 

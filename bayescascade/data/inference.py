@@ -36,17 +36,20 @@ from bayescascade.data.levels import (
     tidy_levels,
     to_numbers,
 )
+from bayescascade.data.schema import listed_names
 
 __all__ = [
     "BinCollector",
     "Collector",
     "LevelCollector",
     "collected_columns",
+    "notes_of",
 ]
 
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
 _MOST_UNREMARKABLE = 10  # whole numbers that may well be names of categories
+_MOST_GAPS_TOLD = 3  # columns with missing cells that are told of one by one
 
 
 class _UndeclaredError(DataError):
@@ -101,10 +104,7 @@ class Collector(ABC):
     @property
     def notes(self) -> list[str]:
         """What a user should know of how the column is read, once it was collected."""
-        if not self.n_missing:
-            return []
-        cells = "1 missing cell" if self.n_missing == 1 else f"{self.n_missing:,} missing cells"
-        return [f'column "{self.name}" has {cells}: a level of its own']
+        return []
 
     @abstractmethod
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
@@ -156,12 +156,12 @@ class LevelCollector(Collector):
     def notes(self) -> list[str]:
         """What a user should know; of few whole numbers there is nothing to say."""
         if self._n_whole <= _MOST_UNREMARKABLE:
-            return super().notes
+            return []
         told = (
             f'column "{self.name}" has {self._n_whole} whole numbers as levels without order: '
             "declare it ordinal or continuous if their order matters"
         )
-        return [told, *super().notes]
+        return [told]
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
@@ -331,10 +331,26 @@ class BinCollector(Collector):
     def notes(self) -> list[str]:
         """What a user should know; of declared bins there is nothing to say."""
         if self.declared.kind is not None:
-            return super().notes
+            return []
         told = "1 bin" if self._n_bins == 1 else f"{self._n_bins} bins of about equally many rows"
         declare = f"continuous= (--continuous {self.name}:BINS) chooses others"
-        return [f'column "{self.name}" holds numbers, cut into {told}: {declare}', *super().notes]
+        return [f'column "{self.name}" holds numbers, cut into {told}: {declare}']
+
+
+def notes_of(collectors: Sequence[Collector]) -> list[str]:
+    """Return what a user should know of how columns are read, once they were collected.
+
+    Where many have missing cells, one note is of all of these.
+    """
+    told = [note for collector in collectors for note in collector.notes]
+    gaps = [collector for collector in collectors if collector.n_missing]
+    if len(gaps) <= _MOST_GAPS_TOLD:
+        for one in gaps:
+            cells = "1 missing cell" if one.n_missing == 1 else f"{one.n_missing:,} missing cells"
+            told.append(f'column "{one.name}" has {cells}: a level of its own')
+        return told
+    names = listed_names([f'"{one.name}"' for one in gaps])
+    return [*told, f"columns {names} have missing cells: a level of each column's own"]
 
 
 def _are_numbers(values: Sequence[Level]) -> bool:

@@ -26,6 +26,7 @@ from bayescascade.data.inference import (
     Collector,
     LevelCollector,
     collected_columns,
+    notes_of,
 )
 from bayescascade.data.partitions import PartitionedSource
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
@@ -210,7 +211,7 @@ class RowReader:
         """Return the columns that fit what was collected, and what a user should know of them."""
         is_weighted = self.weights is not None
         schema = Schema(collected_columns(collectors, self.missing, is_weighted))
-        return schema, tuple(text for collector in collectors for text in collector.notes)
+        return schema, tuple(notes_of(collectors))
 
     def _with_bins(self, collectors: Sequence[Collector]) -> list[Collector]:
         """Return the collectors, of columns of numbers that have to be cut those of their bins.
