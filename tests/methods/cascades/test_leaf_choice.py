@@ -119,8 +119,11 @@ def test_an_interrupted_choice_is_of_what_was_seen(monkeypatch):
         return type(found)(**{**vars(found), "interrupted": True})
 
     monkeypatch.setattr(samplers, "anneal", stopped)
+    model = LeafCascade(leaf="auto", random_state=0).fit(rows("uniform"))
+    assert set(model.leaf_choice_.best) == {"uniform", "independent"}  # both summed over
+    assert model.summary_.interrupted
     with pytest.raises(KeyboardInterrupt):
-        LeafCascade(leaf="auto", random_state=0).fit(rows("uniform"))
+        LeafCascade(leaf="auto", search="anneal+metropolis", random_state=0).fit(rows("uniform"))
 
 
 def test_sums_that_are_kept_count_as_memory(monkeypatch):
