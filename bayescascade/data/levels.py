@@ -172,10 +172,6 @@ def factorize(name: str, cells: Cells) -> Factor:
     return Factor(levels, positions.astype(np.int64), is_categorical, is_ordered, intervals)
 
 
-_PARSES_EXACTLY = int(pd.__version__.partition(".")[0]) >= 3  # before, 2 % of numbers in text are
-# off by their last bit, and the same rows would be others in CSV and in Parquet
-
-
 def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float64]:
     """Return a column as (n_rows,) float64, NaN where a cell is missing; text is parsed.
 
@@ -189,12 +185,8 @@ def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return np.ascontiguousarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     if cells.dtype == object or pd.api.types.is_string_dtype(cells.dtype):
-        found = pd.to_numeric(cells, errors="coerce")
-        numbers = found.to_numpy(np.float64, copy=True, na_value=np.nan)
+        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         wrong = np.isnan(numbers) & cells.notna().to_numpy()
-        if not _PARSES_EXACTLY:
-            finite = np.isfinite(numbers)
-            numbers[finite] = [float(cell) for cell in cells[finite]]
     else:  # dates and the like, which pandas would turn into nanoseconds
         wrong = cells.notna().to_numpy()
         numbers = np.full(len(cells), np.nan)

@@ -122,8 +122,10 @@ def test_filled_columns_keep_their_types(
     written = pd.read_parquet(out)
     assert written["size"].dtype == np.int64
     assert written["weight"].dtype == np.float64
-    for name in ("size", "weight", "kind"):
+    for name in ("size", "kind"):
         assert written[name].tolist() == expected[name].tolist()
+    # pandas before 3 parses the last bit of text in its own way
+    np.testing.assert_allclose(written["weight"], expected["weight"], rtol=1e-15)
     if source == "rows.parquet":
         assert written["sold"].tolist() == expected["sold"].tolist()
         for name in ("when", "bed"):
