@@ -103,7 +103,7 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
             learner = LEARNERS[options["method"]]
             given = {name: options[name] for name in ("n_trees", "n_jobs")}
             unknown = options["unknown"] or "missing"
-            learned = learner(parts, costs, budgets, **given, unknown=unknown)
+            learned = learner(parts, budgets, costs=costs, **given, unknown=unknown)
             for amount, found in learned:
                 if isinstance(found, Exception):
                     too_low.append(found)

@@ -5,7 +5,8 @@ and how much error is worth a tree's cost.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -27,59 +28,58 @@ _TREE_NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of reading everything, f
 _TREE_STEPS = 10_000
 
 
+class _Common(TypedDict):
+    """Parameters that all of these classifiers have."""
+
+    costs: FeatureCosts
+    n_jobs: int
+    unknown: str
+
+
 Learned: TypeAlias = Iterator[tuple[float, BudgetedClassifier | BudgetError]]
 """For each budget a classifier, or why there is none."""
 
 
-def _grown(
-    parts: DealtRows,
-    costs: FeatureCosts,
-    budgets: Sequence[float],
-    n_trees: int,
-    n_jobs: int,
-    unknown: str,
+def _one_each(
+    make: Callable[[float], BudgetedClassifier], parts: DealtRows, budgets: Sequence[float]
 ) -> Learned:
-    """Yield a forest grown for each budget, or why there is none."""
+    """Yield what is made and fitted for each budget, or why there is none."""
     for amount in budgets:
-        model = BudgetedForestClassifier(
-            costs=costs,
-            budget=amount,
-            alpha=_ALPHAS,
-            cost_exponent=_COST_EXPONENTS,
-            max_trees=n_trees,
-            n_jobs=n_jobs,
-            random_state=parts.seed,
-            unknown=unknown,
-        )
+        model: Any = make(amount)
         try:
             model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
         except BudgetError as error:
             yield amount, error
             continue
-        if model.is_interrupted_:
+        if getattr(model, "is_interrupted_", False):
             raise KeyboardInterrupt
         yield amount, model
 
 
+def _grown(
+    parts: DealtRows, budgets: Sequence[float], n_trees: int, **common: Unpack[_Common]
+) -> Learned:
+    """Yield a forest grown for each budget, or why there is none."""
+    make = partial(
+        BudgetedForestClassifier,
+        alpha=_ALPHAS,
+        cost_exponent=_COST_EXPONENTS,
+        max_trees=n_trees,
+        random_state=parts.seed,
+        **common,
+    )
+    return _one_each(lambda amount: make(budget=amount), parts, budgets)
+
+
 def _pruned(
-    parts: DealtRows,
-    costs: FeatureCosts,
-    budgets: Sequence[float],
-    n_trees: int,
-    n_jobs: int,
-    unknown: str,
+    parts: DealtRows, budgets: Sequence[float], n_trees: int, **common: Unpack[_Common]
 ) -> Learned:
     """Yield one forest pruned for each budget."""
     first, *others = budgets
     forest = RandomForestClassifier(n_trees, criterion="entropy", max_features=None)
-    model = BudgetPrune(
-        forest,
-        costs=costs,
-        budget=first,
-        n_jobs=n_jobs,
-        random_state=parts.seed,
-        unknown=unknown,
-    ).fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
+    model = BudgetPrune(forest, budget=first, random_state=parts.seed, **common).fit(
+        parts.X[0], parts.y[0], parts.X[1], parts.y[1]
+    )
     if model.is_interrupted_:
         raise KeyboardInterrupt
     yield first, model
@@ -91,50 +91,27 @@ def _pruned(
 
 
 def _selected(
-    parts: DealtRows,
-    costs: FeatureCosts,
-    budgets: Sequence[float],
-    n_trees: int,
-    n_jobs: int,
-    unknown: str,
+    parts: DealtRows, budgets: Sequence[float], n_trees: int, **common: Unpack[_Common]
 ) -> Learned:
     """Yield for each budget a forest of the features bought for all rows, or why there is none."""
-    for amount in budgets:
-        model = SelectedForestClassifier(
-            costs=costs,
-            budget=amount,
-            n_trees=n_trees,
-            n_jobs=n_jobs,
-            random_state=parts.seed,
-            unknown=unknown,
-        )
-        try:
-            yield amount, model.fit(parts.X[0], parts.y[0], parts.X[1])
-        except BudgetError as error:
-            yield amount, error
+    make = partial(SelectedForestClassifier, n_trees=n_trees, random_state=parts.seed, **common)
+    return _one_each(lambda amount: make(budget=amount), parts, budgets)
 
 
 def _trees(
-    parts: DealtRows,
-    costs: FeatureCosts,
-    budgets: Sequence[float],
-    n_trees: int,
-    n_jobs: int,
-    unknown: str,
+    parts: DealtRows, budgets: Sequence[float], n_trees: int, **common: Unpack[_Common]
 ) -> Learned:
     """Yield for each budget the tree, of several tradeoffs, that errs least on validation rows."""
     del n_trees
     X, y = parts.X[1], parts.y[1]
     tried = []
-    everything = max(float(costs.resolve(list(X.columns)).costs.sum()), 1e-9)
+    everything = max(float(common["costs"].resolve(list(X.columns)).costs.sum()), 1e-9)
     for nats in _TREE_NATS:
         model = BudgetTreeClassifier(
-            costs=costs,
             tradeoff=nats / everything,
-            n_jobs=n_jobs,
             random_state=parts.seed,
             n_steps=_TREE_STEPS,
-            unknown=unknown,
+            **common,
         ).fit(parts.X[0], parts.y[0], X_val=X)
         if model.run_.interrupted:
             raise KeyboardInterrupt
