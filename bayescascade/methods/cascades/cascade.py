@@ -8,16 +8,14 @@ be.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from math import nan
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MISSING, UNKNOWN
@@ -39,43 +37,22 @@ from bayescascade.methods.cascades.models import (
 )
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.split_gains import split_shares
+from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PREDICTIVES
-from bayescascade.model.search import SAMPLED, Search, most_blocks
-from bayescascade.model.solution import Certificate, Solution
-from bayescascade.model.trace import COLUMNS_USED
+from bayescascade.model.search import SAMPLED, Search
+from bayescascade.model.solution import Solution
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.dependent_trees import DependentTrees
-    from bayescascade.methods.cascades.exact import (
-        StoppedPosterior,
-        SummedPosterior,
-        TiltedPosterior,
-    )
-    from bayescascade.methods.cascades.exact.tilts import BestTree
+    pass
 
-__all__ = ["Cascade", "Summed", "shares_of"]
+__all__ = ["Cascade"]
 
 STARTS = ("random", "greedy")
 
-_AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
-_MOST_TERMS = 1e12  # hours
 _MOST_COUNTS = 1 << 21  # of pairs of levels, in all draws that are kept
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
-_CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
-
-
-class Summed(NamedTuple):
-    """All trees of a posterior, as an exact search sums over them."""
-
-    exact: "SummedPosterior | StoppedPosterior | TiltedPosterior | DependentTrees"
-    certificate: Certificate
-    shares: Mapping[str, Mapping[str, float]]
-    log_sum: float | None  # over all trees, nats, if that is known
-    draws: list[Tree]
-    is_interrupted: bool = False
-    n_bytes: int = 0  # of what is kept, where others may follow
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -253,7 +230,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
         """Return what all trees come to, with as many independent draws as chains would keep."""
         started = perf_counter()
-        n_draws = self._n_draws(search, posterior) // int(search.n_chains)
+        n_draws = n_draws_of(search, posterior) // int(search.n_chains)
         summed = self._summed or self._sum_up(posterior, search)
         drawn = summed.draws
         return Solution(
@@ -282,53 +259,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees, beside bytes in use; raises TooLargeError as `_solve` does."""
-        from bayescascade.methods.cascades.exact import (
-            SummedPosterior,
-            certificate_of,
-            solve_or_tilt,
-        )
-
-        if posterior.model.leaf == "dependent":
-            needed = 'a branch cascade with partitions "levels" and no feature_inclusion'
-            raise TooLargeError(f'search "exact" with leaf "dependent" takes {needed}', needed)
-
-        def report(phase: str, share: float, described: Mapping[str, float]) -> None:
-            if search.progress is not None:
-                done = round(1000 * share)
-                search.progress(samplers.Progress(phase, done, 1000, nan, nan, nan, described))
-
-        def report_pass(n_passes: int, share: float, best: "BestTree | None") -> None:
-            report(f"pass {n_passes + 1}", share, {} if best is None else {"gap": best.gap})
-
-        exact, drawn = solve_or_tilt(
-            posterior,
-            memory_limit=max(1.0, self.memory_limit * 1e9 - in_use),
-            work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
-            rng=search.rng(),
-            progress=lambda share: report("all trees", share, {}),
-            pass_progress=report_pass,
-            n_jobs=search.n_jobs,
-            n_draws=self._n_draws(search, posterior),
-            scratch=self.scratch,
-            checkpoint=search.checkpoint,
-            resume=search.resume,
-        )
-        certificate = certificate_of(exact)
-        shares, is_interrupted = dict[str, dict[str, float]](), exact.is_interrupted
-        if isinstance(exact, SummedPosterior) and not is_interrupted:
-            try:
-                shares = _shares(exact)
-            except KeyboardInterrupt:
-                is_interrupted = True
-        log_sum = None if certificate.log_evidence is None else exact.log_normalizer
-        n_bytes = exact.cost.memory_bytes
-        return Summed(exact, certificate, shares, log_sum, drawn, is_interrupted, n_bytes)
-
-    @staticmethod
-    def _n_draws(search: Search, posterior: CascadePosterior) -> int:
-        """Return as many draws as chains would keep, a multiple of their number."""
-        n_chains = int(search.n_chains)
-        return n_chains * max(1, most_blocks(posterior.table.n_distinct) // n_chains)
+        return sum_up(posterior, search, self.memory_limit * 1e9 - in_use, self.scratch)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.search == "auto" and posterior.model.leaf != "dependent":  # nothing exact fits
@@ -501,22 +432,3 @@ def _stopped(kept: Mapping[str, Summed], choice: LeafChoice) -> dict[str, Summed
     for leaf in set(choice.best) - set(choice.sums) - set(kept):  # of a few steps: no more follow
         del choice.best[leaf]
     return {k: v._replace(draws=[], is_interrupted=True) for k, v in kept.items()}
-
-
-def _shares(exact: "SummedPosterior") -> dict[str, dict[str, float]]:
-    """Return exact posterior shares, largest first, as far as they cost little."""
-    shares: dict[str, dict[str, float]] = {}
-    if exact.max_leaves is not None:
-        counts = enumerate(exact.leaf_count_probabilities.tolist(), start=1)
-        shares["leaves"] = shares_of({str(k): p for k, p in counts})
-    if exact.cost.n_terms * exact.posterior.schema.n_columns <= _CHEAP_TERMS:
-        split = exact.split_probabilities
-        shares["first split"] = shares_of({**split.first, "none": split.none})
-        shares[COLUMNS_USED] = dict(sorted(split.used.items(), key=lambda item: -item[1]))
-    return shares
-
-
-def shares_of(probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Return the probabilities that are not 0, largest first."""
-    possible = ((word, p) for word, p in probabilities.items() if p > 0)
-    return dict(sorted(possible, key=lambda item: -item[1]))

@@ -13,7 +13,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.cascade import Cascade, Summed, shares_of
+from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.dependent_trees import (
     TEMPERS,
     DependentTrees,
@@ -21,6 +21,7 @@ from bayescascade.methods.cascades.dependent_trees import (
 )
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.summing import Summed, n_draws_of, shares_of
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate
 
@@ -276,7 +277,7 @@ n_features_in_, feature_names_in_
         names = (*table.schema.names, "none")
         first = dict(zip(names, exact.first_splits.tolist(), strict=True))
         log_sum = exact.tempered(None).log_normalizer if exact.is_complete else None
-        drawn = exact.sample(self._n_draws(search, posterior), search.rng())
+        drawn = exact.sample(n_draws_of(search, posterior), search.rng())
         return Summed(exact, certificate, {"first split": shares_of(first)}, log_sum, drawn)
 
     def _chosen_temper(self, table: Table, max_depth: int, columns: Sequence[int]) -> float | None:
