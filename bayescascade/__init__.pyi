@@ -3,6 +3,7 @@
 from .base.errors import (
     BayesCascadeError as BayesCascadeError,
     DataError as DataError,
+    InternalError as InternalError,
     MissingExtraError as MissingExtraError,
     ModelFileError as ModelFileError,
     ParameterError as ParameterError,

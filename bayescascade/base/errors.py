@@ -12,6 +12,7 @@ from bayescascade.base.texts import printable
 __all__ = [
     "BayesCascadeError",
     "DataError",
+    "InternalError",
     "MissingExtraError",
     "ModelFileError",
     "ParameterError",
@@ -50,6 +51,10 @@ class TooLargeError(ParameterError):
     def __init__(self, message: str, needed: str) -> None:
         super().__init__(message, needed)
         self.needed = needed
+
+
+class InternalError(BayesCascadeError, RuntimeError):
+    """A result contradicts its own proof: an error of this package, which asks for a report."""
 
 
 class MissingExtraError(BayesCascadeError, ImportError):
