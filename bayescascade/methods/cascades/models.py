@@ -31,6 +31,7 @@ that many leaves times the Poisson, as in the thesis. The thesis's plug-in densi
 is zero on an empty leaf; the posterior mean is used unless asked otherwise.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -88,12 +89,12 @@ class CascadeModel(ABC):
     leaf: str
     leaf_concentration: float
 
-    def _check_shared(self) -> None:
-        check_real("concentration", self.concentration, above=0.0)
+    def _check_shared(self, rate: str) -> None:
+        for name in (rate, "concentration", "leaf_concentration"):  # as plain floats
+            object.__setattr__(self, name, check_real(name, getattr(self, name), above=0.0))
         if self.max_leaves is not None:
             check_integer("max_leaves", self.max_leaves, minimum=1)
         check_choice("leaf", self.leaf, LEAVES)
-        check_real("leaf_concentration", self.leaf_concentration, above=0.0)
 
     @property
     @abstractmethod
@@ -111,8 +112,8 @@ class CascadeModel(ABC):
         (n_nodes,) float64.
         """
         groups = (counts[nodes] for nodes in self.dirichlet_groups(tree))
-        multinomial = sum(_log_beta_ratio(group, self.concentration) for group in groups)
-        return multinomial + float(log_inside[tree.leaves].sum())
+        terms = [term for group in groups for term in _log_beta_ratio(group, self.concentration)]
+        return math.fsum([*terms, *log_inside[tree.leaves].tolist()])
 
     @abstractmethod
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
@@ -161,8 +162,7 @@ class LeafModel(CascadeModel):
     kind = LEAF_MODEL
 
     def __post_init__(self) -> None:
-        check_real("expected_leaves", self.expected_leaves, above=0.0)
-        self._check_shared()
+        self._check_shared("expected_leaves")
 
     @property
     def rate(self) -> float:
@@ -216,10 +216,10 @@ class BranchModel(CascadeModel):
     max_leaves = None
 
     def __post_init__(self) -> None:
-        check_real("expected_branches", self.expected_branches, above=0.0)
-        self._check_shared()
+        self._check_shared("expected_branches")
         if self.feature_inclusion is not None:
-            check_real("feature_inclusion", self.feature_inclusion, above=0.0, below=1.0)
+            inclusion = check_real("feature_inclusion", self.feature_inclusion, above=0, below=1)
+            object.__setattr__(self, "feature_inclusion", inclusion)
 
     @property
     def rate(self) -> float:
@@ -275,11 +275,14 @@ def _branches(tree: Tree) -> NDArray[np.int64]:
     return np.bincount(tree.parent[1:], minlength=tree.n_nodes)
 
 
-def _log_beta_ratio(counts: Floats, alpha: float) -> float:
-    """Log of ``B(alpha + counts) / B(alpha, .., alpha)``, with B the multivariate beta."""
+def _log_beta_ratio(counts: Floats, alpha: float) -> list[float]:
+    """Log of ``B(alpha + counts) / B(alpha, .., alpha)``, B the multivariate beta, term by term.
+
+    The terms may be large and of either sign, and are not added up here.
+    """
     k = counts.shape[0]
-    one = gammaln(k * alpha) - gammaln(counts.sum() + k * alpha)
-    return float(one + np.sum(gammaln(counts + alpha) - gammaln(alpha)))
+    whole = [gammaln(k * alpha), -gammaln(counts.sum() + k * alpha), -k * gammaln(alpha)]
+    return [*map(float, whole), *gammaln(counts + alpha).tolist()]
 
 
 def independent_log_inside(

@@ -29,6 +29,7 @@ from bayescascade.methods.cascades.models import (
     LeafModel,
     independent_log_inside,
 )
+from bayescascade.methods.cascades.rounding import density_rounding
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
@@ -165,6 +166,10 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def log_density(self, state: Tree | DensityTree) -> float:
         """Return log prior plus log likelihood, nats."""
         return self.log_prior(state) + self.log_likelihood(state)
+
+    def rounding(self, state: Tree) -> float:
+        """Return by how much rounding may put `log_density` of a tree off, nats."""
+        return density_rounding(self, state)
 
     def initial_state(self, rng: np.random.Generator) -> Tree:
         """Return a random tree of up to seven splits, grown without looking at the data."""

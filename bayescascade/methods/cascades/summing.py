@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         SummedPosterior,
         TiltedPosterior,
     )
-    from bayescascade.methods.cascades.exact.tilts import BestTree
+    from bayescascade.methods.cascades.exact.hull import BestTree
 
 __all__ = ["Summed", "n_draws_of", "shares_of", "sum_up"]
 

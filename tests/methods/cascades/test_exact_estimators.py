@@ -7,8 +7,8 @@ import pytest
 import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import ExactCost, TiltedPosterior
+from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.tilts import Tilts
 from bayescascade.model.trace import Trace, read_trace
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 
@@ -187,15 +187,15 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch, tmp_
     exact = LeafCascade(**DECLARED, random_state=0).fit(people())
     kept = {"checkpoint": tmp_path / "passes", "memory_limit": between(exact.posterior_)}
     model = LeafCascade(**DECLARED, random_state=0, **kept)
-    run = Tilts._run
+    run = Passes.run
 
-    def interrupted(tilts, tilt, maximize):
-        if tilts.n_passes == 2:
+    def interrupted(passes, tilt, maximize):
+        if passes.n_passes == 2:
             raise KeyboardInterrupt
-        return run(tilts, tilt, maximize)
+        return run(passes, tilt, maximize)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Tilts, "_run", interrupted)
+        patch.setattr(Passes, "run", interrupted)
         model.fit(people())
     certificate = model.summary_.certificate
     assert model.log_posterior_ + certificate.gap >= exact.log_posterior_

@@ -45,7 +45,7 @@ _PIECE = 1 << 21  # rows times sets gone through between looks for an interrupt,
 _MANY_VISITS = 1e8  # from which on threads share the work
 _BYTES_OF_SET, _BYTES_OF_BOX, _BYTES_OF_WORTH = 12, 20, 16
 _MOST_TABULATED = 1 << 16  # rows for which factors of splits are
-_AS_GOOD = 1.0 - 1e-12  # of the largest, is the largest: products may be rounded differently
+_AS_GOOD = 1.0 - 2.0**-45  # of the largest: more than rounding does to a share
 
 
 class HeldBoxes:

@@ -3,24 +3,31 @@
 The blocks of a column that splits can make are numbered so that parts come before wholes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact.kernels.layout import (
     UNION,
     LatticeArrays,
     Tables,
     TermArrays,
 )
-from bayescascade.methods.cascades.exact.kernels.terms import UNIT
+from bayescascade.methods.cascades.exact.kernels.terms import (
+    list_factors,
+    list_log_gamma,
+    list_log_splits,
+    list_log_weights,
+    list_rises,
+)
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.tree import pack_block
@@ -34,7 +41,7 @@ __all__ = ["Blocks", "Lattice", "Root", "block_shapes", "column_blocks", "term_a
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_LARGE = 1e5
+_STEPS_OF_LOG = 10  # of the recursion, as long as it takes to find lnG
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,27 +279,51 @@ class Lattice:
 
 def term_arrays(plan: Plan, model: "CascadeModel", power: float = 1.0) -> TermArrays:
     """Return the model for kernels, raised to a power if all weights are tabulated."""
-    b = np.arange(plan.most + 1)
-    n = np.arange(plan.n_whole)
     is_branch = isinstance(model, BranchModel)
-    rate, alpha, leaf_alpha = model.rate, model.concentration, model.leaf_concentration
-    log_split = np.full(plan.most + 1, -np.inf)
-    log_split[1:] = -rate + b[1:] * np.log(rate) - gammaln(b[1:] + 1) + gammaln(b[1:] * alpha)
-    levels = np.arange(max(plan.n_levels) + 1 if plan.is_independent else 1)
-    with np.errstate(divide="ignore"):  # lnG(0), of no branch and no level, is not read
-        return TermArrays(
-            shift=plan.shift,
-            is_branch=is_branch,
-            per_leaf=-power * float(rate) if is_branch else 0.0,
-            alpha=float(alpha),
-            independent=plan.is_independent,
-            leaf_alpha=float(leaf_alpha),
-            most=plan.most,
-            branches=np.array(plan.branches, np.int64),
-            log_split=power * log_split,
-            log_gamma=power * gammaln(b[:, None] * alpha + n),
-            leaf_log_gamma=power * gammaln(levels[:, None] * leaf_alpha + n),
-        )
+    rate, alpha, leaf_alpha = (
+        float(number) for number in (model.rate, model.concentration, model.leaf_concentration)
+    )
+    log_split = np.zeros((plan.most + 1, 2))
+    with sparing(_STEPS_OF_LOG * plan.most):
+        list_log_splits(rate, alpha, power, log_split)
+    multiples = {1, *plan.branches} if is_branch else {1}
+    levels = range(1, max(plan.n_levels) + 1 if plan.is_independent else 1)
+    return TermArrays(
+        shift=plan.shift,
+        is_branch=is_branch,
+        per_leaf=-power * rate if is_branch else 0.0,
+        alpha=alpha,
+        independent=plan.is_independent,
+        leaf_alpha=leaf_alpha,
+        most=plan.most,
+        branches=np.array(plan.branches, np.int64),
+        log_split=log_split,
+        log_gamma=_log_gammas(alpha, multiples, power, plan.n_whole, plan.most),
+        leaf_log_gamma=_log_gammas(leaf_alpha, levels, power, plan.n_whole, max(levels, default=0)),
+    )
+
+
+def _log_gammas(
+    alpha: float, multiples: Iterable[int], power: float, n_whole: int, most: int
+) -> Floats:
+    """Return powers of lnG(multiple alpha + n) of n < n_whole, (most + 1, n_whole, 2) float64."""
+    found = np.zeros((most + 1, n_whole, 2))
+    for multiple in multiples:
+        if power == 1.0:  # of many boxes' tables
+            found[multiple] = _log_gamma_of(alpha, multiple, n_whole.bit_length())[:n_whole]
+        elif n_whole > 0:
+            with sparing(_STEPS_OF_LOG * n_whole):
+                list_log_gamma(alpha, multiple, power, found[multiple])
+    return found
+
+
+@lru_cache(32)
+def _log_gamma_of(alpha: float, multiple: int, n_bits: int) -> Floats:
+    """Return lnG(multiple alpha + n) of n < 2**n_bits, (2**n_bits, 2) float64."""
+    found = np.empty((1 << n_bits, 2))
+    with sparing(_STEPS_OF_LOG << n_bits):
+        list_log_gamma(alpha, multiple, 1.0, found)
+    return found
 
 
 def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
@@ -310,18 +341,19 @@ def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
                 children += [(part - block) * step for parts in of_size for part in parts]
                 end[b, at] = len(children)
             at += 1
-    log_gamma = terms.log_gamma
-    factor, exponent = np.ones((plan.most + 1, 1)), np.zeros((plan.most + 1, 1), np.int64)
-    if terms.is_branch:
-        log_factor = log_gamma[1] - log_gamma[1, 0] - log_gamma + terms.log_split[:, None]
-        log_factor[0] = 0.0  # there is no split into no branch
-        exponent = np.rint(log_factor / UNIT).astype(np.int64)
-        factor = np.exp(log_factor - exponent * UNIT)
+    log_gamma = terms.log_gamma[1]
+    n_counts = len(log_gamma) if terms.is_branch else 1
+    factor, exponent = np.ones((plan.most + 1, n_counts)), np.zeros((plan.most + 1, n_counts), int)
+    leaf = np.empty_like(log_gamma)
+    with sparing(_STEPS_OF_LOG * log_gamma.size):
+        list_rises(log_gamma, leaf)
+        if terms.is_branch:
+            list_factors(terms, factor, exponent)
     return Tables(
         begin=begin,
         end=end,
         children=np.array(children, np.int64),
-        leaf=log_gamma[1] - log_gamma[1, 0],
+        leaf=leaf,
         factor=factor,
         exponent=exponent,
     )
@@ -369,11 +401,16 @@ class Root:
             return weighted + self._log_inclusion()
         return log_values + self.log_weights(np.arange(1, log_values.size + 1), total)
 
-    def log_weights(self, k: NDArray[np.int64], total: float) -> Floats:
-        """Return the logs, less `log_common`, of what trees of `k` leaves count but for rows."""
-        alpha, rate = self.model.concentration, self.model.rate
-        log_prior = -rate + k * np.log(rate) - gammaln(k + 1)
-        weights: Floats = log_prior + gammaln(k * alpha) - _log_rise(total + alpha, (k - 1) * alpha)
+    def log_weights(self, k: NDArray[np.int64], total: float, slope: float = 0.0) -> Floats:
+        """Return the logs, less `log_common`, of what trees of `k` leaves count but for rows.
+
+        And less ``slope * k``, which may be most of them. They are off by at most UNIT of what is
+        returned and 1e-16.
+        """
+        weights = np.empty(k.size)
+        rate, alpha = float(self.model.rate), float(self.model.concentration)
+        with sparing(6 * _STEPS_OF_LOG * k.size):
+            list_log_weights(rate, alpha, total, slope, k, weights)
         return weights
 
     def log_common(self, total: float) -> float:
@@ -391,13 +428,3 @@ class Root:
         used = np.array([u.bit_count() for u in range(1 << p)])
         inclusion: Floats = self.model.log_inclusion(p)[used]
         return inclusion
-
-
-def _log_rise(x: float, y: NDArray[np.floating[Any]]) -> Floats:
-    """Return ``lnG(x + y) - lnG(x)``, by Stirling's series for an x too large for a difference."""
-    if x < _LARGE:
-        rise: Floats = gammaln(x + y) - gammaln(x)
-        return rise
-    series = 1 / (12 * (x + y)) - 1 / (12 * x)
-    by_series: Floats = (x + y - 0.5) * np.log1p(y / x) + y * (np.log(x) - 1) + series
-    return by_series

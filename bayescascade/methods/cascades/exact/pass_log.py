@@ -21,6 +21,8 @@ class PassLog:
 
     Attributes
     ----------
+    origin : int or None
+        The exponent of the first pass, to which the others' logs are relative; None before it.
     maxima : dict of float to (float, Tree)
         What the best tree is worth, nats, and that tree, by tilt.
     sums : dict of float to (float, list of int)
@@ -37,12 +39,14 @@ class PassLog:
     ) -> None:
         self.maxima: dict[float, tuple[float, Tree]] = {}
         self.sums: dict[float, tuple[float, list[int]]] = {}
+        self.origin: int | None = None
         self._section, self._fingerprint = section, fingerprint
         stored: Any = None if section is None else section.stored()
         if section is None or stored is None:
             return
         try:
             is_ours = stored["fingerprint"] == fingerprint
+            self.origin = stored["origin"]
             self.maxima = {t: (worth, Tree.from_flat(flat)) for t, worth, flat in stored["maxima"]}
             self.sums = {t: (log_sum, sizes) for t, log_sum, sizes in stored["sums"]}
         except (KeyError, TypeError, ValueError) as error:
@@ -60,6 +64,7 @@ class PassLog:
         if self._section is not None:
             content = {
                 "fingerprint": self._fingerprint,
+                "origin": self.origin,
                 "maxima": [[t, worth, tree.to_flat()] for t, (worth, tree) in self.maxima.items()],
                 "sums": [[t, log_sum, sizes] for t, (log_sum, sizes) in self.sums.items()],
             }

@@ -24,12 +24,11 @@ __all__ = ["Index", "Plan"]
 
 Integers = NDArray[np.int64]
 
-_FEW_ROWS = 1 << 16  # of which logarithms have enough digits in one float
+_FEW_ROWS = 1 << 16  # whose log gamma functions are listed
 _MOST_WAYS = 256  # to share out a column's levels, that are listed
 _MANY_BOXES = 1 << 20  # from which on their numbers are kept short
 _WORK = (4, 8)  # pairs that a box takes as long as, and products of entries as long as a pair
 _SHORTER = 5  # times as fast is the short way
-_LARGEST_TABLE = 1 << 22  # entries of a table of log gamma functions, 32 MB
 
 
 @dataclass(frozen=True)
@@ -332,7 +331,7 @@ class Plan:
         blocks = self._block_numbers(False)
         row = (self.most + 1) * self.n_entries(0)
         sums = (max(blocks) + blocks[-1] if self.keeps else 2) * row
-        tables = (self.most + max(self.n_levels)) * self.n_whole
+        tables = 2 * (self.most + max(self.n_levels)) * self.n_whole
         return (
             self.box_bytes
             + 16 * (self.index(are_shapes=True).n_entries + sums)
@@ -385,7 +384,7 @@ class Plan:
 
 def _n_whole_weights(weights: np.ndarray) -> int:
     whole = bool(np.all(weights == np.rint(weights)))
-    return int(min(weights.sum() + 2, _LARGEST_TABLE)) if whole else 0
+    return int(min(weights.sum() + 2, _FEW_ROWS + 1)) if whole else 0
 
 
 def _n_blocks(n_levels: int, is_nominal: bool, partitions: str, are_shapes: bool = False) -> int:

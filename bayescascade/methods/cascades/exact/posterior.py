@@ -22,16 +22,18 @@ from bayescascade.methods.cascades.exact.cost import (
 )
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
-from bayescascade.methods.cascades.exact.kernels.terms import UNIT
+from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import (
     Progress,
     Recursion,
 )
+from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.guard import EVALUATED, UNIT, certified, log_gamma_sizes
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
@@ -86,6 +88,8 @@ class StoppedPosterior:
         Its log density: no tree has more that is summed over.
     max_leaves : int or None
         Most leaves of those trees, where others were still to be bounded; None if they are all.
+    rounding : float >= 0
+        Nats by which rounding may hide that another tree is more probable.
     """
 
     posterior: "CascadePosterior"
@@ -93,6 +97,7 @@ class StoppedPosterior:
     tree: Tree
     log_density: float
     max_leaves: int | None
+    rounding: float
 
     is_interrupted: ClassVar[bool] = True
     gap: ClassVar[float] = 0.0
@@ -185,17 +190,20 @@ def solve(
         posterior, free, memory_limit, work_limit, n_jobs, cost.memory_bytes
     )
     root = Root(plan, posterior.model)
+    bounds = PassRounding.of(posterior, free)
     log_prior = log_prior_mass(
-        boxes.lattice, boxes.terms, root, plan.max_leaves, most, memory_limit
+        boxes.lattice, boxes.terms, root, plan.max_leaves, most, bounds, memory_limit
     )
-    tail = Tail(boxes, root, total, most)
+    tail = Tail(boxes, root, total, most, bounds)
     n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
     found: StoppedPosterior | None = None
     try:
         while True:
             exact = ExactPosterior(posterior, plan, cost, progress, log_prior, n_jobs, memory_limit)
             cap, enough = plan.max_leaves, most
-            found = StoppedPosterior(posterior, cost, exact.tree, exact.log_density, cap)
+            found = StoppedPosterior(
+                posterior, cost, exact.tree, exact.log_density, cap, exact.rounding
+            )
             if exact.leaf_count_probabilities[-max(1, *plan.costs) :].sum() < _LIKELY:
                 negligible = exact.log_normalizer + np.log(LEFT_OUT)
                 enough = tail.enough(cap, negligible, n_passes)
@@ -238,13 +246,14 @@ class SummedPosterior:
         Whether this is the posterior of all trees: none of positive density has more than
         `max_leaves` leaves, or those that have are proved not to matter. Else, where `max_leaves`
         was chosen, prior and posterior are those of the trees that have no more.
-    gap, error
-        0; compare `TiltedPosterior`.
+    gap, error, rounding
+        0; a bound on the error of `log_normalizer` and, twice that, of `log_evidence`; and by how
+        much rounding may hide that another tree is more probable. All in nats.
     is_interrupted : bool
         Whether Ctrl-C ended `solve_or_tilt` while trees were drawn.
     """
 
-    gap = error = 0.0
+    gap = 0.0
     is_interrupted = False
 
     def __init__(
@@ -266,29 +275,61 @@ class SummedPosterior:
         self._total = float(posterior.table.weights.sum())
         self._sums = Recursion.of(posterior, plan, n_jobs) if boxes is None else boxes
         self._n_jobs, self._memory_limit = n_jobs, memory_limit
+        self._bounds = PassRounding.of(posterior, plan)
         self._sums.run(maximize=True, progress=_part_of(progress, 0.0, 0.5), n_jobs=n_jobs)
         self._origin = self._sums.origin
         best = self._log_densities
         entry = int(np.argmax(best))
-        self.log_density = float(best[entry]) + self._log_common
         (tree,) = choose_trees(self._sums, [entry], np.random.default_rng(0))  # nothing is drawn
         self.tree = posterior.canonical(tree)
+        self.rounding = self._bounds.of_maximum(tree.n_leaves) + posterior.rounding(self.tree)
+        self.rounding += self._rounding_of_root
+        claimed = float(best[entry]) + self._log_common
+        self.log_density = certified(posterior.log_density, self.tree, claimed, self.rounding)
         own = (None, posterior.model.max_leaves, number_of_cells(posterior))
+        self.is_complete = log_prior is not None or self.max_leaves in own
         try:
-            self._sums.run(progress=_part_of(progress, 0.5, 1.0), n_jobs=n_jobs)
+            self._add_up(log_prior, _part_of(progress, 0.5, 1.0))
         except KeyboardInterrupt:
             cap = None if self.max_leaves in own else self.max_leaves
-            found = StoppedPosterior(posterior, cost, self.tree, self.log_density, cap)
+            found = StoppedPosterior(
+                posterior, cost, self.tree, self.log_density, cap, self.rounding
+            )
             raise SummationStopped(found) from None
+
+    def _add_up(self, log_prior: float | None, progress: Progress | None) -> None:
+        """Sum over all trees, and bound the error; given what they come to without data, or not."""
+        tilted: float | None = None
+        if self._bounds.is_large:
+            self._sums.run(tilt=TILT, n_jobs=self._n_jobs)
+            tilted = self._root.log_sum(self._sums.log_values(), self._total)
+        self._sums.run(progress=progress, n_jobs=self._n_jobs)
         self._origin = self._sums.origin
         self._log_sum = float(logsumexp(self._log_densities))
         self.log_normalizer = self._log_sum + self._log_common
-        self.is_complete = log_prior is not None or self.max_leaves in own
+        whole = self._root.log_sum(self._sums.log_values(), self._total)
+        error = self._bounds.of_sum(whole, tilted)
         if log_prior is None:
-            assert self._sums.shapes is not None  # these are boxes of rows
-            log_prior = self._root.log_sum(self._sums.shapes.log_values(), 0.0)
-            log_prior += self._root.log_common(0.0)
+            shapes = self._sums.shapes
+            assert shapes is not None  # these are boxes of rows
+            if self._bounds.is_large:
+                shapes.run(tilt=TILT)
+                tilted = self._root.log_sum(shapes.log_values(), 0.0)
+                shapes.run()
+            whole = self._root.log_sum(shapes.log_values(), 0.0)
+            error = max(error, self._bounds.of_sum(whole, tilted))
+            log_prior = whole + self._root.log_common(0.0)
+        self.error = error + self._rounding_of_root
+        if self.is_complete and self.max_leaves not in (None, number_of_cells(self.posterior)):
+            self.error += LEFT_OUT * (self.posterior.model.max_leaves is None)
         self.log_evidence = self.log_normalizer - log_prior
+
+    @property
+    def _rounding_of_root(self) -> float:
+        """By how much what all trees have in common may be off, once it is added."""
+        sizes = log_gamma_sizes(self._total + self.posterior.model.concentration)
+        sizes += 2 * abs(self._origin * UNIT_OF_EXPONENTS)
+        return float(EVALUATED * UNIT * sizes)
 
     @property
     def _log_densities(self) -> Floats:
@@ -300,7 +341,7 @@ class SummedPosterior:
 
     @property
     def _log_common(self) -> float:
-        return self._origin * UNIT + self._root.log_common(self._total)
+        return self._origin * UNIT_OF_EXPONENTS + self._root.log_common(self._total)
 
     @cached_property
     def _entry_probabilities(self) -> Floats:

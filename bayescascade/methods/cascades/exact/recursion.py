@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from itertools import chain, islice, product
 from threading import Event
 from time import perf_counter
@@ -76,6 +75,10 @@ class Boxes(Protocol):
         n_jobs: int | None = 1,
     ) -> None:
         """Evaluate all boxes."""
+
+    @property
+    def origin(self) -> int:
+        """The exponent of the largest of all trees' entries."""
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries."""
@@ -203,7 +206,7 @@ class Recursion:
             )  # fmt: skip
 
         self.work.is_wrapped[0] = False
-        with self._sparing(plan.n_terms):
+        with sparing(plan.n_terms):
             _all_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
         if self.work.is_wrapped[0]:  # of extreme priors
             self._lengthen()
@@ -229,10 +232,6 @@ class Recursion:
     def origin(self) -> int:
         """The exponent of the largest of all trees' entries."""
         return int(self.values.exponent[self._whole].max())
-
-    def _sparing(self, terms: float) -> AbstractContextManager[None]:
-        """Return a context for so many terms; without tables of lnG, Python's own differs."""
-        return sparing(terms if self.terms.log_gamma.size else np.inf)
 
     def _terms_of(self, digits: Integers, entries: Integers) -> float:
         """Return about how many terms it takes to split boxes for entries, halves of the pairs."""
@@ -270,7 +269,7 @@ class Recursion:
         parts = np.empty((n, 2, most), np.int64)
         radix = np.cumprod([1, *(blocks.n_blocks for blocks in self.lattice.blocks[:-1])])
         order = np.argsort(digits @ radix, kind="stable")  # equal boxes one after the other
-        with self._sparing(self._terms_of(digits, entries)):
+        with sparing(self._terms_of(digits, entries)):
             for begin in range(0, n, _AT_ONCE if self._scratch else max(n, 1)):
                 these = slice(begin, begin + _AT_ONCE if self._scratch else n)
                 choose_splits(
@@ -307,7 +306,7 @@ class Recursion:
                 self.values, work, lattice.is_alike, flows, row_flows, is_first, n_lines,
             )  # fmt: skip
 
-        with self._sparing(lattice.plan.n_terms):
+        with sparing(lattice.plan.n_terms):
             _Pieces(piece, 1.0, 1.0, None).run(self.work, ())
         return flows
 
@@ -320,7 +319,7 @@ class Recursion:
         _, n = self.index.locate(whole)
         sums = no_values((len(whole) + 1) * n)
         self.work.digits[:] = whole
-        with self._sparing(self._terms_of(np.array(whole), np.arange(n))):
+        with sparing(self._terms_of(np.array(whole), np.arange(n))):
             sum_columns(
                 self.lattice.arrays, self.index.arrays, self.terms, self.count_index.arrays,
                 self.counts, self.values, self.work, sums,

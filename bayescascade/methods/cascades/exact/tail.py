@@ -10,6 +10,9 @@ same bounds the most probable of them.
 K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
 rate / (K + 1)`` bounds the rest by a geometric series: ``lnG(x + alpha) - lnG(x)`` increases with
 x, so that the Dirichlet's part of the ratio is at most 1.
+
+What rounding does to G is a tilt by h, see `rounding`, so that ``S_K <= G(z) exp(h K) / z**K`` with
+the G that is found; and the logs that are added up may each be off by u times their sizes.
 """
 
 from dataclasses import replace
@@ -21,6 +24,8 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root
 from bayescascade.methods.cascades.exact.recursion import Boxes, Recursion
+from bayescascade.methods.cascades.exact.rounding import PassRounding
+from bayescascade.model.guard import EVALUATED, UNIT
 
 __all__ = ["LEFT_OUT", "Tail", "log_prior_mass"]
 
@@ -29,7 +34,6 @@ Floats = NDArray[np.float64]
 LEFT_OUT = 1e-9
 """Share of the sum over all trees that those of more leaves may have, to be left out."""
 
-_ROUNDING = 1e-14  # of a log density: more than all that rounding does to it
 _MOST_LISTED = 1 << 16  # numbers of leaves
 _PRIOR_PASSES = 32  # over shapes, which are few
 
@@ -46,6 +50,7 @@ class Tail:
         Weight of all rows.
     most : int
         Leaves that no tree has more of.
+    bounds : PassRounding
     """
 
     def __init__(
@@ -54,8 +59,9 @@ class Tail:
         root: Root,
         total: float,
         most: int,
+        bounds: PassRounding,
     ) -> None:
-        self._boxes = boxes
+        self._boxes, self._bounds = boxes, bounds
         self._root = root
         self._total = total
         self._most = most
@@ -77,9 +83,11 @@ class Tail:
         if fewest >= self._most:
             return fewest
         tried = self._tried[maximize]
-        target -= _ROUNDING * abs(target)
         k = np.arange(fewest, min(self._most, fewest + _MOST_LISTED) + 1)
-        log_weights = self._root.log_weights(k, self._total) + self._root.log_common(self._total)
+        log_common = self._root.log_common(self._total)
+        log_weights = self._root.log_weights(k, self._total) + log_common
+        own = max(self._bounds.of_sums, self._bounds.of_best)  # of a leaf
+        sizes = np.abs(log_weights[1:]) + abs(target) + 2 * abs(log_common)
         log_z = None if tried else float(log_weights[1] - log_weights[0])
         while True:
             if log_z is not None:
@@ -87,9 +95,11 @@ class Tail:
                 n_passes -= 1
             log_zs: Floats = np.array(sorted(tried), np.float64)
             worths = np.array([tried[z] for z in log_zs])
-            bounds: Floats = worths[:, None] - log_zs[:, None] * k[1:]
+            bounds: Floats = worths[:, None] - (log_zs[:, None] - own) * k[1:] + self._bounds.fixed
+            sized = sizes + np.abs(worths[:, None]) + np.abs(log_zs[:, None]) * k[1:]
+            bounds += EVALUATED * UNIT * sized
             if k[-1] < self._most:
-                bounds[:, -1] += _log_series(np.log(self._root.model.rate / k[-1]) - log_zs)
+                bounds[:, -1] += _log_series(np.log(self._root.model.rate / k[-1]) - log_zs + own)
             least = log_weights[1:] + bounds.min(axis=0)
             behind = np.logaddexp.accumulate(least[::-1])[::-1]
             above = np.flatnonzero(behind > target)
@@ -134,7 +144,13 @@ def _next_log_z(log_zs: Floats, bounds: Floats, target: float) -> float | None:
 
 
 def log_prior_mass(
-    lattice: Lattice, terms: TermArrays, root: Root, cap: int, most: int, memory_limit: float
+    lattice: Lattice,
+    terms: TermArrays,
+    root: Root,
+    cap: int,
+    most: int,
+    bounds: PassRounding,
+    memory_limit: float,
 ) -> float:
     """Return the log of the sum over all trees without data, however many leaves they have.
 
@@ -144,7 +160,7 @@ def log_prior_mass(
         Of a plan with one entry a box.
     terms : TermArrays
         Of the same plan, for the leaf model.
-    root, most
+    root, most, bounds
         As of `Tail`.
     cap : int
         Leaves from which on it is asked whether more are needed.
@@ -169,6 +185,6 @@ def log_prior_mass(
 
     found = log_mass(cap)
     shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
-    tail = Tail(shapes, root, 0.0, most)
+    tail = Tail(shapes, root, 0.0, most, bounds)
     enough = tail.enough(cap, found + np.log(LEFT_OUT), _PRIOR_PASSES)
     return found if enough == cap else log_mass(enough)

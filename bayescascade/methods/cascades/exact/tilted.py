@@ -1,6 +1,7 @@
 """The posterior of the leaf model where sums by numbers of leaves would not fit."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,11 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import ExactCost, number_of_cells
-from bayescascade.methods.cascades.exact.lattice import Root
+from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
+from bayescascade.methods.cascades.exact.hull import BestTree, Hull
+from bayescascade.methods.cascades.exact.mixture import draw
 from bayescascade.methods.cascades.exact.pass_log import PassLog
+from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.posterior import (
     StoppedPosterior,
@@ -22,9 +26,9 @@ from bayescascade.methods.cascades.exact.posterior import (
 )
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
 from bayescascade.methods.cascades.exact.recursion import Progress
-from bayescascade.methods.cascades.exact.tilts import BestTree, Tilts
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.guard import certified
 from bayescascade.model.solution import Certificate
 
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ PassProgress = Callable[[int, float, BestTree | None], None]
 _MANY_TERMS = 5e7  # of a pass: with more, the sum is as precise as a print
 _ENOUGH, _PRECISE = 5e-3, 1e-9  # nats; with an error below the first, a printed evidence is right
 _MOST_KEPT = 2_500  # trees of a tilt, kept for draws
-_ROUNDING = 1e-14  # of a log density, as in `tail`
+_VISIBLE = 5e-3  # nats of rounding, that a print shows
 
 
 def solve_or_tilt(
@@ -85,11 +89,12 @@ def solve_or_tilt(
 def certificate_of(
     exact: "SummedPosterior | StoppedPosterior | TiltedPosterior",
 ) -> Certificate:
-    """Return what is proved; its evidence is told if printed it is right."""
+    """Return what is proved; the evidence if printed it is right, and rounding that would show."""
     most = exact.max_leaves if isinstance(exact, StoppedPosterior) else None
     is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
+    is_visible = exact.gap == 0.0 and exact.rounding >= _VISIBLE
     return Certificate(
-        gap=exact.gap,
+        gap=exact.rounding if is_visible else exact.gap,
         extent=f"{exact.cost.n_boxes:,} boxes",
         log_evidence=exact.log_evidence if is_told else None,
         scope=f"of up to {most} leaves" if most is not None else "",
@@ -160,17 +165,17 @@ def solve_by_tilts(
     check_integer("n_draws", n_draws, minimum=0)
     plan = Plan.of(posterior, None)
     cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch)
-    total = float(posterior.table.weights.sum())
     section = None
     if checkpoint is not None:  # each kind of leaves has a section, where several are compared
         section = samplers.Checkpoint(checkpoint, resume).section(f"tilts, leaf {model.leaf}")
     log = PassLog(section, posterior.fingerprint())
     log.save()  # before minutes are spent, if it cannot be written
-    tilts = Tilts(boxes, Root(plan, model), total, number_of_cells(posterior), n_jobs, log=log)
-    tilts.n_kept = min(n_draws + n_draws // 4, _MOST_KEPT)
+    passes = Passes(posterior, boxes, number_of_cells(posterior), n_jobs, log=log)
+    passes.n_kept = min(n_draws + n_draws // 4, _MOST_KEPT)
+    hull = Hull(passes)
     if progress is not None:
-        tilts.progress = lambda share: progress(tilts.n_passes, share, tilts.best)
-    return TiltedPosterior(posterior, cost, tilts, np.random.default_rng(rng), n_draws)
+        passes.progress = lambda share: progress(passes.n_passes, share, hull.best)
+    return TiltedPosterior(cost, passes, hull, np.random.default_rng(rng), n_draws)
 
 
 class TiltedPosterior:
@@ -186,7 +191,9 @@ class TiltedPosterior:
     log_density : float
         Its log density, nats.
     gap : float >= 0
-        Nats by which any tree may have more; 0 if none has, up to 1e-13 of what leaves are worth.
+        Nats by which any tree may have more; 0 if none has, up to rounding.
+    rounding : float >= 0
+        Nats by which rounding may hide that another tree has more.
     log_normalizer : float
         Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats; NaN if
         interrupted before.
@@ -197,7 +204,8 @@ class TiltedPosterior:
         Log probability of the data under the normalized prior, nats, with the same error; NaN if
         interrupted before, or if columns have too many partitions (see `prior`).
     draws : list of Tree
-        The independent draws asked for; none if interrupted.
+        The independent draws asked for; none if interrupted, or if the tilts are too far from the
+        posterior to draw it from them: chains from `tree` then have to do.
     n_passes : int
         Passes over the boxes.
     is_interrupted : bool
@@ -210,46 +218,55 @@ class TiltedPosterior:
 
     def __init__(
         self,
-        posterior: "CascadePosterior",
         cost: ExactCost,
-        tilts: Tilts,
+        passes: Passes,
+        hull: Hull,
         rng: np.random.Generator,
         n_draws: int = 0,
     ) -> None:
-        self.posterior = posterior
+        self.posterior = posterior = passes.posterior
         self.cost = cost
-        self._tilts, self._sum = tilts, None
+        self._passes = passes
+        self._sum: Sum | None = None
         self.log_normalizer = self.log_evidence = np.nan
         self.error = np.inf
         self.is_interrupted = False
         self.draws: list[Tree] = []
-        expected = int(min(posterior.model.rate, tilts.most))
+        expected = int(min(posterior.model.rate, passes.most))
         try:
-            guess = tilts.maximize(expected).tree.n_leaves
-            precise = _ENOUGH if cost.n_terms > _MANY_TERMS else _PRECISE
-            self._sum = tilts.add_up(guess, rng, precise)
-            root, plan = tilts.root, tilts.boxes.lattice.plan
-            self.log_normalizer = self._sum.log_sum + root.log_common(tilts.total)
-            self.error = self._sum.error + _ROUNDING * abs(self.log_normalizer)
-            if plan.has_few_ways and tilts.boxes.shapes is not None:
-                log_prior = log_prior_sum(tilts.boxes.shapes, posterior.model.rate, tilts.most)
-                self.log_evidence = self.log_normalizer - log_prior
-            self.draws = tilts.draw(self._sum, n_draws, rng)
-            tilts.log.finish()
+            found = self._add_up(hull.maximize(expected), rng)
+            with suppress(TooLargeError):  # chains draw, too
+                self.draws = draw(passes, found.mixture, n_draws, rng)
+            passes.log.finish()
         except KeyboardInterrupt:
-            if tilts.best is None:
+            if hull.best is None:
                 raise
             self.is_interrupted = True
-        best = tilts.best
+        best = hull.best
         assert best is not None  # at least one pass was made
-        self.tree = posterior.canonical(best.tree)
-        self.log_density = posterior.log_density(self.tree)
-        self.gap = best.gap
+        self.tree, self.gap = posterior.canonical(best.tree), best.gap
+        self.rounding = best.rounding + posterior.rounding(self.tree) + passes.rounding_of_common
+        claimed = best.log_density + passes.log_common
+        self.log_density = certified(posterior.log_density, self.tree, claimed, self.rounding)
+
+    def _add_up(self, best: BestTree, rng: np.random.Generator) -> Sum:
+        """Sum over all trees, with data and without."""
+        passes, rate = self._passes, self.posterior.model.rate
+        precise = _ENOUGH if self.cost.n_terms > _MANY_TERMS else _PRECISE
+        self._sum = Expansion(passes, best.log_density).add_up(best.tree.n_leaves, rng, precise)
+        self.log_normalizer = self._sum.log_sum + passes.log_common
+        self.error = self._sum.error + passes.rounding_of_common
+        lattice, shapes = passes.boxes.lattice, passes.boxes.shapes
+        if lattice.plan.has_few_ways and shapes is not None:
+            log_prior, error = log_prior_sum(shapes, rate, passes.most, passes.bounds.of_sums)
+            self.log_evidence = self.log_normalizer - log_prior
+            self.error += error
+        return self._sum
 
     @property
     def n_passes(self) -> int:
         """Passes over the boxes so far."""
-        return self._tilts.n_passes
+        return self._passes.n_passes
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
         """Return independent draws from the posterior; it takes a few passes over the boxes.
@@ -270,4 +287,4 @@ class TiltedPosterior:
         check_integer("n", n, minimum=0)
         if self._sum is None:
             raise ParameterError("sample must be asked of a search that was not interrupted")
-        return self._tilts.draw(self._sum, n, np.random.default_rng(rng))
+        return draw(self._passes, self._sum.mixture, n, np.random.default_rng(rng))

@@ -15,6 +15,7 @@ from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.rounding import PassRounding
 from bayescascade.methods.cascades.exact.tail import Tail
 from tests.methods.cascades.exact.brute_force import brute_force
 from tests.methods.cascades.exact.test_exact_cost import random_table
@@ -111,7 +112,7 @@ def test_bounds_are_bounds(problem, model, monkeypatch):
     found = []
     for listed in (most, 3):  # numbers of leaves that are looked at one by one
         monkeypatch.setattr("bayescascade.methods.cascades.exact.tail._MOST_LISTED", listed)
-        tail = Tail(boxes, root, total, most)
+        tail = Tail(boxes, root, total, most, PassRounding.of(posterior, plan))
         for fewest, below, maximize in np.ndindex(most, 12, 2):
             target = everything.log_normalizer + 5.0 - 5.0 * below
             enough = tail.enough(fewest + 1, target, 6, maximize=bool(maximize))

@@ -75,7 +75,7 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
 def test_tilts_tell_of_all_trees(problem, model):
     """Bounds must hold however boxes are kept."""
     everything, found = brute_force(problem, model), solve_by_tilts(model.on(problem), rng=0)
-    assert isinstance(found._tilts.boxes, HeldBoxes)
+    assert isinstance(found._passes.boxes, HeldBoxes)
     rounding = 1e-9 + 1e-12 * abs(everything.log_normalizer)
     largest = everything.log_densities.max()
     assert found.log_density <= largest + rounding

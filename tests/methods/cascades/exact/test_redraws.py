@@ -30,7 +30,7 @@ from tests.statistical.chi_square import fits
 
 CORRECTED = ((MULTIWAY, BOUNDED), (MULTIWAY, INCLUSION))  # where w says something
 DRAWN = (*CORRECTED, (BINS, INDEPENDENT), (UNEVEN_LEVELS, BRANCH))
-N_DRAWS, THINNED = 200, 3
+N_DRAWS, THINNED = 200, 12  # of the whole tree a redraw is often rejected
 
 
 def redrawing(problem, model):

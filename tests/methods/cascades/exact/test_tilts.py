@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.methods.cascades.exact import recursion, solve, solve_by_tilts
-from bayescascade.methods.cascades.exact.tilts import Tilts
+from bayescascade.methods.cascades.exact.expansion import Expansion
+from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from samplers import CheckpointError
 from tests.methods.cascades.exact.brute_force import (
@@ -91,10 +92,10 @@ def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch
     tilted = solve_by_tilts(model.on(problem), rng=0)
     observed = drawn_indices(tilted, everything, rng)
     assert fits(observed, everything.probabilities)
-    found = tilted._sum
+    found = tilted._sum.mixture
     outer = np.argmax(np.abs(found.tilts - found.tilts.mean()))
-    shares = np.eye(found.tilts.size)[outer]
-    monkeypatch.setattr(tilted, "_sum", replace(found, shares=shares))
+    broken = replace(found, shares=np.eye(found.tilts.size)[outer])
+    monkeypatch.setattr(tilted, "_sum", replace(tilted._sum, mixture=broken))
     assert not fits(drawn_indices(tilted, everything, rng), everything.probabilities)
 
 
@@ -113,25 +114,24 @@ def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
     alone, more = (solve_by_tilts(model.on(problem), rng=0, n_draws=n) for n in (0, 2_000))
     assert alone.n_passes == more.n_passes
     assert alone.sample(5, 1) == more.sample(5, 1)  # no tree that was kept
-    draw = Tilts.draw
+    draws_of = Passes.draws_of
 
-    def of_one(tilts, *arguments):
-        tilts._kept = dict.fromkeys(tilts._kept, tilts._kept[min(tilts._kept)])
-        return draw(tilts, *arguments)
+    def of_one(passes, _tilt, n, rng):
+        return draws_of(passes, min(passes._kept), n, rng)
 
-    monkeypatch.setattr(Tilts, "draw", of_one)
+    monkeypatch.setattr(Passes, "draws_of", of_one)
     assert not fits(drawn(), everything.probabilities)
 
 
 @cases((BINARY, LEAF))
 def test_draws_are_right_where_no_error_is_proved(problem, model, rng, monkeypatch):
     """What all trees come to at most says nothing of what is negligible; the twin takes it so."""
-    everything, expand = brute_force(problem, replace(model)), Tilts._expand
-    monkeypatch.setattr(Tilts, "_expand", lambda *args: (expand(*args)[0] + 20.0, np.inf))
+    everything, expand = brute_force(problem, replace(model)), Expansion.expanded
+    monkeypatch.setattr(Expansion, "expanded", lambda *args: (expand(*args)[0] + 20.0, np.inf))
     tilted = solve_by_tilts(model.on(problem), rng=0)
     assert tilted.error == np.inf
     assert fits(drawn_indices(tilted, everything, rng), everything.probabilities)
-    monkeypatch.setattr(Tilts, "_at_least", lambda _, log_sum, __: log_sum)
+    monkeypatch.setattr(Expansion, "_at_least", lambda _, log_sum, __: log_sum)
     broken = solve_by_tilts(model.on(problem), rng=0)
     assert not fits(drawn_indices(broken, everything, rng), everything.probabilities)
 
@@ -140,8 +140,9 @@ def test_draws_are_right_where_no_error_is_proved(problem, model, rng, monkeypat
 def test_a_hopeless_mixture_is_given_up(problem, model, monkeypatch):
     """Even a single draw must not take for ever."""
     tilted = solve_by_tilts(model.on(problem), rng=0)
-    found = tilted._sum
-    monkeypatch.setattr(tilted, "_sum", replace(found, log_accepted=found.log_accepted - 30.0))
+    found = tilted._sum.mixture
+    rare = replace(found, log_accepted=found.log_accepted - 30.0)
+    monkeypatch.setattr(tilted, "_sum", replace(tilted._sum, mixture=rare))
     with pytest.raises(TooLargeError, match="more than 1,000 trees for each draw"):
         tilted.sample(1, 0)
 
@@ -150,7 +151,7 @@ def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
     """A search of minutes must not be lost."""
     posterior = LeafPosterior(random_table((3, 3, 2, 4)), 8.0, 2.0)
     whole = solve_by_tilts(posterior, rng=0)
-    run, passes = Tilts._run, []
+    run, passes = Passes.run, []
 
     def interrupted(tilts, tilt, maximize):
         passes.append(tilt)
@@ -159,7 +160,7 @@ def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
         return run(tilts, tilt, maximize)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Tilts, "_run", interrupted)
+        patch.setattr(Passes, "run", interrupted)
         found = solve_by_tilts(posterior, rng=0)
     assert found.is_interrupted
     assert found.n_passes == 2
@@ -179,7 +180,7 @@ def test_a_search_goes_on_from_the_passes_that_it_made(n_made, monkeypatch, tmp_
     posterior = LeafPosterior(random_table((3, 3, 2, 4)), 8.0, 2.0)
     parameters = {"rng": 0, "n_draws": 30, "checkpoint": tmp_path / "passes"}
     whole = solve_by_tilts(posterior, rng=0, n_draws=30)
-    run, made = Tilts._run, []
+    run, made = Passes.run, []
 
     def counted(tilts, tilt, maximize):
         if len(made) == n_made:
@@ -187,7 +188,7 @@ def test_a_search_goes_on_from_the_passes_that_it_made(n_made, monkeypatch, tmp_
         made.append((tilt, maximize))
         return run(tilts, tilt, maximize)
 
-    monkeypatch.setattr(Tilts, "_run", counted)
+    monkeypatch.setattr(Passes, "run", counted)
     first = solve_by_tilts(posterior, **parameters)
     assert first.is_interrupted == (n_made < 99)
     before, n_made = made.copy(), -1

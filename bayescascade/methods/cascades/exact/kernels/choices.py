@@ -1,7 +1,10 @@
 """Choosing how trees go on in a box: in proportion to what is behind each choice, or the best.
 
-What is behind a choice is told as a share of the box's own entry, so that the shares of all choices
-sum to one (or the largest is one). They are gone through until their sum passes a uniform number.
+What is behind a choice is a share of the box's own entry, and the shares of all choices sum to one.
+To draw, they are gone through until their sum passes a uniform number. To find the best, all are
+gone through, and the largest is taken: no share is compared with what the entry says that it must
+be, for if the two were rounded differently, none might pass. Of choices that are as good but for
+rounding, the first is taken, whose share is at least 1 / `_BETTER` of the largest.
 """
 
 import numpy as np
@@ -28,7 +31,8 @@ from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write
 
 __all__ = ["choose_splits", "fill", "n_entries", "place", "sum_columns"]
 
-_AS_GOOD = 1.0 - 1e-12  # of the largest, is the largest: products may be rounded differently
+_BETTER = 1.0 + 2.0**-45  # times as good is better: more than rounding does to a share
+_ALL = np.inf  # which no sum of shares passes
 _BLOCK, _ENTRY = 0, 1  # rows of `parts`
 
 
@@ -68,8 +72,8 @@ def choose_splits(
             has_line = False
         entry = entries[node]
         mantissa, exponent = values.mantissa[own + entry], values.exponent[own + entry]
-        target = _AS_GOOD if maximize else rng.random()
-        done = 0.0
+        target = _ALL if maximize else rng.random()
+        done = 0.0  # sum of shares, or the largest
         column, n_parts, first, rest, left, i, k = -1, 0, 0, 0, entry, 0, 0
         if entry == 0:
             done = share(work.total[0], work.total_exponent[0], mantissa, exponent)
@@ -124,7 +128,8 @@ def _is_in(work, digits, node):
 def _scan_pairs(lattice, terms, values, work, j, below, mantissa, exponent, target, done, maximize):
     """Go through the two-way splits of a column whose branches together come to `below`.
 
-    Returns the sum of shares (or the last), and the pair and entries gone through last, or -1.
+    Returns the sum of shares (or the largest), and pair and entries gone through last (or the best,
+    if they are better than before), or -1.
     """
     pair, i, k = -1, -1, -1
     block = lattice.starts[j] + work.digits[j]
@@ -145,7 +150,7 @@ def _scan_pairs(lattice, terms, values, work, j, below, mantissa, exponent, targ
 
 @inner_kernel
 def _scan_sums(lattice, terms, work, j, below, mantissa, exponent, target, done, maximize):
-    """Go through the numbers of branches above two; return the sum of shares and the last, or 0."""
+    """Go through the numbers of branches above two; return what `_scan_pairs` does, 0 for none."""
     chosen = 0
     size = lattice.sizes[lattice.starts[j] + work.digits[j]]
     block, region = place(lattice, terms, work, j)
@@ -157,8 +162,10 @@ def _scan_sums(lattice, terms, work, j, below, mantissa, exponent, target, done,
             work.sums[at], work.sums_exponent[at],
             mantissa / work.factor[b], exponent - work.factor_exponent[b],
         )  # fmt: skip
-        if worth > 0.0:
-            done, chosen = worth if maximize else done + worth, b
+        if not maximize and worth > 0.0:
+            done, chosen = done + worth, b
+        elif maximize and worth > done * _BETTER:
+            done, chosen = worth, b
     return done, chosen
 
 
@@ -221,7 +228,7 @@ def _choose_parts(rng, lattice, terms, values, work, j, n_parts, entry, maximize
     for b in range(n_parts, 1, -1):
         at = row_of(terms, work, region, block, b) + entry
         mantissa, exponent = work.sums[at], work.sums_exponent[at]
-        target = _AS_GOOD if maximize else rng.random()
+        target = _ALL if maximize else rng.random()
         done = 0.0
         first, rest, i, k = 0, 0, 0, 0
         start = lattice.starts[j] + block
@@ -268,7 +275,7 @@ def _scan(
 ):  # fmt: skip
     """Go through the entries of a first of b blocks, and of the rest, that make `entry`.
 
-    Returns the sum of shares (or the last) and the entries gone through last, -1 for none.
+    Returns the sum of shares, or the largest, and entries as `_scan_pairs` does.
     """
     chosen_i, chosen_k = -1, -1
     n = entry + 1 if shift == UNION else entry - shift * (b - 1) + 1
@@ -283,10 +290,13 @@ def _scan(
                 continue
             power = left_exponent[i0 + i] + right_exponent[k0 + k]
             worth = share(product, power, mantissa, exponent)
+            if maximize:
+                if worth > done * _BETTER:
+                    done, chosen_i, chosen_k = worth, i, k
+                continue
             if worth == 0.0:
                 continue
-            done = worth if maximize else done + worth
-            chosen_i, chosen_k = i, k
+            done, chosen_i, chosen_k = done + worth, i, k
             if done > target:
                 return done, chosen_i, chosen_k
     return done, chosen_i, chosen_k

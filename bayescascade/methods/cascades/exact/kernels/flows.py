@@ -28,7 +28,11 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     TermArrays,
     Work,
 )
-from bayescascade.methods.cascades.exact.kernels.lines import leaf_of, list_splits
+from bayescascade.methods.cascades.exact.kernels.lines import (
+    leaf_of,
+    list_splits,
+    outer_volume,
+)
 from bayescascade.methods.cascades.exact.kernels.sums import block_sums, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import (
     normalized,
@@ -80,9 +84,9 @@ def share_out(
             )
         else:
             find_line(counts_index, work, work.count_base, work.count_stride)
-        log_volume, alike = 0.0, True
+        volume, volume_low = outer_volume(lattice, work)
+        alike = True
         for j in range(last):
-            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j], 0]
             alike = alike and is_alike[lattice.starts[j] + work.digits[j]]
         lowest = 0 if work.stride[last] > 0 else stop - start - 1
         if is_short:
@@ -107,8 +111,9 @@ def share_out(
                     came += flows[own + k] * (k + 1 if terms.shift == 1 else 1)
                 flows[own] = came * terms.alpha
             elif is_short:
-                log_width = log_volume + lattice.log_width[start + block, 0]
-                leaf, exponent = leaf_of(terms, tables, count, log_width)
+                leaf, exponent = leaf_of(
+                    lattice, terms, tables, count, volume, volume_low, start + block
+                )
                 _share_short(lattice, terms, tables, values, work, count, own, flows)
                 flows[own] *= (count + terms.alpha) * share(
                     leaf, exponent, values.mantissa[own], np.int64(values.exponent[own])

@@ -12,6 +12,7 @@ What boxes without rows are worth, or with one, stands in tables: see `tabulate`
 from typing import NamedTuple
 
 from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.cascades.exact.kernels.doubles import plus, times
 from bayescascade.methods.cascades.exact.kernels.layout import Array, Scaled, TermArrays
 from bayescascade.methods.cascades.exact.kernels.terms import (
     ZERO,
@@ -19,8 +20,6 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     from_log,
     log_rise,
     normalized,
-    plus,
-    times,
     write_factors,
 )
 

@@ -78,9 +78,10 @@ class TermArrays(NamedTuple):
     entry there is; UNION: sets of columns used unite. is_branch: Poisson and Dirichlet at every
     split; per_leaf: log of what every leaf counts, whatever its rows; alpha: concentration;
     independent, leaf_alpha: the leaves' density; most: most branches of a split; branches: the
-    numbers of branches there can be, ascending int64; log_split (B + 1,) float64: what b branches
-    are worth without rows; log_gamma (B + 1, G) float64: lnG(b alpha + n) of whole weights n, and
-    leaf_log_gamma (Q + 1, H) float64: lnG(m leaf_alpha + n); G = H = 0 where weights are not whole.
+    numbers of branches there can be, ascending int64. Sums of two floats, see `doubles`, are
+    log_split (B + 1, 2): what b branches are worth without rows; log_gamma (B + 1, G, 2):
+    lnG(b alpha + n) of whole weights n, and leaf_log_gamma (Q + 1, H, 2): lnG(m leaf_alpha + n);
+    G = H = 0 where weights are not whole.
     """
 
     shift: int
@@ -100,8 +101,8 @@ class Tables(NamedTuple):
     """What the short way through a line looks up: see `lines`.
 
     begin, end (B + 1, N) int64: where the partitions of a block into b blocks stand in `children`,
-    which says how far from a box's entry those of its children are, int64; leaf (G,) float64: log
-    of what n rows are worth as a leaf, but for its volume and `TermArrays.per_leaf`; factor,
+    which says how far from a box's entry those of its children are, int64; leaf (G, 2) float64:
+    log of what n rows are worth as a leaf, but for its volume and `TermArrays.per_leaf`; factor,
     exponent (B + 1, G): what a split of n rows into b branches is worth, but for them; G = 1 in the
     leaf model.
     """
@@ -118,7 +119,7 @@ NO_TABLES = Tables(
     begin=np.zeros((0, 0), np.int64),
     end=np.zeros((0, 0), np.int64),
     children=np.zeros(0, np.int64),
-    leaf=np.zeros(0),
+    leaf=np.zeros((0, 2)),
     factor=np.zeros((0, 0)),
     exponent=np.zeros((0, 0), np.int64),
 )

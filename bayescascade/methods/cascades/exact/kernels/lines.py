@@ -1,10 +1,8 @@
 """The short way through a line of boxes: one entry each, whole weights, uniform leaves.
 
 A child's place differs from its box's by what the split alone says, and those are looked up, as is
-what depends on nothing but the number of rows. Of few rows one float has digits enough for logs.
+what depends on nothing but the number of rows.
 """
-
-from math import exp, floor
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from bayescascade.methods.cascades.exact.kernels.boxes import (
     first_line,
     next_line,
 )
+from bayescascade.methods.cascades.exact.kernels.doubles import plus, times
 from bayescascade.methods.cascades.exact.kernels.layout import (
     Array,
     IndexArrays,
@@ -24,11 +23,9 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     TermArrays,
     Work,
 )
-from bayescascade.methods.cascades.exact.kernels.terms import UNIT, ZERO, added, normalized
+from bayescascade.methods.cascades.exact.kernels.terms import ZERO, added, from_log, normalized
 
-__all__ = ["evaluate_lines", "leaf_of", "list_splits"]
-
-_PER_UNIT = 1.0 / UNIT
+__all__ = ["evaluate_lines", "leaf_of", "list_splits", "outer_volume"]
 
 
 @kernel
@@ -60,9 +57,7 @@ def evaluate_lines(
         find_line(index, work, work.base, work.stride)
         find_line(counts_index, work, work.count_base, work.count_stride)
         shape, shape_step = find_shape(lattice, shapes_index, work)
-        log_volume = 0.0
-        for j in range(last):
-            log_volume += lattice.log_width[lattice.starts[j] + work.digits[j], 0]
+        volume, volume_low = outer_volume(lattice, work)
         list_splits(lattice, terms, tables, work)
         for block in range(stop - start):
             if not is_open[start + block]:
@@ -77,8 +72,9 @@ def evaluate_lines(
                     work.is_wrapped[0] = True
                 continue
             n_rows = np.int64(count)
-            log_width = log_volume + lattice.log_width[start + block, 0]
-            mantissa, exponent = leaf_of(terms, tables, count, log_width)
+            mantissa, exponent = leaf_of(
+                lattice, terms, tables, count, volume, volume_low, start + block
+            )
             for i in range(terms.branches.shape[0]):
                 b = terms.branches[i]
                 more, more_exponent = 0.0, ZERO
@@ -121,11 +117,26 @@ def evaluate_lines(
 
 
 @inner_kernel
-def leaf_of(terms, tables, count, log_volume):
-    """Return what a box is worth as a leaf."""
-    value = tables.leaf[np.int64(count)] + terms.per_leaf - count * log_volume
-    power = floor(value * _PER_UNIT + 0.5)
-    return exp(value - power * UNIT), np.int64(power)
+def outer_volume(lattice, work):
+    """Return the log volume of a line's boxes, but for the last column."""
+    volume, low = 0.0, 0.0
+    for j in range(work.digits.shape[0] - 1):
+        block = lattice.starts[j] + work.digits[j]
+        volume, low = plus(volume, low, lattice.log_width[block, 0], lattice.log_width[block, 1])
+    return volume, low
+
+
+@inner_kernel
+def leaf_of(lattice, terms, tables, count, volume, volume_low, block):
+    """Return what a line's box that keeps a block of the last column is worth as a leaf."""
+    volume, volume_low = plus(
+        volume, volume_low, lattice.log_width[block, 0], lattice.log_width[block, 1]
+    )
+    volume, volume_low = times(-count, 0.0, volume, volume_low)
+    n = np.int64(count)
+    value, low = plus(tables.leaf[n, 0], tables.leaf[n, 1], terms.per_leaf, 0.0)
+    value, low = plus(value, low, volume, volume_low)
+    return from_log(value, low)
 
 
 @inner_kernel

@@ -1,127 +1,59 @@
 """The closed forms of one box, as a leaf and split, and the numbers that the recursion reckons in.
 
-Logarithms have twice a float's digits: they are the sum of two floats, high + low. The log density
-of 1e12 rows is some 1e13 nats, and that of trees from which to choose differs by single nats: in
-floats a hundredth would be left to chance. Sums and products as of Dekker (1971).
-
-Positive numbers of any size, ``mantissa * 2**(512 * exponent)``, make sums of products without exp.
-A stored mantissa lies in [2**-256, 2**256), so a product of two can neither overflow nor vanish. A
-term more than three exponents below a sum is at most 2**-512 of it and dropped.
+Logarithms are sums of two floats, see `doubles`, and those of log gamma functions are listed where
+weights are whole. Positive numbers of any size, ``mantissa * 2**(512 * exponent)``, make sums of
+products without exp. A stored mantissa lies in [2**-256, 2**256), so a product of two can neither
+overflow nor vanish. A term more than three exponents below a sum is at most 2**-512 of it and
+dropped.
 """
 
-from math import exp, floor, frexp, ldexp, lgamma
+from math import exp, floor
 
 import numpy as np
 
-from bayescascade.base.jit import inner_kernel
+from bayescascade.base.jit import inner_kernel, kernel
+from bayescascade.methods.cascades.exact.kernels.doubles import (
+    LN_2,
+    LN_2_LOW,
+    log_gamma,
+    log_of,
+    plus,
+    times,
+)
+from bayescascade.methods.cascades.exact.kernels.layout import Array, TermArrays
 
 __all__ = [
     "UNIT",
     "ZERO",
     "added",
     "from_log",
-    "log_gamma",
+    "list_factors",
+    "list_log_gamma",
+    "list_log_splits",
+    "list_log_weights",
+    "list_rises",
     "log_rise",
     "normalized",
-    "plus",
     "share",
-    "times",
     "unscaled",
     "write_factors",
     "write_leaf",
 ]
 
-LN_2, LN_2_LOW = 0.6931471805599453, 2.3190468138462996e-17
-_HALF_LN_2_PI, _HALF_LN_2_PI_LOW = 0.9189385332046728, -3.8782941580672414e-17
-_SPLITTER = 2.0**27 + 1.0
-
 UNIT, _UNIT_LOW = 512 * LN_2, 512 * LN_2_LOW
 ZERO = -(1 << 60)  # exponent of 0, far below any other
 _LOW, _HIGH = 2.0**-256, 2.0**256
 _DOWN, _UP = 2.0**-512, 2.0**512
-_MANY = 1 << 16  # rows from which on a float has too few digits for their lnG
-
-
-@inner_kernel
-def plus(high, low, more, more_low):
-    """Return a sum."""
-    total = high + more
-    part = total - high
-    rest = (high - (total - part)) + (more - part) + (low + more_low)
-    return _joined(total, rest)
-
-
-@inner_kernel
-def times(high, low, more, more_low):
-    """Return a product."""
-    product = high * more
-    left, left_low = _halves(high)
-    right, right_low = _halves(more)
-    rest = left * right - product + left * right_low + left_low * right + left_low * right_low
-    return _joined(product, rest + (high * more_low + low * more))
-
-
-@inner_kernel
-def _over(high, low, more, more_low):
-    """Return a quotient."""
-    quotient = high / more
-    back, back_low = times(quotient, 0.0, more, more_low)
-    rest, _ = plus(high, low, -back, -back_low)
-    return _joined(quotient, rest / more)
-
-
-@inner_kernel
-def _joined(high, low):
-    total = high + low
-    return total, low - (total - high)
-
-
-@inner_kernel
-def _halves(number):
-    """Return two floats of half the digits."""
-    large = _SPLITTER * number
-    high = large - (large - number)
-    return high, number - high
-
-
-@inner_kernel
-def _log(high, low):
-    """Return a logarithm: 2 artanh((m - 1) / (m + 1)) + power ln 2, m in [0.7, 1.42)."""
-    m, power = frexp(high)
-    if m < 0.7071:
-        m, power = 2.0 * m, power - 1
-    low = ldexp(low, -power)
-    above, above_low = plus(m, low, -1.0, 0.0)
-    below, below_low = plus(m, low, 1.0, 0.0)
-    ratio, ratio_low = _over(above, above_low, below, below_low)
-    square, square_low = times(ratio, ratio_low, ratio, ratio_low)
-    total, total_low = 0.0, 0.0
-    for odd in range(41, 0, -2):  # the next term would be 1e-34
-        term, term_low = _over(2.0, 0.0, float(odd), 0.0)
-        total, total_low = times(total, total_low, square, square_low)
-        total, total_low = plus(total, total_low, term, term_low)
-    total, total_low = times(total, total_low, ratio, ratio_low)
-    whole, whole_low = times(float(power), 0.0, LN_2, LN_2_LOW)
-    return plus(whole, whole_low, total, total_low)
-
-
-@inner_kernel
-def log_gamma(high, low):
-    """Return lnG of a number of at least 1e4, by Stirling's series; its next term is 3e-15."""
-    value, value_low = _log(high, low)
-    shifted, shifted_low = plus(high, low, -0.5, 0.0)
-    value, value_low = times(value, value_low, shifted, shifted_low)
-    value, value_low = plus(value, value_low, -high, -low)
-    return plus(value, value_low, _HALF_LN_2_PI, _HALF_LN_2_PI_LOW + 1.0 / (12.0 * high))
 
 
 @inner_kernel
 def from_log(value, low):
-    """Return exp(value + low)."""
+    """Return exp(value + low), off by at most 4 units of rounding."""
     exponent = floor(value / UNIT + 0.5)
     whole, whole_low = times(float(exponent), 0.0, UNIT, _UNIT_LOW)
     value, low = plus(value, low, -whole, -whole_low)
-    return exp(value + low), int(exponent)
+    mantissa = exp(value)
+    return mantissa + mantissa * low, int(exponent)
 
 
 @inner_kernel
@@ -177,13 +109,12 @@ def _lowered(n_exponents):
 @inner_kernel
 def _log_gamma(table, alpha, multiple, count):
     """lnG(multiple alpha + count), from the table where weights are whole."""
-    if count >= _MANY:
-        high, low = plus(multiple * alpha, 0.0, count, 0.0)
-        return log_gamma(high, low)
     index = np.int64(count)
     if index < table.shape[1]:
-        return table[multiple, index], 0.0
-    return lgamma(multiple * alpha + count), 0.0
+        return table[multiple, index, 0], table[multiple, index, 1]
+    high, low = times(float(multiple), 0.0, alpha, 0.0)
+    high, low = plus(high, low, count, 0.0)
+    return log_gamma(high, low)
 
 
 @inner_kernel
@@ -243,7 +174,88 @@ def write_factors(terms, work, count, most):
         b = terms.branches[i]
         if b > most:
             break
-        value, low = _log_gamma(terms.log_gamma, terms.alpha, b, count)
-        value, low = plus(share, share_low, -value, -low)
-        value, low = plus(value, low, terms.log_split[b], 0.0)
-        work.factor[b], work.factor_exponent[b] = from_log(value, low)
+        work.factor[b], work.factor_exponent[b] = _factor(terms, share, share_low, b, count)
+
+
+@inner_kernel
+def _factor(terms, share, share_low, b, count):
+    """Return what a split into b branches is worth, from the log of the box's own share."""
+    value, low = _log_gamma(terms.log_gamma, terms.alpha, b, count)
+    value, low = plus(share, share_low, -value, -low)
+    value, low = plus(value, low, terms.log_split[b, 0], terms.log_split[b, 1])
+    return from_log(value, low)
+
+
+@kernel
+def list_factors(terms: TermArrays, mantissas: Array, exponents: Array) -> None:
+    """Write what splits of 0, 1, .. rows into b branches are worth, (B + 1, G)."""
+    for n in range(mantissas.shape[1]):
+        share, share_low = log_rise(terms.log_gamma, terms.alpha, 1, float(n))
+        for i in range(terms.branches.shape[0]):
+            b = terms.branches[i]
+            mantissas[b, n], exponents[b, n] = _factor(terms, share, share_low, b, float(n))
+
+
+@kernel
+def list_rises(log_gamma: Array, out: Array) -> None:
+    """Write by how much each of some sums of two floats, (n, 2), exceeds the first."""
+    for n in range(out.shape[0]):
+        out[n, 0], out[n, 1] = plus(
+            log_gamma[n, 0], log_gamma[n, 1], -log_gamma[0, 0], -log_gamma[0, 1]
+        )
+
+
+@kernel
+def list_log_gamma(alpha: float, multiple: int, power: float, out: Array) -> None:
+    """Write lnG(multiple alpha + n), times a power, of n = 0, 1, ..; out (G, 2)."""
+    start, start_low = times(float(multiple), 0.0, alpha, 0.0)
+    for n in range(out.shape[0]):
+        high, low = plus(start, start_low, float(n), 0.0)
+        high, low = log_gamma(high, low)
+        out[n, 0], out[n, 1] = times(high, low, power, 0.0)
+
+
+@kernel
+def list_log_splits(rate: float, alpha: float, power: float, out: Array) -> None:
+    """Write what b branches count without rows, -rate + b ln rate - ln b! + lnG(b alpha).
+
+    Times a power, of b = 1, 2, ..; out (B + 1, 2).
+    """
+    log_rate, log_rate_low = log_of(rate, 0.0)
+    for b in range(1, out.shape[0]):
+        high, low = times(float(b), 0.0, log_rate, log_rate_low)
+        high, low = plus(high, low, -rate, 0.0)
+        more, more_low = log_gamma(b + 1.0, 0.0)
+        high, low = plus(high, low, -more, -more_low)
+        more, more_low = times(float(b), 0.0, alpha, 0.0)
+        more, more_low = log_gamma(more, more_low)
+        high, low = plus(high, low, more, more_low)
+        out[b, 0], out[b, 1] = times(high, low, power, 0.0)
+
+
+@kernel
+def list_log_weights(
+    rate: float, alpha: float, total: float, slope: float, numbers: Array, out: Array
+) -> None:
+    """Write ln w_K - slope K of numbers K of leaves, less -lnG(total + alpha), to out (n,).
+
+    ``w_K = exp(-rate) rate**K / K! G(K alpha) / G(total + K alpha)``.
+    """
+    log_rate, log_rate_low = log_of(rate, 0.0)
+    one, one_low = plus(total, 0.0, alpha, 0.0)
+    common, common_low = log_gamma(one, one_low)
+    common, common_low = plus(common, common_low, -rate, 0.0)
+    for i in range(numbers.shape[0]):
+        k = float(numbers[i])
+        each, each_low = plus(log_rate, log_rate_low, -slope, 0.0)
+        value, low = times(k, 0.0, each, each_low)
+        value, low = plus(value, low, common, common_low)
+        more, more_low = log_gamma(k + 1.0, 0.0)
+        value, low = plus(value, low, -more, -more_low)
+        more, more_low = times(k, 0.0, alpha, 0.0)
+        whole, whole_low = plus(more, more_low, total, 0.0)
+        more, more_low = log_gamma(more, more_low)
+        value, low = plus(value, low, more, more_low)
+        whole, whole_low = log_gamma(whole, whole_low)
+        value, low = plus(value, low, -whole, -whole_low)
+        out[i] = value + low

@@ -1,0 +1,225 @@
+"""The sum over all trees of a leaf model, by an expansion in tilts; `passes` has the words.
+
+``Z = sum_K w_K S_K``, where ``w_K`` is smooth in K, and by least squares nearly ``sum_i c_i exp(s_i
+K)`` for a few s_i, so that ``Z`` is nearly ``sum_i c_i G(s_i)``. No term is negative: ``S_K`` is at
+most ``M_K = min_s G(s) exp(-s K)``, and whatever the c_i, the error is at most ``sum_K abs(w_K -
+sum_i c_i exp(s_i K)) M_K``.
+
+**Rounding.** A pass at s finds ``G(s)`` but for a factor between ``exp(-d)`` and ``exp(d)``, which
+`PassRounding` bounds by the number of leaves, and that by the slope of ln G to the next tilt: so
+``abs(c_i) G(s_i) (exp(d_i) - 1)`` is added to the error for each tilt, of which only those are used
+that are known so well. ``M_K`` is raised by h K, and the terms of the error, which are differences
+of exponentials, by what their exponents may be off times the sizes of both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
+
+from bayescascade.methods.cascades.exact.mixture import NEGLIGIBLE, Mixture, mix
+from bayescascade.methods.cascades.exact.passes import Passes
+from bayescascade.model.guard import EVALUATED, UNIT
+
+__all__ = ["Expansion", "Sum"]
+
+Floats = NDArray[np.float64]
+
+_SMALL = 1e-24  # share of a sum, that a fit does not look at
+_CUTS = (1e-15, 1e-12, 1e-9)  # of singular values: coefficients are smaller with fewer
+_WELL_KNOWN = 1e-6  # nats by which a tilt's sum may be off
+_PILOT, _TUNINGS = 100, 6  # trees drawn to find where leaf counts are probable, and how often
+# Tilts that shift leaf counts by some standard deviations, either way; of the first ones all are
+# taken, of the others as many as it takes until the sum is precise, the most telling first:
+_OFFSETS = (0.8, 1.6, 2.8, 4.6, 8.0)
+_MORE_OFFSETS = (1.2, 2.2, 0.4, 3.6, 6.0, 0.2, 0.6, 1.0, 1.4, 1.9, 2.5, 5.2)
+_MOST_OUTER, _MARGIN = 8, 5.0  # such tilts further out, and nats below what is negligible
+_OF_MIXTURE = 5  # tilts nearest to the posterior's own numbers of leaves
+_RARE = 0.05  # draws accepted
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum over all trees.
+
+    Parameters
+    ----------
+    log_sum : float
+        Less `Passes.log_common`, nats.
+    error : float >= 0
+        Bound on the error of `log_sum`, nats.
+    mixture : Mixture
+        Of tilts, from which posterior draws are made.
+    """
+
+    log_sum: float
+    error: float
+    mixture: Mixture
+
+
+class Expansion:
+    """The sum over all trees by tilted passes.
+
+    Parameters
+    ----------
+    passes : Passes
+    log_least : float
+        What all trees come to at least, such as the best, less `Passes.log_common`, nats.
+    """
+
+    def __init__(self, passes: Passes, log_least: float) -> None:
+        self._passes, self._log_least = passes, log_least
+
+    def add_up(self, guess: int, rng: np.random.Generator, precise: float) -> Sum:
+        """Sum over all trees, from a guess at how many leaves are probable.
+
+        Tilts are added until the error is below `precise`, nats, or there are as many as help.
+        """
+        passes = self._passes
+        tilt, spread = self._center(guess, rng)
+        passes.keep(tilt, rng)
+        tilts = [tilt]
+        for offset in _OFFSETS:
+            for s in (tilt - offset / spread, tilt + offset / spread):
+                passes.sum_of(s, rng)
+                if len(tilts) < _OF_MIXTURE:
+                    passes.keep(s, rng)
+                tilts.append(s)
+        log_sum, error = self.expanded(tilts)
+        if self._cover(tilt, self._at_least(log_sum, error), rng):
+            log_sum, error = self.expanded(tilts)
+        for offset in _MORE_OFFSETS:
+            if error < precise:
+                break
+            for s in (tilt - offset / spread, tilt + offset / spread):
+                passes.sum_of(s, rng)
+                tilts.append(s)
+            log_sum, error = self.expanded(tilts)
+        log_least, log_most = self._at_least(log_sum, error), self._log_most()
+        mixture = mix(passes, np.array(tilts[:_OF_MIXTURE]), log_least, log_most)
+        if mixture.rate < _RARE:
+            mixture = mix(passes, np.array(list(passes.sums)), log_least, log_most)
+        return Sum(log_sum, error, mixture)
+
+    def _at_least(self, log_sum: float, error: float) -> float:
+        """Return the log of what all trees come to at least."""
+        return max(log_sum - error, self._log_least)
+
+    def _center(self, guess: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Return the tilt whose trees have as many leaves as the posterior's, and their spread."""
+        passes = self._passes
+        k, tilt, spread, move = passes.k, passes.slope(guess), 0.5, 0.0
+        for _ in range(_TUNINGS):
+            tilt += move
+            sizes = np.array(passes.sum_of(tilt, rng, _PILOT))
+            mean, spread = float(sizes.mean()), max(float(sizes.std()), 0.5)
+            shares = softmax(passes.log_w - tilt * k - 0.5 * ((k - mean) / spread) ** 2)
+            shift = (float(shares @ k) - mean) / spread
+            if abs(shift) < 0.5:
+                break
+            move = float(np.clip(shift / spread, -2.0, 2.0))
+        return tilt, spread
+
+    def expanded(self, tilts: Sequence[float]) -> tuple[float, float]:
+        """Return the sum by an expansion of the weights in some tilts, and a bound on its error.
+
+        Of what the first tilt sums up, trees of K leaves have a share of at most ``exp(log_most)``;
+        shares times ``w_K exp(-s_0 K)`` are wanted, and known times ``exp((s_i - s_0) K)``.
+        """
+        off = self._roundings()
+        known = [s for s in tilts if off[s] < _WELL_KNOWN] or list(tilts)[:1]
+        # of the largest, what rounding does is bounded by the number of cells alone
+        those = [known, [s for s in known if s < max(known)] or known]
+        found = [self._fit(some, [off[s] for s in some], cut) for some in those for cut in _CUTS]
+        return min(found, key=lambda one: one[1])
+
+    def _fit(self, tilts: Sequence[float], off: Sequence[float], cut: float) -> tuple[float, float]:
+        """Return what `expanded` does, from all of these tilts, whose sums may be off as given."""
+        passes, k = self._passes, self._passes.k
+        center, origin = tilts[0], passes.sums[tilts[0]]
+        log_most = self._log_most() - origin + center * k
+        log_ratio = passes.log_w - center * k
+        scale = float(np.max(log_most + log_ratio))
+        wanted = np.exp(log_most + log_ratio - scale)
+        shifts = np.array(tilts) - center
+        log_sums = np.array([passes.sums[s] - origin for s in tilts])
+        known = np.exp(log_most + shifts[:, None] * k - log_sums[:, None])
+        lost = 2 * np.max([passes.lost(s, passes.sums[s]) for s in tilts], axis=0)
+        use = np.flatnonzero(np.maximum(wanted, known.max(axis=0)) > _SMALL)
+        factors, *_ = np.linalg.lstsq(known[:, use].T, wanted[use], rcond=cut)
+        share, sizes = float(factors.sum()), np.abs(factors)
+        error = float(np.abs(wanted - factors @ known).sum())
+        error += float(np.expm1(lost) @ (wanted + sizes @ known))
+        error += float(sizes @ np.expm1(off)) + UNIT * sizes.size * float(sizes.sum())
+        if passes.has_more:
+            error += self._error_beyond(shifts, factors, center, scale)
+        if error >= share:
+            return float(logsumexp(passes.log_w + log_most - center * k)) + origin, np.inf
+        rounding = EVALUATED * UNIT * (abs(origin) + abs(scale))
+        return origin + scale + float(np.log(share)), float(-np.log1p(-error / share)) + rounding
+
+    def _roundings(self) -> dict[float, float]:
+        """Return by how much the log of what each tilt's trees come to may be off, nats."""
+        sums, bounds = self._passes.sums, self._passes.bounds
+        ascending, found = sorted(sums), {}
+        for tilt, larger in zip(ascending, [*ascending[1:], np.inf], strict=True):
+            slope = bounds.most
+            if larger < np.inf and larger - tilt > 4 * bounds.of_sums:
+                lost = EVALUATED * UNIT * (abs(sums[tilt]) + abs(sums[larger]))
+                rise = sums[larger] - sums[tilt] + lost + 2 * bounds.fixed
+                slope = min(slope, rise / (larger - tilt - 2 * bounds.of_sums))
+            found[tilt] = bounds.fixed + bounds.of_sums * slope + 2 * UNIT * abs(sums[tilt])
+        return found
+
+    def _cover(self, center: float, log_least: float, rng: np.random.Generator) -> bool:
+        """Try tilts further out until what lies there is negligible; return whether any was.
+
+        Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
+        """
+        passes = self._passes
+        for n_tried in range(_MOST_OUTER):
+            tilts = np.array(sorted(passes.sums))
+            bounds = np.array([passes.sums[s] - s * passes.k for s in tilts])
+            log_mass = passes.log_w + bounds.min(axis=0) - log_least
+            nearest = bounds.argmin(axis=0)
+            for end in (0, tilts.size - 1):
+                outside = np.flatnonzero(nearest == end)
+                if outside.size == 0 or log_mass[outside].max() < np.log(NEGLIGIBLE) - _MARGIN:
+                    continue
+                slope = passes.slope(int(passes.k[outside[np.argmax(log_mass[outside])]]))
+                further = 2 * tilts[end] - center
+                passes.sum_of(min(slope, further) if end == 0 else max(slope, further), rng)
+                break
+            else:
+                return n_tried > 0
+        return True
+
+    def _log_most(self) -> Floats:
+        """Return bounds on the logs of ``S_K``."""
+        passes = self._passes
+        of_sums = passes.bounds.of_sums * passes.k
+        found = [g - s * passes.k + passes.lost(s, g) for s, g in passes.sums.items()]
+        bounds: Floats = np.min(found, axis=0) + of_sums
+        return bounds
+
+    def _error_beyond(self, shifts: Floats, factors: Floats, center: float, scale: float) -> float:
+        """Return a bound on the error that trees of more leaves than are listed make."""
+        passes = self._passes
+        last, outer = float(passes.k[-1]), max(passes.sums)
+        own = outer - passes.bounds.of_sums  # the tilt to which rounding may have led
+        log_ratio = np.log(passes.posterior.model.rate / last) - own  # of w_K S_K to that before
+        if log_ratio >= 0:
+            return np.inf
+        lost = float(passes.lost(outer, passes.sums[outer])[-1])
+        at_last = passes.sums[outer] - own * last + lost  # log of S_K at most; of more leaves less
+        series = passes.log_w[-1] + at_last - scale - passes.sums[center] + log_ratio
+        error = np.exp(series) / -np.expm1(log_ratio)
+        for shift, factor in zip(shifts, factors, strict=True):
+            s = center + shift
+            ratio, share = np.exp(s - own), 1.0
+            if s < own:
+                share = np.exp(at_last + s * last - passes.sums[s]) * ratio / (1 - ratio)
+            error += abs(factor) * min(1.0, share)
+        return float(error)

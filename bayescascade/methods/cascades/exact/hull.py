@@ -1,0 +1,117 @@
+"""The most probable tree of a leaf model, by a few tilted passes; `passes` has the words.
+
+The best K leaves are worth at most ``H_K = min_s (U(s) - s K)``, so that no tree has more than
+``max_K (ln w_K + H_K)``. The next s is the slope between the known neighbors of the K where that is
+largest: it finds a better tree there, or that there is none on the upper hull of ``max_(K leaves)
+sum g``. What then remains between bound and best tree is the gap: 0 unless K lies inside an edge of
+the hull, or what rounding of both may come to.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayescascade.methods.cascades.exact.passes import Passes
+from bayescascade.methods.cascades.tree import Tree
+
+__all__ = ["BestTree", "Hull"]
+
+_MOST_PASSES = 60  # the hull is found in about two for every halving of the leaf counts
+
+
+@dataclass(frozen=True, slots=True)
+class BestTree:
+    """The most probable tree found.
+
+    Parameters
+    ----------
+    tree : Tree
+    log_density : float
+        Less `Passes.log_common`, nats.
+    gap : float >= 0
+        Nats by which any tree may have more; 0 if that is no more than rounding.
+    rounding : float >= 0
+        Nats by which, if the gap is 0, another tree may still have more.
+    """
+
+    tree: Tree
+    log_density: float
+    gap: float
+    rounding: float
+
+
+class Hull:
+    """Bounds on what the best trees are worth, by their number of leaves.
+
+    Parameters
+    ----------
+    passes : Passes
+    """
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
+        self._found: dict[int, tuple[float, Tree]] = {}
+        self._bounds = np.full(passes.k.size, np.inf)  # of ln w and the sum over leaves
+        self._exceeded = np.zeros(passes.k.size)  # by how much, at most, by rounding
+        self._beyond = np.inf if passes.has_more else -np.inf  # of more than are listed
+
+    @property
+    def best(self) -> BestTree | None:
+        """The best tree found so far; None before the first pass."""
+        if not self._found:
+            return None
+        log_w = self._passes.log_w
+        log_density, n_leaves = max(
+            (float(log_w[n - 1]) + v, n) for n, (v, _) in self._found.items()
+        )
+        bound = max(float(self._bounds.max()), self._beyond)
+        most = max(float((self._bounds + self._exceeded).max()), self._beyond)
+        own = float(self._exceeded[n_leaves - 1])  # so much less the tree may have
+        gap, rounding = bound - log_density, most - bound + 2 * own
+        if gap <= rounding:
+            return BestTree(self._found[n_leaves][1], log_density, 0.0, max(gap, 0.0) + rounding)
+        return BestTree(self._found[n_leaves][1], log_density, gap + rounding, rounding)
+
+    def maximize(self, guess: int) -> BestTree:
+        """Find the most probable tree, from a guess at its number of leaves."""
+        passes, tried = self._passes, set[float]()
+        tilt: float | None = passes.slope(guess)
+        while tilt is not None and len(tried) < _MOST_PASSES:
+            tried.add(tilt)
+            worth, tree = passes.best_of(tilt)
+            value = worth - tilt * tree.n_leaves
+            if tree.n_leaves not in self._found or self._found[tree.n_leaves][0] < value:
+                self._found[tree.n_leaves] = value, tree
+            self._lower(tilt, worth)
+            best = self.best
+            assert best is not None
+            if best.gap == 0.0:
+                break
+            tilt = self._next_tilt(1 + int(np.argmax(self._bounds)), tried)
+        assert best is not None
+        return best
+
+    def _lower(self, tilt: float, worth: float) -> None:
+        """Lower the bounds by what a pass found."""
+        passes = self._passes
+        bounds, lost = passes.log_w + worth - tilt * passes.k, passes.lost(tilt, worth)
+        is_lower = bounds + lost < self._bounds + self._exceeded
+        self._bounds = np.where(is_lower, bounds, self._bounds)
+        self._exceeded = np.where(is_lower, lost, self._exceeded)
+        own = passes.bounds.of_best  # a leaf more may be worth so much more by rounding
+        if np.log(passes.posterior.model.rate / float(passes.k[-1])) <= tilt - own:
+            self._beyond = min(self._beyond, float(bounds[-1] + lost[-1]))  # it falls from there on
+
+    def _next_tilt(self, n_leaves: int, tried: set[float]) -> float | None:
+        """Return the slope at which the hull at a number of leaves is known better, or None."""
+        found = self._found
+        if n_leaves in found:
+            return None  # the hull touches it: nothing is better there
+        below = max((n for n in found if n < n_leaves), default=None)
+        above = min((n for n in found if n > n_leaves), default=None)
+        if below is None or above is None:  # outside what is known: go on by doubling steps
+            step = 1.0 + max(tried) - min(tried)
+            return max(tried) + step if above is None else min(tried) - step
+        slope = (found[below][0] - found[above][0]) / (above - below)
+        near = any(abs(slope - t) <= 1e-12 * max(1.0, abs(t)) for t in tried)
+        return None if near else slope

@@ -1,0 +1,114 @@
+"""Independent posterior draws of a leaf model from a mixture of tilts; `passes` has the words.
+
+A tree drawn from tilt i, chosen with probability ``a_i``, is accepted with a probability in
+proportion to ``w_K / sum_i a_i exp(s_i K) / G(s_i)``, which makes draws independent and exact, but
+for numbers of leaves that come to less than `NEGLIGIBLE` together.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.special import logsumexp
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact.passes import Passes
+from bayescascade.methods.cascades.tree import Tree
+
+__all__ = ["NEGLIGIBLE", "Mixture", "draw", "mix"]
+
+Floats = NDArray[np.float64]
+
+NEGLIGIBLE = 1e-9
+"""Share of the sum over all trees that draws may leave out."""
+
+_RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are told apart
+_GUESSED, _HOPELESS = 0.5, 1_000  # draws accepted, and trees for one that is
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Tilts to draw from.
+
+    Parameters
+    ----------
+    tilts : (m,) float64
+    shares : (m,) float64 >= 0
+        Of each in the mixture; they sum to one.
+    log_accepted : (K,) float64 <= 0
+        Log probability to accept a draw by its number of leaves; -inf where negligible.
+    rate : float in [0, 1]
+        How many are accepted, at least.
+    """
+
+    tilts: Floats
+    shares: Floats
+    log_accepted: Floats
+    rate: float
+
+
+def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mixture:
+    """Return the mixture of tilts of which most draws are accepted.
+
+    Of a tree of K leaves the mixture's probability over the posterior's is ``sum_i a_i r_Ki``; a
+    draw is accepted where the least of these over K is 1, and less where they are more. A linear
+    program finds the shares that make the least the largest.
+
+    Parameters
+    ----------
+    passes : Passes
+        Of which the tilts have been summed over.
+    tilts : (m,) float64
+    log_least : float
+        What all trees come to at least, nats.
+    log_most : (K,) float64
+        And those of K leaves at most, but for ``w_K``.
+    """
+    log_mass = passes.log_w + log_most - log_least  # of the posterior, at most
+    order = np.argsort(log_mass)
+    kept = np.sort(order[np.cumsum(np.exp(np.minimum(log_mass[order], 0.0))) > NEGLIGIBLE])
+    log_of = tilts[:, None] * passes.k[kept] - np.array([[passes.sums[s]] for s in tilts])
+    log_ratios = log_of - passes.log_w[kept] + log_least
+    low, high = _RATIOS  # what is cut off would only add to the least
+    ratios = np.where(log_ratios < low, 0.0, np.exp(np.minimum(log_ratios, high))).T
+    least = linprog(
+        np.append(np.zeros(tilts.size), -1.0),
+        A_ub=np.column_stack([-ratios, np.ones(kept.size)]),
+        b_ub=np.zeros(kept.size),
+        A_eq=np.append(np.ones(tilts.size), 0.0)[None],
+        b_eq=[1.0],
+    )
+    shares = np.ones(tilts.size) if least.x is None else np.maximum(least.x[:-1], 0.0)
+    shares /= shares.sum()
+    log_mixed = logsumexp(log_ratios, b=shares[:, None], axis=0)
+    log_accepted = np.full(passes.k.size, -np.inf)
+    log_accepted[kept] = log_mixed.min() - log_mixed
+    used = shares > 0
+    return Mixture(tilts[used], shares[used], log_accepted, float(np.exp(log_mixed.min())))
+
+
+def draw(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> list[Tree]:
+    """Return independent draws from the posterior: of trees kept, then by a pass for each tilt.
+
+    Raises TooLargeError if more than a thousand trees are drawn for each that is accepted.
+    """
+    drawn: list[Tree] = []
+    rate, n_tried = max(mixture.rate, _GUESSED), 0
+    while len(drawn) < n:
+        wanted = int((n - len(drawn)) / rate * 1.1) + 10
+        numbers = rng.multinomial(wanted, mixture.shares)
+        trees: list[Tree] = []
+        for tilt, number in zip(mixture.tilts.tolist(), numbers.tolist(), strict=True):
+            trees += passes.draws_of(tilt, number, rng)
+        sizes = np.minimum([tree.n_leaves for tree in trees], passes.k.size)
+        log_accepted = mixture.log_accepted[sizes - 1]
+        accepted = np.flatnonzero(np.log(rng.random(len(trees))) < log_accepted)
+        drawn += [trees[i] for i in rng.permutation(accepted)]
+        n_tried += len(trees)
+        if n_tried > _HOPELESS * (1 + len(drawn)):
+            few = f"more than {_HOPELESS:,} trees for each draw"
+            raise TooLargeError(f"draws from the posterior must be had from tilts, got {few}", few)
+        rate = max(accepted.size / len(trees), 0.02)
+    passes.drop_kept()
+    return drawn[:n]

@@ -1,0 +1,191 @@
+"""Tilted passes over the boxes of a leaf model, made once and remembered.
+
+Of a tree with K leaves the density is ``w_K exp(sum_l g_l)``: ``ln w_K`` is `Root.log_weights`,
+and ``g_l`` what leaf l is worth. A pass in which every leaf counts ``exp(s)`` times more, a *tilt*,
+finds ``G(s) = sum_K S_K exp(s K)``, where ``S_K`` sums over the trees of K leaves, or the best
+tree's ``U(s) = max_T sum_l (g_l + s)``, with one entry a box. `hull` finds the most probable tree
+by a few tilts, `expansion` the sum over all trees, and `mixture` draws.
+
+K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
+rate / (K + 1)`` bounds the rest, as in `tail`.
+
+**Rounding.** Logs of passes are less those of a power of two, which is that of the first pass: of a
+million rows ``G`` is exp(-2e6), whose last digit is 2e-10, and what tilts differ by is 1e-13. Terms
+``ln w_K`` and ``s K`` are off by u times their sizes, and what is added up of four of them by
+`Passes.lost`; what a pass finds is off by what `rounding` says, which is a tilt of h.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
+from bayescascade.methods.cascades.exact.lattice import Root
+from bayescascade.methods.cascades.exact.pass_log import PassLog
+from bayescascade.methods.cascades.exact.recursion import Boxes, Progress
+from bayescascade.methods.cascades.exact.rounding import PassRounding
+from bayescascade.methods.cascades.exact.tree_choices import choose_trees
+from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.guard import EVALUATED, UNIT, certified, log_gamma_sizes
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["Passes"]
+
+Floats = NDArray[np.float64]
+
+_MOST_LISTED = 1 << 16  # numbers of leaves
+
+
+@dataclass
+class Passes:
+    """Tilted passes.
+
+    Parameters
+    ----------
+    posterior : LeafPosterior
+    boxes : Boxes
+        Of a plan with one entry a box.
+    most : int
+        Leaves that no tree has more of.
+    n_jobs : int or None
+    progress : callable, optional
+        Takes the share done of each pass.
+    n_kept : int >= 0
+        Trees to be drawn from each tilt near to the posterior as soon as it has been summed over:
+        `draws_of` makes use of them, each once.
+    log : PassLog
+        What passes have found: those in it are not made again, unless to draw trees.
+
+    Attributes
+    ----------
+    root : Root
+    bounds : PassRounding
+    k : (n,) int64
+        Numbers of leaves that are listed, from 1 on.
+    log_w : (n,) float64
+        ``ln w_K``, less `Root.log_common`.
+    sums : dict of float to float
+        By tilt, the log of the sum over all trees, less that of the origin.
+    n_passes : int
+        Passes made, those of the log included.
+    """
+
+    posterior: "CascadePosterior"
+    boxes: Boxes
+    most: int
+    n_jobs: int | None = 1
+    progress: Progress | None = None
+    n_kept: int = 0
+    log: PassLog = field(default_factory=PassLog)
+    n_passes: int = 0
+    sums: dict[float, float] = field(default_factory=dict)
+    _kept: dict[float, list[Tree]] = field(default_factory=dict)
+    _later: dict[float, np.random.Generator] = field(default_factory=dict)
+    _at: float | None = None  # the tilt of the boxes' sums
+
+    def __post_init__(self) -> None:
+        plan = self.boxes.lattice.plan
+        self.n_passes = self.log.n_passes
+        self.root = Root(plan, self.posterior.model)
+        self.bounds = PassRounding.of(self.posterior, plan)
+        self.total = float(self.posterior.table.weights.sum())
+        self.k = np.arange(1, min(self.most, _MOST_LISTED) + 1)
+        self.log_w = self.root.log_weights(self.k, self.total)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether trees may have more leaves than are listed."""
+        return self.k.size < self.most
+
+    @property
+    def log_common(self) -> float:
+        """What is to be added to logs of densities and of their sum, nats."""
+        return self.root.log_common(self.total) + (self.log.origin or 0) * UNIT_OF_EXPONENTS
+
+    @property
+    def rounding_of_common(self) -> float:
+        """By how much `log_common`, and what it is added to, may be off, nats."""
+        sizes = float(log_gamma_sizes(self.total + self.posterior.model.concentration))
+        return EVALUATED * UNIT * (sizes + 2 * abs((self.log.origin or 0) * UNIT_OF_EXPONENTS))
+
+    def lost(self, tilt: float, worth: float) -> Floats:
+        """Return by how much ``ln w_K + worth - tilt K`` may be off for each K, nats."""
+        sizes: Floats = EVALUATED * UNIT * (abs(worth) + np.abs(self.log_w) + abs(tilt) * self.k)
+        return sizes + self.bounds.fixed + self.bounds.of_best * self.k
+
+    def run(self, tilt: float, maximize: bool) -> float:
+        """Make a pass; return its sum or maximum over all trees, nats."""
+        self.boxes.run(maximize, tilt=tilt, progress=self.progress, n_jobs=self.n_jobs)
+        if self.log.origin is None:
+            self.log.origin = self.boxes.origin
+        self.n_passes += 1
+        self._at = None if maximize else tilt
+        return float(self.boxes.log_values(self.log.origin)[0])
+
+    def best_of(self, tilt: float) -> tuple[float, Tree]:
+        """Return what the best tree is worth, and that tree, which is certified to be."""
+        if tilt not in self.log.maxima:
+            worth = self.run(tilt, maximize=True)
+            (tree,) = choose_trees(self.boxes, [0], np.random.default_rng(0))  # nothing is drawn
+            self.log.maxima[tilt] = worth, tree
+            self.log.save()
+        worth, tree = self.log.maxima[tilt]
+        claimed = float(self.root.log_weights(np.array([tree.n_leaves]), self.total)[0])
+        sizes = abs(claimed) + abs(worth) + abs(tilt) * tree.n_leaves
+        claimed += worth - tilt * tree.n_leaves + self.log_common
+        rounding = self.posterior.rounding(tree) + self.bounds.of_maximum(tree.n_leaves)
+        rounding += EVALUATED * UNIT * sizes + self.rounding_of_common
+        certified(self.posterior.log_density, tree, claimed, rounding)
+        return worth, tree
+
+    def sum_of(self, tilt: float, rng: np.random.Generator, n_drawn: int = 0) -> list[int]:
+        """Sum over all trees; return the numbers of leaves of some draws."""
+        own = _child(rng)  # the same whether this is done or remembered
+        if tilt not in self.log.sums:
+            log_sum = self.run(tilt, maximize=False)
+            sizes = [tree.n_leaves for tree in choose_trees(self.boxes, [0] * n_drawn, own)]
+            self.log.sums[tilt] = log_sum, sizes
+            self.log.save()
+        self.sums[tilt], sizes = self.log.sums[tilt]
+        return sizes
+
+    def keep(self, tilt: float, rng: np.random.Generator) -> None:
+        """Draw trees from the tilt summed over last; only when asked for if it was remembered."""
+        own = _child(rng)
+        if self._at == tilt:
+            self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, own)
+        else:
+            self._later[tilt] = own
+
+    def draws_of(self, tilt: float, n: int, rng: np.random.Generator) -> Sequence[Tree]:
+        """Return trees drawn from a tilt: those that were kept, and others by a pass."""
+        if tilt in self._later:
+            self.run(tilt, maximize=False)
+            own = self._later.pop(tilt)
+            self._kept[tilt] = choose_trees(self.boxes, [0] * self.n_kept, own)
+        kept = self._kept.get(tilt, [])
+        drawn = kept[:n]
+        del kept[:n]
+        if len(drawn) < n:
+            self.run(tilt, maximize=False)
+            drawn = drawn + choose_trees(self.boxes, [0] * (n - len(drawn)), rng)
+        return drawn
+
+    def drop_kept(self) -> None:
+        """Forget the trees kept: later draws depend on their own seed alone."""
+        self._kept.clear()
+        self._later.clear()
+
+    def slope(self, n_leaves: int) -> float:
+        """Return how much less a leaf more weighs."""
+        at = min(max(n_leaves, 1), self.k.size - 1)
+        return float(self.log_w[at] - self.log_w[at - 1]) if at > 0 else 0.0
+
+
+def _child(rng: np.random.Generator) -> np.random.Generator:
+    return np.random.default_rng(rng.integers(1 << 63, size=2))

@@ -1,0 +1,147 @@
+"""By how much rounding may put what a pass over the boxes finds off: a proved bound.
+
+With u = `UNIT`. What a box is worth as a leaf is off by 4 u, see `kernels.terms.from_log`; a split
+into b branches by 4 u for its factor and b u for the products, so that a tree of K leaves, which
+has at most K - 1 splits and 2 K - 2 branches, is off by 10 u for each leaf. A maximum adds nothing
+to that, but of choices that differ by less than 2**-45 = 256 u the first is taken, b + 1 times for
+a split: 768 u for each leaf. A sum of M terms puts each of them off by M u more for each split.
+
+So the sums ``S_K`` over the trees of K leaves are off by a factor between ``exp(-h K)`` and ``exp(h
+K)``, and ``G(s) = sum_K S_K exp(s K)`` lies between ``G(s - h)`` and ``G(s + h)``: **what rounding
+does is a tilt**. As ln G is convex, ``ln G(h) - ln G(0)`` is at most ``h (ln G(t) - ln G(h)) / (t -
+h)`` for each t > h, where ``G(t - h)`` and ``G(h)`` are known to lie below and above what passes at
+t and 0 find; and at most ``h`` times the number of leaves that no tree has more of.
+
+The same for all trees is what two floats cannot hold of log gamma functions, 1e-27 n for each level
+of the tree; and where weights are not whole, what their sums are off by, a share c of each count:
+``c x abs(psi(x))`` for each ``lnG(x)``, and ``c n abs(ln v)``. With X the largest argument, and l =
+``max(abs(ln alpha), ln X) + 1``, the terms of all leaves come to at most ``c l (n + K (alpha +
+1))``.
+
+No tree of the branch model is more probable than the same without the splits of boxes that hold no
+rows, but for the first of each column, which `feature_inclusion` may favor: by a split the prior
+falls, as a Poisson's probability of b branches and exp(-rate) for each are below exp(-rate) for the
+one leaf. Splits of boxes with rows stand, for each distinct row, on a path of at most ``D = sum_j
+(q_j - 1)``.
+"""
+
+from dataclasses import dataclass
+from math import log, prod
+from typing import TYPE_CHECKING
+
+from bayescascade.methods.cascades.exact.kernels.layout import UNION
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.rounding import largest_log_volume
+from bayescascade.model.guard import EVALUATED, UNIT, share_of_sums
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["PassRounding"]
+
+_OF_LEAF, _OF_CHOICES = 10.0, 768.0  # units
+_OF_LOG = 1e-26  # of the weight of all rows
+
+
+@dataclass(frozen=True, slots=True)
+class PassRounding:
+    """Bounds on rounding.
+
+    Parameters
+    ----------
+    fixed : float
+        By how much the log density of any tree may be off, nats.
+    of_best : float
+        And for each leaf of a tree found by maxima, nats.
+    of_sums : float
+        And for each leaf, where sums are taken, nats.
+    most : float
+        Leaves that no tree has more of.
+    most_of_best : float
+        Leaves that the most probable tree has no more of.
+    """
+
+    fixed: float
+    of_best: float
+    of_sums: float
+    most: float
+    most_of_best: float
+
+    @classmethod
+    def of(cls, posterior: "CascadePosterior", plan: Plan) -> "PassRounding":
+        """Return the bounds for the passes of a plan."""
+        model, table = posterior.model, posterior.table
+        total, share = float(table.weights.sum()), share_of_sums(table.weights)
+        is_branch, p = isinstance(model, BranchModel), len(plan.n_levels)
+        alpha, depth = model.concentration, sum(q - 1 for q in plan.n_levels)
+        cells = float(min(prod(plan.n_levels), 10**300))
+        most = plan.max_leaves if plan.shift == 1 else cells
+        most_of_best = float(most)
+        if is_branch:
+            n_splits = float(table.n_distinct * depth + p)
+            most_of_best = min(cells, 1.0 + n_splits * (plan.most - 1))
+        n_levels = depth + 1 if is_branch else 1
+        n_inside = 2 * p if plan.is_independent else 0
+        largest = total + (plan.most + max(plan.n_levels)) * (alpha + model.leaf_concentration)
+        lowest = min(alpha, model.leaf_concentration)
+        each = max(abs(log(lowest)), log(1.0 + largest) + log(most)) + 1.0
+        volume = largest_log_volume(posterior.schema)
+        fixed = share * total * (each * (2 * n_levels + n_inside) + volume * max(1, n_inside))
+        fixed += _OF_LOG * total * (n_levels + n_inside)
+        n_terms = 4 * plan.most + n_inside * max(plan.n_levels)
+        of_leaf = share * each * n_terms * (1.0 + alpha + model.leaf_concentration)
+        return cls(
+            fixed=fixed,
+            of_best=(_OF_LEAF + _OF_CHOICES) * UNIT + of_leaf,
+            of_sums=(_OF_LEAF + _n_additions(plan)) * UNIT + of_leaf,
+            most=float(most),
+            most_of_best=most_of_best,
+        )
+
+    def of_maximum(self, n_leaves: float) -> float:
+        """Return by how much any tree may be more probable than one found, of some leaves."""
+        return 2 * self.fixed + self.of_best * (n_leaves + self.most_of_best)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether sums may be off by much if trees may have as many leaves as there are cells."""
+        return self.of_sums * self.most > _MUCH
+
+    def of_sum(self, log_sum: float, log_tilted: float | None = None) -> float:
+        """Return by how much the log of a sum may be off, nats.
+
+        Parameters
+        ----------
+        log_sum, log_tilted : float
+            Of all trees; and where each leaf counts `TILT` nats more, if that is known.
+        """
+        n_leaves = self.most
+        if log_tilted is not None:
+            lost = EVALUATED * UNIT * (abs(log_sum) + abs(log_tilted))
+            n_leaves = min(n_leaves, (log_tilted - log_sum + lost) / (TILT - 2 * self.of_sums))
+        return self.fixed + self.of_sums * n_leaves
+
+
+TILT = 0.01
+"""Nats that each leaf counts more, to find how many leaves probable trees have."""
+
+_MUCH = 1e-3
+
+
+def _n_additions(plan: Plan) -> float:
+    """Return how many additions any term of a box goes through, at most.
+
+    For each column as many as its whole block has two-way partitions, for each number of branches;
+    and where entries are many, of each pair of them.
+    """
+    pairs = 0.0
+    for q, nominal in zip(plan.n_levels, plan.is_nominal, strict=True):
+        if plan.partitions == "levels":
+            pairs += q
+        else:
+            pairs += 2.0 ** (q - 1) if nominal else q
+    n_entries = 1.0 if plan.shift == 0 else float(plan.n_entries(0))
+    if plan.shift == UNION:
+        n_entries **= 2
+    return (pairs * n_entries + 1.0) * (plan.most + 1.0)

@@ -1,0 +1,88 @@
+"""By how much rounding may put the log density of a tree off: a proved bound, from its terms.
+
+With u = `UNIT`, every log gamma function is off by `EVALUATED` u times its size, see `model.guard`,
+and their sum, by `math.fsum`, by u of itself. Where weights are not whole, a count may be off by a
+share `share_of_sums` of itself, c: then so are ``x abs(psi(x))`` for each ``lnG(x)``, and ``n
+abs(ln v)``. A log volume is the sum of p logs, and on the way down of one more per split, each of a
+ratio of sums of at most q widths: with V the largest size that a log volume may have, it is off by
+``(p + d + 4) u V + d (q + 4) u`` at depth d. Inside an independent leaf, L terms are added in
+order, which costs L u; inside a dependent one, sums of p**2 log gammas are, and determinants of p
+columns, whose eliminations add and multiply positive numbers alone.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.tree import LEAF, Tree
+from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes, share_of_sums
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["density_rounding", "largest_log_volume"]
+
+Floats = NDArray[np.float64]
+
+
+def density_rounding(posterior: "CascadePosterior", tree: Tree) -> float:
+    """Return by how much `posterior.log_density` of a tree may be off, nats."""
+    model, schema = posterior.model, posterior.schema
+    counts, _ = posterior.node_statistics(tree)
+    alpha, of_counts = model.concentration, share_of_sums(posterior.table.weights)
+    p, q, total = schema.n_columns, int(schema.n_levels.max()), float(counts[0])
+    sizes = 0.0
+    for group in model.dirichlet_groups(tree):
+        whole = group.size * alpha
+        sizes += float(log_gamma_sizes(whole) + log_gamma_sizes(counts[group].sum() + whole))
+        sizes += float(log_gamma_sizes(counts[group] + alpha).sum())
+        sizes += group.size * float(log_gamma_sizes(alpha))
+    bound = (EVALUATED * UNIT + of_counts) * sizes
+    largest = largest_log_volume(schema)
+    if model.leaf == "uniform":
+        of_volume = (p + tree.depth + 4) * UNIT * largest + tree.depth * (q + 4) * UNIT
+        bound += total * (of_volume + (2 * UNIT + of_counts) * largest)
+    else:
+        bound += _inside_rounding(posterior, total, tree.n_leaves, of_counts, largest)
+    return bound + _prior_rounding(posterior, tree)
+
+
+def largest_log_volume(schema: Schema) -> float:
+    """Return the largest size that the log volume of a box may have, nats."""
+    widths = (column.widths for column in schema.columns)
+    return float(sum(np.abs(np.log([each.min(), each.sum()])).max() for each in widths))
+
+
+def _inside_rounding(
+    posterior: "CascadePosterior", total: float, n_leaves: int, of_counts: float, largest: float
+) -> float:
+    """Return by how much what is inside all leaves, independent or dependent, may be off."""
+    model, schema = posterior.model, posterior.schema
+    a, n_levels = model.leaf_concentration, schema.n_levels
+    p, n_all = schema.n_columns, int(n_levels.sum())
+    shares = np.array([a]) if model.leaf == "independent" else a / n_levels / n_levels.max()
+    ends = np.array([shares.min(), a * (n_levels.max() + 1) + total + 1.0])
+    each = float(np.abs(np.log(ends)).max()) + 1.0  # of a log gamma, by its argument and 1
+    n_terms = n_all if model.leaf == "independent" else n_all**2
+    n_sums = p if model.leaf == "independent" else p**2
+    # the arguments of each of the sums come to the leaves' weight and, for each term, to a
+    sizes = 2 * each * (n_sums * total + n_terms * (2 + 3 * a) * n_leaves) + largest * total
+    n_operations = n_terms + (p**3 if model.leaf == "dependent" else 0)
+    return float(((EVALUATED + n_operations) * UNIT + of_counts) * sizes)
+
+
+def _prior_rounding(posterior: "CascadePosterior", tree: Tree) -> float:
+    """Return by how much the log prior of a tree may be off."""
+    model, p = posterior.model, len(posterior.is_nominal)
+    log_rate, sizes = abs(float(np.log(model.rate))), 0.0
+    if isinstance(model, BranchModel):
+        branches = np.bincount(tree.parent[1:], minlength=tree.n_nodes)[tree.feature != LEAF]
+        sizes += float(log_gamma_sizes(branches + 1.0).sum()) + tree.n_nodes * model.rate
+        sizes += float(branches.sum()) * log_rate + 3.0 * float(log_gamma_sizes(p + 1.0))
+        sizes += float(np.abs(model.log_inclusion(p)).max())
+    else:
+        sizes += model.rate + tree.n_leaves * log_rate + float(log_gamma_sizes(tree.n_leaves + 1.0))
+    return (EVALUATED + tree.n_nodes) * UNIT * sizes
