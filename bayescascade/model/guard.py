@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import InternalError
 
-__all__ = ["EVALUATED", "UNIT", "certified", "log_gamma_sizes", "share_of_sums"]
+__all__ = ["EVALUATED", "UNIT", "certified", "log_gamma_sizes", "share_of_sums", "shown_gap"]
 
 S = TypeVar("S")
 Floats = NDArray[np.float64]
@@ -36,6 +36,16 @@ EVALUATED = 8.0
 
 Of 52,000 numbers from 1e-300 to 1e300, SciPy's gammaln was off by 2.7 at most, and libm's by 3.7.
 """
+
+_VISIBLE = 5e-3  # nats that a print of two decimals shows
+
+
+def shown_gap(gap: float, rounding: float) -> float:
+    """Return a gap as it is shown: that of rounding in place of 0, where it would be seen.
+
+    So nothing is called exact whose printed figures rounding may have changed.
+    """
+    return rounding if gap == 0.0 and rounding >= _VISIBLE else gap
 
 
 def log_gamma_sizes(x: Floats | float) -> Floats:

@@ -7,7 +7,7 @@ reads a run (averages, traces, saved models) reads them too.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -73,6 +73,8 @@ class Solution(Generic[S]):
         Exact posterior shares by title and label, which replace those of the draws.
     interrupted : bool
         Whether Ctrl-C ended the search.
+    chains : samplers.Run, optional
+        Chains from the best state, whose draws stand in for independent ones.
     """
 
     result: object
@@ -83,9 +85,17 @@ class Solution(Generic[S]):
     draws: Sequence[Sequence[S]] = ()
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     interrupted: bool = False
+    chains: samplers.Run[S] | None = None
 
     def as_run(self, posterior: Posterior[S]) -> samplers.Run[S]:
-        """Return the draws as the run of an engine that accepts every proposal."""
+        """Return the draws as the run of an engine that accepts every proposal, or the chains."""
+        if self.chains is not None:
+            return replace(
+                self.chains,
+                best_state=self.state,
+                best_log_density=self.log_density,
+                seconds={"exact": self.seconds, **self.chains.seconds},
+            )
         known = {
             state: {"log_density": posterior.log_density(state), **posterior.describe(state)}
             for state in {self.state: None} | dict.fromkeys(s for c in self.draws for s in c)

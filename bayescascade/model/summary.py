@@ -29,6 +29,7 @@ _SEARCHES = {
     "ascent": "gradient ascent in {chains}",
     "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
+_NOTHING = "nothing sampled: no posterior"
 
 
 class DataFacts(Protocol):
@@ -135,15 +136,15 @@ class FitSummary:
     @property
     def convergence_pieces(self) -> list[str]:
         """How sure the search was of what it found, and how much was drawn."""
+        reason = [self.reason] if self.reason else []
         if self.certificate is not None:
             log_evidence = self.certificate.log_evidence
             n_draws = self.n_chains * self.n_draws
-            return [
-                *([] if log_evidence is None else [f"log evidence {nats_text(log_evidence)}"]),
-                self.certificate.extent,
-                f"{n_draws:,} independent draws" if n_draws else "nothing sampled: no posterior",
-            ]
-        reason = [self.reason] if self.reason else []
+            reason = [] if log_evidence is None else [f"log evidence {nats_text(log_evidence)}"]
+            reason.append(self.certificate.extent)
+            if not self.diagnostics:
+                how = f"{n_draws:,} independent draws" if n_draws else _NOTHING
+                return [*reason, how]
         if not self.diagnostics:
             return [*reason, "nothing sampled: no R-hat, no posterior"]
         found = self.diagnostics.items()
@@ -211,11 +212,13 @@ def summarize(
     data : DataFacts, optional
         The rows, if there are any, such as a table.
     solution : Solution, optional
-        Of an exact search: its draws are independent, which needs no diagnostics.
+        Of an exact search: its draws are independent, which needs no diagnostics, unless they are
+        those of chains.
     reason : str
         Why another search was run than an exact one.
     """
     is_sampled = any(run.draws)
+    is_diagnosed = is_sampled and (solution is None or solution.chains is not None)
     shares = run.trace.shares() if is_sampled else {}
     return FitSummary(
         source=data.source if data else "",
@@ -228,7 +231,7 @@ def summarize(
         n_draws=run.trace.n_draws if is_sampled else 0,
         interrupted=run.interrupted,
         acceptance=run.acceptance,
-        diagnostics=run.diagnostics() if is_sampled and solution is None else {},
+        diagnostics=run.diagnostics() if is_diagnosed else {},
         shares=shares if solution is None else {**shares, **solution.shares},
         certificate=None if solution is None else solution.certificate,
         reason=reason,

@@ -7,7 +7,7 @@ be.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MISSING, UNKNOWN
@@ -232,7 +233,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         started = perf_counter()
         n_draws = n_draws_of(search, posterior) // int(search.n_chains)
         summed = self._summed or self._sum_up(posterior, search)
-        drawn = summed.draws
+        drawn, is_over = summed.draws, summed.is_interrupted
         return Solution(
             result=summed.exact,
             state=summed.exact.tree,
@@ -241,8 +242,28 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             seconds=perf_counter() - started,
             draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
             shares=summed.shares,
-            interrupted=summed.is_interrupted,
+            interrupted=is_over,
+            chains=None if drawn or is_over else self._chains(posterior, search, summed),
         )
+
+    def _chains(
+        self, posterior: CascadePosterior, search: Search, summed: Summed
+    ) -> samplers.Run[Tree]:
+        """Return chains from the most probable tree, where nothing draws independently."""
+        if posterior.model.leaf != "dependent":
+            self._add_redraws(posterior)
+        sampling = replace(search, search="metropolis", checkpoint=None, resume=False)
+        return sampling.run(
+            posterior,
+            default_steps=self._default_steps(posterior.table),
+            n_blocks=n_draws_of(search, posterior) // int(search.n_chains),
+            starts=[summed.exact.tree] * int(search.n_chains),
+        )
+
+    def _add_redraws(self, posterior: CascadePosterior) -> None:
+        from bayescascade.methods.cascades.exact import Redraws
+
+        posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs)
 
     def _summed_if_small(
         self, posterior: CascadePosterior, search: Search, in_use: int
@@ -263,9 +284,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.search == "auto" and posterior.model.leaf != "dependent":  # nothing exact fits
-            from bayescascade.methods.cascades.exact import Redraws
-
-            posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs)
+            self._add_redraws(posterior)
         if self.start == "random":
             return None
         from bayescascade.methods.cascades.det import DensityEstimationTree

@@ -40,6 +40,7 @@ from bayescascade.methods.cascades.dependence import integrate_missing, pair_cou
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import new_dependence_work
 from bayescascade.methods.cascades.tree import Tree, root_box
+from bayescascade.model.guard import certified
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -132,7 +133,8 @@ class DependentTrees:
     def tempered(self, temper: float | None) -> "DependentTrees":
         """Return what another `temper` gives, for a fraction of the time: no row is counted."""
         other = copy(self)
-        other.__dict__.pop("tree", None)
+        for known in ("tree", "_best", "rounding"):
+            other.__dict__.pop(known, None)
         other._weigh(temper)
         return other
 
@@ -335,14 +337,33 @@ class DependentTrees:
         return shares
 
     @cached_property
-    def tree(self) -> Tree:
-        """The most probable tree; if tempered, of those that `sample` returns."""
+    def _best(self) -> tuple[Tree, float]:
+        """The most probable tree, and the log of its probability, tempered or not."""
         values, best = np.zeros(self._counts.size), np.zeros(self._counts.size, np.int64)
         for at in reversed(self._layers):
             worth = self._log_choices[at]
             worth[:, :-1] += np.add.reduceat(values[self._below[at]], self._starts[:-1], axis=1)
             values[at], best[at] = worth.max(axis=1), worth.argmax(axis=1)
-        return self._tree(lambda box: int(best[box]))
+        return self._tree(lambda box: int(best[box])), float(values[0])
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The most probable tree; if tempered, of those that `sample` returns."""
+        tree, log_probability = self._best
+        if self.temper is None:  # else there is no density of trees
+            claimed = log_probability + self.log_normalizer
+            certified(self.posterior.log_density, tree, claimed, self.rounding)
+        return tree
+
+    @cached_property
+    def rounding(self) -> float:
+        """By how much rounding may hide that another tree is more probable, nats.
+
+        What a box comes to is off by no more than as a leaf, and is added and taken off once for
+        each of the boxes on a path; those of equal depth share out the rows, so that their log
+        gammas have no larger sizes together than the leaves', see `rounding.density_rounding`.
+        """
+        return (3 + 2 * self.max_depth) * self.posterior.rounding(self._best[0])
 
     @property
     def log_density(self) -> float:

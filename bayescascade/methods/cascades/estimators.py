@@ -22,6 +22,7 @@ from bayescascade.methods.cascades.dependent_trees import (
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, shares_of
+from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate
 
@@ -269,7 +270,7 @@ n_features_in_, feature_names_in_
         if exact.n_columns < (table.schema.n_levels > 1).sum():
             scope += f" over {exact.n_columns} columns"
         certificate = Certificate(
-            gap=0.0,
+            gap=shown_gap(0.0, exact.rounding),
             extent=f"{exact.n_boxes:,} boxes",
             log_evidence=exact.log_evidence if exact.temper is None else None,
             scope=scope if temper is None else f"{scope}, tempered at {exact.temper:g} rows,",

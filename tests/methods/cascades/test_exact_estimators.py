@@ -208,3 +208,23 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch, tmp_
     assert model.tree_.tree == exact.tree_.tree
     assert model.summary_.certificate.gap == 0
     assert model.run_.traces["n_leaves"].size == 1000
+
+
+def test_where_tilts_draw_nothing_chains_from_the_proved_tree_do(monkeypatch):
+    """A tree and an evidence that are proved must not be lost because draws cannot be had."""
+    exact = LeafCascade(**DECLARED, random_state=0).fit(people())
+    monkeypatch.setattr("bayescascade.methods.cascades.exact.mixture._HOPELESS", 0)
+    limit = {"memory_limit": between(exact.posterior_)}
+    model = LeafCascade(**DECLARED, random_state=0, n_steps=40_000, **limit).fit(people())
+    assert model.exact_.draws == []
+    assert model.tree_.tree == exact.tree_.tree
+    certificate = model.summary_.certificate
+    assert certificate.gap == 0
+    assert certificate.log_evidence == pytest.approx(exact.exact_.log_evidence)
+    text = " ".join(str(model).split())
+    assert "exact: no tree is more probable" in text
+    assert "R-hat" in text
+    assert "independent draws" not in text
+    shares, expected = (m.summary_.shares["leaves"] for m in (model, exact))
+    likely = max(expected, key=expected.get)
+    assert shares[likely] == pytest.approx(expected[likely], abs=0.1)

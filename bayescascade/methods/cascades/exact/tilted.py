@@ -28,7 +28,7 @@ from bayescascade.methods.cascades.exact.prior import log_prior_sum
 from bayescascade.methods.cascades.exact.recursion import Progress
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
-from bayescascade.model.guard import certified
+from bayescascade.model.guard import certified, shown_gap
 from bayescascade.model.solution import Certificate
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ PassProgress = Callable[[int, float, BestTree | None], None]
 _MANY_TERMS = 5e7  # of a pass: with more, the sum is as precise as a print
 _ENOUGH, _PRECISE = 5e-3, 1e-9  # nats; with an error below the first, a printed evidence is right
 _MOST_KEPT = 2_500  # trees of a tilt, kept for draws
-_VISIBLE = 5e-3  # nats of rounding, that a print shows
 
 
 def solve_or_tilt(
@@ -92,9 +91,8 @@ def certificate_of(
     """Return what is proved; the evidence if printed it is right, and rounding that would show."""
     most = exact.max_leaves if isinstance(exact, StoppedPosterior) else None
     is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
-    is_visible = exact.gap == 0.0 and exact.rounding >= _VISIBLE
     return Certificate(
-        gap=exact.rounding if is_visible else exact.gap,
+        gap=shown_gap(exact.gap, exact.rounding),
         extent=f"{exact.cost.n_boxes:,} boxes",
         log_evidence=exact.log_evidence if is_told else None,
         scope=f"of up to {most} leaves" if most is not None else "",

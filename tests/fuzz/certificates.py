@@ -1,0 +1,237 @@
+"""Attacks whatever is called exact, optimal or proved, on problems whose every tree is known.
+
+``python -m tests.fuzz.certificates --minutes 5 --seed 0``
+
+Trees of both models, by all boxes, by those that hold data, in files, by tilts and by estimators'
+defaults, and trees of dependent leaves, against sums over all trees in 45 digits; rule lists and
+prunings against enumeration.
+"""
+
+import tempfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp
+
+from bayescascade import BranchCascade, LeafCascade
+from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.dependent_trees import DependentTrees
+from bayescascade.methods.cascades.exact import ExactCost, SummedPosterior, solve, solve_by_tilts
+from bayescascade.methods.cascades.exact.held import HeldBoxes
+from bayescascade.methods.cascades.exact.passes import Passes
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.redraws import Redraws
+from bayescascade.methods.cascades.exact.scratch import Scratch
+from bayescascade.methods.cascades.posterior import BranchPosterior
+from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.guard import certified
+from tests import reference
+from tests.fuzz.running import Found, Problem, main
+from tests.methods.cascades.exact.decimal_twin import AllTrees
+from tests.methods.cascades.exact.large_problems import (
+    LargeProblem,
+    draw_problem,
+    problems_of_draws,
+    problems_of_sums,
+)
+
+__all__ = ["CHECKS"]
+
+
+def noted(problem: Problem, drawn: LargeProblem) -> LargeProblem:
+    """Note the ranges of what was drawn."""
+    parameters, weights = drawn.parameters, drawn.table.weights
+    is_leaf = "expected_leaves" in parameters
+    problem.note(
+        rows=float(weights.sum()),
+        least_weight=float(weights.min()),
+        concentration=parameters["concentration"],
+        rate=parameters["expected_leaves" if is_leaf else "expected_branches"],
+        model="leaf" if is_leaf else "branch",
+        leaf=parameters["leaf"],
+        partitions=drawn.settings["partitions"],
+        weights=drawn.style,
+    )
+    return drawn
+
+
+def hold(problem: object, complaints: list[str]) -> None:
+    """Raise what was found, with the problem."""
+    if complaints:
+        raise Found(f"{'; '.join(complaints)}\n  {problem}")
+
+
+def all_boxes(problem: Problem) -> None:
+    """Hold sums over all boxes to the twin: tree, evidence, draws, averages, leaf counts."""
+    drawn = noted(problem, draw_problem(problem.rng))
+    exact, everything = solve(drawn.posterior), drawn.everything
+    complaints = list(problems_of_sums(drawn, exact))
+    complaints += problems_of_draws(drawn, exact, exact.sample(20, problem.rng))
+    if exact.max_leaves is not None:
+        found = everything.below(everything.whole, sum)
+        logs = {k: (everything.log_weight(k) + w.ln()) for k, w in found.items()}
+        for k, share in enumerate(exact.leaf_count_probabilities.tolist(), start=1):
+            true = float((logs[k] - everything.log_normalizer).exp()) if k in logs else 0.0
+            if abs(share - true) > 1e-9 + 4 * exact.error:
+                complaints.append(f"{k} leaves have probability {true!r}, said is {share!r}")
+    row = tuple(int(problem.rng.integers(q)) for q in drawn.table.schema.n_levels)
+    rows, weights = everything.record["rows"], everything.record["weights"]
+    record = {**everything.record, "rows": [*rows, row], "weights": [*weights, 1.0]}
+    more = AllTrees(record, drawn.parameters, everything.partitions, everything.max_branches)
+    true = float(more.log_normalizer - everything.log_normalizer)
+    said = float(exact.log_predictive(np.array([row], np.int32).T)[0])
+    if abs(said - true) > 1e-9 + 4 * exact.error:
+        complaints.append(f"row {row} has average log density {true!r}, said is {said!r}")
+    hold(drawn, complaints)
+
+
+def other_boxes(problem: Problem) -> None:
+    """Expect of boxes that hold data, and of those in files, what all boxes in memory say."""
+    drawn = noted(problem, draw_problem(problem.rng))
+    posterior = drawn.posterior
+    plan = Plan.of(posterior, None)
+    if plan.partitions == "levels" and plan.shift == 0 and "expected_branches" in drawn.parameters:
+        held = HeldBoxes.of(posterior, plan, np.inf, np.inf)
+        if held is not None:
+            exact = SummedPosterior(posterior, plan, ExactCost.of_held(held), boxes=held)
+            hold(drawn, list(problems_of_sums(drawn, exact)))
+    with tempfile.TemporaryDirectory() as folder:
+        in_files = Recursion.of(posterior, plan, scratch=Scratch(Path(folder)))
+        in_files.run()
+        in_memory = Recursion.of(posterior, plan)
+        in_memory.run()
+        if not np.array_equal(in_files.log_values(), in_memory.log_values()):
+            raise Found(f"boxes in files say otherwise: {drawn}")
+
+
+def tilts(problem: Problem) -> None:
+    """Hold tilted passes to the twin: tree, gap, evidence, draws; and after an interruption."""
+    drawn = draw_problem(problem.rng)
+    while drawn.parameters.get("expected_leaves") is None or drawn.parameters["max_leaves"]:
+        drawn = draw_problem(problem.rng)
+    noted(problem, drawn)
+    posterior = drawn.posterior
+    found = solve_by_tilts(posterior, rng=0, n_draws=20)
+    problem.note(proved=bool(np.isfinite(found.error)), draws=bool(found.draws))
+    complaints = list(problems_of_sums(drawn, found))
+    complaints += problems_of_draws(drawn, found, found.draws)
+    last, run, made = int(problem.rng.integers(1, found.n_passes + 1)), Passes.run, [0]
+
+    def interrupted(passes: Passes, tilt: float, maximize: bool) -> float:
+        made[0] += 1
+        if made[0] > last:
+            raise KeyboardInterrupt
+        return run(passes, tilt, maximize)
+
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {"rng": 0, "n_draws": 20, "checkpoint": Path(folder) / "passes"}
+        Passes.run = interrupted  # type: ignore[method-assign]
+        try:
+            part = solve_by_tilts(posterior, **kept)
+        finally:
+            Passes.run = run  # type: ignore[method-assign]
+        missed = float(drawn.everything.log_best - drawn.precise(part.tree))
+        if missed > part.gap + part.rounding:
+            complaints.append(f"after {last} passes {missed:.3g} nats are missed, {part.gap:.3g}")
+        if part.is_interrupted:
+            again = solve_by_tilts(posterior, **kept, resume=True)
+            for name in ("tree", "gap", "log_normalizer", "error", "draws"):
+                if getattr(again, name) != getattr(found, name):
+                    complaints.append(f"resumed after {last} passes, {name} differs")
+    hold(drawn, complaints)
+
+
+def estimators(problem: Problem) -> None:
+    """Hold what estimators find by default to the twin, and annealing and polishing to that."""
+    drawn = draw_problem(problem.rng, leaves=("uniform",))
+    while drawn.table.n_distinct < 2:
+        drawn = draw_problem(problem.rng, leaves=("uniform",))
+    noted(problem, drawn)
+    names = drawn.table.schema.names
+    frame = pd.DataFrame(drawn.table.codes.T, columns=list(names)).astype(str)
+    kind = LeafCascade if "expected_leaves" in drawn.parameters else BranchCascade
+    given = {k: v for k, v in drawn.parameters.items() if v is not None and k != "leaf"}
+    model = kind(**given, **drawn.settings, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(frame, sample_weight=drawn.table.weights)
+        own = LargeProblem(model.posterior_.table, drawn.settings, drawn.parameters, drawn.style)
+        best = float(own.everything.log_best)
+        searched = model.set_params(search="anneal", n_steps=2_000, n_chains=1).fit(
+            frame, sample_weight=drawn.table.weights
+        )
+    exact = solve(own.posterior)
+    complaints = list(problems_of_sums(own, exact))
+    found = searched.log_posterior_ - exact.rounding
+    if found > best + 1e-9:
+        complaints.append(f"annealing finds {found!r}, the best is {best!r}")
+    redraws = Redraws(own.posterior, 1e8)
+    tree = own.posterior.initial_state(problem.rng)
+    polished = redraws.polished(tree)
+    if float(own.precise(polished) - own.precise(tree)) < -1e-9 - exact.rounding:
+        complaints.append("polishing made a tree less probable")
+    hold(own, complaints)
+
+
+def dependent_leaves(problem: Problem) -> None:
+    """Hold sums over dependent leaves to a list of all trees by `posterior.log_density`."""
+    drawn = draw_problem(problem.rng)
+    while drawn.table.schema.n_columns < 2:
+        drawn = draw_problem(problem.rng)
+    noted(problem, replace(drawn, parameters={**drawn.parameters, "leaf": "dependent"}))
+    posterior = BranchPosterior(
+        drawn.table,
+        drawn.parameters.get("expected_branches", 2.0),
+        drawn.parameters["concentration"],
+        leaf="dependent",
+        leaf_concentration=drawn.parameters["leaf_concentration"],
+        partitions="levels",
+    )
+    n_levels = tuple(posterior.schema.n_levels.tolist())
+    nested = reference.all_trees(n_levels, posterior.is_nominal, max(n_levels), "levels")
+    trees = [Tree.from_nested(tree, posterior.is_nominal) for tree in nested[:3_000]]
+    depth = int(problem.rng.integers(0, len(n_levels) + 1))
+    trees = [tree for tree in trees if tree.depth <= depth]
+    logs = np.array([posterior.log_density(tree) for tree in trees])
+    found = DependentTrees(posterior, depth)
+    tree, complaints = found.tree, []
+    if logs.max() > found.log_density + found.rounding:
+        complaints.append(f"a tree is {logs.max() - found.log_density:.3g} nats better")
+    if len(nested) <= 3_000 and abs(found.log_normalizer - logsumexp(logs)) > found.rounding + 1e-9:
+        complaints.append(f"sum {logsumexp(logs)!r}, said is {found.log_normalizer!r}")
+    for temper in (None, 50.0):
+        again = found.tempered(temper)
+        certified(again.posterior.log_density, again.tree, again.log_density, again.rounding)
+        if any(each.depth > depth for each in again.sample(20, problem.rng)):
+            complaints.append(f"a draw is deeper than {depth}")
+    if found.tempered(None).tree != tree:
+        complaints.append("untempered again, the tree is another")
+    hold(drawn, complaints)
+
+
+def too_large(problem: Problem) -> None:
+    """Expect that what does not fit is refused, and never answered in part."""
+    drawn = noted(problem, draw_problem(problem.rng))
+    memory = float(10 ** problem.rng.uniform(2, 5))
+    try:
+        exact = solve(drawn.posterior, memory_limit=memory)
+    except TooLargeError:
+        return
+    hold(drawn, list(problems_of_sums(drawn, exact)))
+
+
+CHECKS = {
+    "all boxes": all_boxes,
+    "other boxes": other_boxes,
+    "tilts": tilts,
+    "estimators": estimators,
+    "dependent leaves": dependent_leaves,
+    "too large": too_large,
+}
+
+if __name__ == "__main__":
+    main(CHECKS, "Attack whatever is called exact, optimal or proved.")
