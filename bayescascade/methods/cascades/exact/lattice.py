@@ -306,12 +306,13 @@ def term_arrays(plan: Plan, model: "CascadeModel", power: float = 1.0) -> TermAr
 def _log_gammas(
     alpha: float, multiples: Iterable[int], power: float, n_whole: int, most: int
 ) -> Floats:
-    """Return powers of lnG(multiple alpha + n) of n < n_whole, (most + 1, n_whole, 2) float64."""
+    """Return powers of lnG(multiple alpha + n) of n < n_whole or 1, (most + 1, .., 2) float64."""
+    n_whole = max(n_whole, 1)
     found = np.zeros((most + 1, n_whole, 2))
     for multiple in multiples:
         if power == 1.0:  # of many boxes' tables
             found[multiple] = _log_gamma_of(alpha, multiple, n_whole.bit_length())[:n_whole]
-        elif n_whole > 0:
+        else:
             with sparing(_STEPS_OF_LOG * n_whole):
                 list_log_gamma(alpha, multiple, power, found[multiple])
     return found

@@ -319,9 +319,9 @@ class SummedPosterior:
             whole = self._root.log_sum(shapes.log_values(), 0.0)
             error = max(error, self._bounds.of_sum(whole, tilted))
             log_prior = whole + self._root.log_common(0.0)
+        else:  # of both sums, trees of many leaves may be left out
+            error += LEFT_OUT
         self.error = error + self._rounding_of_root
-        if self.is_complete and self.max_leaves not in (None, number_of_cells(self.posterior)):
-            self.error += LEFT_OUT * (self.posterior.model.max_leaves is None)
         self.log_evidence = self.log_normalizer - log_prior
 
     @property

@@ -81,7 +81,7 @@ class TermArrays(NamedTuple):
     numbers of branches there can be, ascending int64. Sums of two floats, see `doubles`, are
     log_split (B + 1, 2): what b branches are worth without rows; log_gamma (B + 1, G, 2):
     lnG(b alpha + n) of whole weights n, and leaf_log_gamma (Q + 1, H, 2): lnG(m leaf_alpha + n);
-    G = H = 0 where weights are not whole.
+    G = H = 1, none but n = 0, where weights are not whole.
     """
 
     shift: int

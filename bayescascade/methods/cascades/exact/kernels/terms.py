@@ -108,9 +108,9 @@ def _lowered(n_exponents):
 
 @inner_kernel
 def _log_gamma(table, alpha, multiple, count):
-    """lnG(multiple alpha + count), from the table where weights are whole."""
+    """lnG(multiple alpha + count), from the table where it is listed."""
     index = np.int64(count)
-    if index < table.shape[1]:
+    if index < table.shape[1] and count == index:
         return table[multiple, index, 0], table[multiple, index, 1]
     high, low = times(float(multiple), 0.0, alpha, 0.0)
     high, low = plus(high, low, count, 0.0)
