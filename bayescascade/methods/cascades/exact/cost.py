@@ -14,10 +14,11 @@ from bayescascade.methods.cascades.models import LeafModel
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["ExactCost", "check_fits", "first_cap", "number_of_cells"]
+__all__ = ["ExactCost", "check_fits", "check_magnitudes", "first_cap", "number_of_cells"]
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
+_LARGEST = 2.0**53  # beyond, a float cannot tell one more
 _SOMEWHAT = 10  # times too large is told how large exactly
 _MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what would fit
 
@@ -106,6 +107,30 @@ def number_of_cells(posterior: "CascadePosterior") -> int:
     for q in posterior.schema.n_levels:
         cells *= int(q)
     return cells
+
+
+def check_magnitudes(posterior: "CascadePosterior") -> None:
+    """Check that floats can tell one row more from none, beside weights and what the prior counts.
+
+    Raises
+    ------
+    TooLargeError
+        If they cannot; the message names what is too large.
+    """
+    model, total = posterior.model, float(posterior.table.weights.sum())
+    rate = "expected_leaves" if isinstance(model, LeafModel) else "expected_branches"
+    for name, number in (
+        ("the sum of the weights", total),
+        (rate, model.rate),
+        ("concentration", model.concentration),
+        ("leaf_concentration", model.leaf_concentration),
+    ):
+        if number > _LARGEST:
+            rule = f"{name} of at most {_LARGEST:.1e}"
+            raise TooLargeError(
+                f"{name} must be at most {_LARGEST:.1e} for an exact solution, got {number:.1e}",
+                rule,
+            )
 
 
 def check_fits(

@@ -17,6 +17,7 @@ from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import (
     ExactCost,
     check_fits,
+    check_magnitudes,
     first_cap,
     number_of_cells,
 )
@@ -50,7 +51,6 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _TAIL_PASSES = 8  # at most, for every number of leaves that is tried
-_MOST_ROWS = 2.0**53  # beyond, a float cannot tell one row more
 _LIKELY = 1e-3  # probability of leaves so many that those of more are not worth a bound
 
 
@@ -168,12 +168,8 @@ def solve(
         check_integer("max_leaves", max_leaves, minimum=1)
     check_real("memory_limit", memory_limit, above=0.0)
     check_real("work_limit", work_limit, above=0.0)
+    check_magnitudes(posterior)
     total = float(posterior.table.weights.sum())
-    if total > _MOST_ROWS:
-        raise TooLargeError(
-            f"weights must sum to at most {_MOST_ROWS:.1e} for an exact solution, got {total:.1e}",
-            f"weights that sum to at most {_MOST_ROWS:.1e}",
-        )
     plan = Plan.of(posterior, first_cap(posterior, max_leaves))
     if plan.shift == 0:
         cost, boxes = cheapest_boxes(

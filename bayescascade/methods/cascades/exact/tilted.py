@@ -11,7 +11,11 @@ import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
-from bayescascade.methods.cascades.exact.cost import ExactCost, number_of_cells
+from bayescascade.methods.cascades.exact.cost import (
+    ExactCost,
+    check_magnitudes,
+    number_of_cells,
+)
 from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
 from bayescascade.methods.cascades.exact.hull import BestTree, Hull
 from bayescascade.methods.cascades.exact.mixture import draw
@@ -161,6 +165,7 @@ def solve_by_tilts(
     check_real("memory_limit", memory_limit, above=0.0)
     check_real("work_limit", work_limit, above=0.0)
     check_integer("n_draws", n_draws, minimum=0)
+    check_magnitudes(posterior)
     plan = Plan.of(posterior, None)
     cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch)
     section = None

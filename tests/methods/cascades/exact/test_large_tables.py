@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade import BranchCascade
 from bayescascade.base import jit
-from bayescascade.base.errors import InternalError
+from bayescascade.base.errors import InternalError, TooLargeError
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.exact import (
@@ -26,7 +26,8 @@ from bayescascade.methods.cascades.exact.kernels import choices
 from bayescascade.methods.cascades.exact.kernels.choices import choose_splits
 from bayescascade.methods.cascades.exact.kernels.terms import list_log_gamma
 from bayescascade.methods.cascades.exact.passes import Passes
-from bayescascade.methods.cascades.exact.rounding import PassRounding
+from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
+from bayescascade.methods.cascades.posterior import LeafPosterior
 from bayescascade.model import guard
 from tests.methods.cascades.exact.decimal_twin import log_gamma, precisely
 from tests.methods.cascades.exact.large_problems import (
@@ -54,6 +55,26 @@ def test_all_boxes_keep_their_promises(style, rng):
         problem = draw_problem(rng, style)
         exact = solve(problem.posterior)
         assert not complaints_of(problem, exact, exact.sample(20, rng)), problem
+
+
+def test_many_cells_take_a_pass_more_for_the_error(rng, monkeypatch):
+    """Of more cells than rounding can be bounded for, it is by the leaves that are probable."""
+    monkeypatch.setattr("bayescascade.methods.cascades.exact.rounding._MUCH", 0.0)
+    for _ in range(20):
+        problem = draw_problem(rng)
+        exact = solve(problem.posterior)
+        assert not complaints_of(problem, exact, exact.sample(5, rng)), problem
+        bounds, log_sum = exact._bounds, exact._log_sum
+        assert bounds.of_sum(log_sum, log_sum + TILT) <= bounds.of_sum(log_sum) + 1e-12
+
+
+@pytest.mark.parametrize("name", ["concentration", "expected_leaves", "leaf_concentration"])
+def test_numbers_beyond_floats_are_refused(name):
+    """NaN would come of them, after all the work."""
+    table = Table.from_frame(FOUR_CELLS)
+    for solver in (solve, solve_by_tilts):
+        with pytest.raises(TooLargeError, match=rf"{name} must be at most 9.0e.15 .* got 1.0e.300"):
+            solver(LeafPosterior(table, **{name: 1e300}))
 
 
 @by_style
