@@ -127,8 +127,7 @@ def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypat
     monkeypatch.setattr(_jit._Kernel, "_is_compiled", lambda kernel: calls.append(kernel))
     assert learned() == compiled
     names = {kernel.__name__ for kernel in calls}
-    assert {"count_rows", "load"} <= names
-    assert ({"evaluate_boxes", "choose_splits"} <= names) == (most == 3)
+    assert {"count_rows", "load", "evaluate_boxes", "choose_splits"} <= names
 
 
 def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch, tmp_path):
