@@ -14,6 +14,7 @@ __all__ = [
     "Bounds",
     "Integer",
     "Real",
+    "TwoLevels",
     "parse_continuous",
     "parse_given",
     "parse_kinds",
@@ -111,6 +112,29 @@ class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
             form = "LOW,HIGH or NAME=LOW,HIGH" if self.named else "LOW,HIGH"
             raise click.UsageError(f"{option} must be {form}, got {value!r}", ctx) from None
         return (name, (low, high)) if self.named else (low, high)
+
+
+class TwoLevels(click.ParamType):  # type: ignore[type-arg] # before click 8.4
+    """ONE,OTHER: two texts, two numbers or two truth values, as cells of a file are read."""
+
+    name = "one,other"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "list[Level]":
+        """Return both."""
+        from bayescascade.data.levels import parse_texts
+        from bayescascade.data.readers import MISSING_TEXTS
+
+        texts = split_commas(value)
+        if len(texts) != 2 or not set(texts).isdisjoint(MISSING_TEXTS):
+            option = param.opts[0] if param is not None else "levels"
+            raise click.UsageError(
+                f"{option} must be two texts, numbers or truth values, such as no,yes, and none "
+                f"that stands for a missing cell, got {value!r}",
+                ctx,
+            )
+        return parse_texts(texts)
 
 
 def split_commas(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from bayescascade.cli.learning import (
     unknown_option,
     with_options,
 )
-from bayescascade.cli.options import Bounds, Integer, Real
+from bayescascade.cli.options import Bounds, Integer, Real, TwoLevels
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ def rados() -> None:
 @click.option("--delta", type=Real(above=0.0, below=1.0), help="Of the budget; 1e-6 by default.")
 @click.option("--private-feature", metavar="NAME", help="Hide this boolean feature's coordinate.")
 @click.option(
+    "--values", type=TwoLevels(), help="Its two values, such as no,yes, whichever of them occur."
+)
+@click.option(
     "--truncation", type=Real(minimum=0.0, below=0.5), help="The paper's beta, of that feature."
 )
 @click.option(
@@ -53,6 +56,9 @@ def rados() -> None:
     multiple=True,
     metavar="[NAME=]LOW,HIGH",
     help="Hide rows by Gaussian noise: bounds of a column, or of all others, known from elsewhere.",
+)
+@click.option(
+    "--classes", type=TwoLevels(), help="With --bounds: the two labels, whichever of them occur."
 )
 @click.option(
     "--noise-on", type=click.Choice(["edges", "rados"]), help="What that noise is put on; edges."
@@ -88,7 +94,8 @@ def make(data: str, **options: Any) -> None:
         made.save(out)
         _tell(made, options["as_json"])
         return
-    X, y, _ = read_labeled(source, target, columns=columns, drop=drop)
+    as_texts = () if epsilon is None else None if feature is None else [feature]
+    X, y, _ = read_labeled(source, target, columns=columns, drop=drop, as_texts=as_texts)
     common: dict[str, Any] = {"like": like, "intercept": not options["no_intercept"], **n_rados}
     budget = {"epsilon": epsilon, "delta": 1e-6 if options["delta"] is None else options["delta"]}
     if feature is not None:
@@ -96,6 +103,7 @@ def make(data: str, **options: Any) -> None:
             X,
             y,
             feature=feature,
+            values=options["values"],
             truncation=options["truncation"] or 0.0,
             standardize=not options["raw"],
             **budget,
@@ -105,6 +113,7 @@ def make(data: str, **options: Any) -> None:
         made = Rados.sample_gaussian(
             X,
             y,
+            classes=options["classes"],
             edge_bounds=_edge_bounds(bounds, list(X.columns)),
             support=options["support"],
             noise_on=options["noise_on"] or "edges",
@@ -177,11 +186,11 @@ def _check_private(options: dict[str, Any]) -> None:
         "--epsilon must come with --private-feature or --bounds, got neither",
     )
     if feature is not None:
-        for name in ("bounds", "noise_on", "support", "seed"):
+        for name in ("bounds", "classes", "noise_on", "support", "seed"):
             option = "--" + name.replace("_", "-")
             is_given = options[name] not in (None, ())
             must(not is_given, f"{option} must not come with --private-feature, got both")
-    for name in ("raw", "no_intercept", "missing"):
+    for name in ("raw", "no_intercept", "missing", "values", "classes"):
         option = "--" + name.replace("_", "-")
         must(not (options[name] and like), f"{option} must not come with --like, got both")
     must(
@@ -189,10 +198,10 @@ def _check_private(options: dict[str, Any]) -> None:
         "--missing must be error with --epsilon, got level: what fills gaps would tell of the rows",
     )
     must(not (options["raw"] and bounds), "--raw must not come with --bounds, got both")
-    must(
-        options["truncation"] is None or feature is not None,
-        "--truncation must come with --private-feature, got none",
-    )
+    for name in ("truncation", "values"):
+        is_fine = options[name] is None or feature is not None
+        must(is_fine, f"--{name} must come with --private-feature, got none")
+    must(not options["classes"] or is_private, "--classes must come with --epsilon, got none")
 
 
 def _edge_bounds(

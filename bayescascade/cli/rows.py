@@ -63,14 +63,16 @@ def read_blocks(
 
 
 def read_frame(
-    source: Source, names: Sequence[str], weights: str | None
+    source: Source, names: Sequence[str], weights: str | None, as_texts: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, Floats | None]:
     """Return all cells in columns `names`, typed as pandas reads them, and the weights.
 
-    Weights and errors: see `read_blocks`.
+    Those of columns `as_texts` are texts as they stand in a file of texts, so that no cell decides
+    how others are read. Weights and errors: see `read_blocks`.
     """
     blocks = list(read_blocks(source, names, weights))
-    frame = typed_frame(source, pd.concat([cells for _, cells, _ in blocks], ignore_index=True))
+    cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
+    frame = typed_frame(source, cells).assign(**{name: cells[name] for name in as_texts})
     if weights is None:
         return frame, None
     row_weights = np.concatenate([block_weights for _, _, block_weights in blocks])
@@ -115,6 +117,7 @@ def read_labeled(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     weights: str | None = None,
+    as_texts: Sequence[str] | None = (),
     **kinds: Any,
 ) -> tuple[pd.DataFrame, Cells, Floats | None]:
     """Return the cells of the features, the labels, and the weights.
@@ -128,6 +131,8 @@ def read_labeled(
         The features, all by default, and those that are none.
     weights : str or None
         Column of the weights.
+    as_texts : sequence of str or None
+        Columns whose cells are not typed, where they are in use; None: all.
     **kinds
         What `Declarations` takes beside.
 
@@ -144,5 +149,7 @@ def read_labeled(
     if columns == [] or not others:
         raise DataError(f"at least one column besides {target} must be used, got none")
     used = Declarations(columns=columns, drop=drop, **kinds).resolve(others, weights)
-    frame, row_weights = read_frame(source, [*used, target], weights)
+    names = [*used, target]
+    texts = names if as_texts is None else [name for name in names if name in as_texts]
+    frame, row_weights = read_frame(source, names, weights, texts)
     return frame, frame.pop(target), row_weights

@@ -21,12 +21,14 @@ class Given(NamedTuple):
     sample_weight: Any
 
 
-def as_rows(rows: Any) -> Any:
+def as_rows(rows: Any, *, is_typed: bool = True) -> Any:
     """Return files or another library's table as a DataFrame, and other rows as they are.
 
     Parameters
     ----------
     rows : path, URL, list of them, or whatever `as_frame` takes
+    is_typed : bool
+        Whether columns of texts have the types that pandas would give them; else they stay texts.
 
     Raises
     ------
@@ -38,10 +40,11 @@ def as_rows(rows: Any) -> Any:
     source = open_files(rows)
     check_distinct_names(source.names)
     blocks = [cells for _, cells, _ in weighted_blocks(source, source.names, None)]
-    return typed_frame(source, pd.concat(blocks, ignore_index=True))
+    frame = pd.concat(blocks, ignore_index=True)
+    return typed_frame(source, frame) if is_typed else frame
 
 
-def with_labels(X: Any, y: Any, sample_weight: Any = None) -> Given:
+def with_labels(X: Any, y: Any, sample_weight: Any = None, *, is_typed: bool = True) -> Given:
     """Return rows, labels and weights, of which the last two may be columns of files.
 
     Parameters
@@ -49,6 +52,8 @@ def with_labels(X: Any, y: Any, sample_weight: Any = None) -> Given:
     X : path, URL, list of them, or rows
     y, sample_weight : str or array
         With files, the name of a column, which is then no feature.
+    is_typed : bool
+        See `as_rows`.
 
     Raises
     ------
@@ -59,7 +64,7 @@ def with_labels(X: Any, y: Any, sample_weight: Any = None) -> Given:
     """
     if not are_paths(X):
         return Given(X, y, sample_weight)
-    frame = as_rows(X)
+    frame = as_rows(X, is_typed=is_typed)
     columns = listed_names(list(frame.columns))
     if y is None:
         raise ParameterError(

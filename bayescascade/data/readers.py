@@ -20,16 +20,24 @@ from bayescascade.base.validation import check_integer
 from bayescascade.data.arrow_sources import categorical_names, column_names
 from bayescascade.data.sources import Batch, frame_of_arrow
 
-__all__ = ["READERS", "ArrowFileSource", "CsvSource", "DataFile", "FileSource", "ParquetSource"]
+__all__ = [
+    "MISSING_TEXTS",
+    "READERS",
+    "ArrowFileSource",
+    "CsvSource",
+    "DataFile",
+    "FileSource",
+    "ParquetSource",
+]
 
 _CSV_BLOCK_BYTES = 2 << 20
 _MOST_BLANK = 1 << 12  # characters after a header that are looked at for rows
 
-# What pandas.read_csv takes for a missing cell.
-_MISSING_TEXTS = (
+MISSING_TEXTS = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
+"""What pandas.read_csv takes for a missing cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +131,7 @@ class CsvSource:
             pyarrow.csv.ConvertOptions(
                 include_columns=raw_names,
                 column_types=dict.fromkeys(raw_names, kind),
-                null_values=_MISSING_TEXTS,
+                null_values=MISSING_TEXTS,
                 strings_can_be_null=True,
             ),
         )

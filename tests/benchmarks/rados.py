@@ -200,8 +200,8 @@ def dp_feat(epsilon: float, is_cut: bool, learner: str, fold: Fold) -> Labels | 
     if not low:
         return None
     rados = Rados.sample_feature_private(
-        X, fold.y, feature=feature, epsilon=epsilon, delta=DELTA * 1.001, n_rados=low,
-        truncation=truncation(low), noise="simulated", random_state=fold.seed,
+        X, fold.y, feature=feature, values=(0, 1), epsilon=epsilon, delta=DELTA * 1.001,
+        n_rados=low, truncation=truncation(low), noise="simulated", random_state=fold.seed,
     )  # fmt: skip
     return RadoBoostClassifier(learner=learner).fit_rados(rados).predict(X_test)
 
@@ -225,7 +225,8 @@ def gaussian(
     X, y, bounds = split_for_bounds(fold)
     n_rados = fold.n if noise_on == "edges" else 100
     rados = Rados.sample_gaussian(
-        X, y, epsilon=epsilon, delta=DELTA, edge_bounds=bounds, n_rados=n_rados, noise_on=noise_on,
+        X, y, epsilon=epsilon, delta=DELTA, edge_bounds=bounds, classes=np.unique(y).tolist(),
+        n_rados=n_rados, noise_on=noise_on,
         support=None if support is None else len(y) // support, noise="simulated",
         random_state=fold.seed,
     )  # fmt: skip

@@ -26,6 +26,7 @@ def halves(tmp_path):
 
 
 TARGET = ("--target", "label")
+HIDE = ("--private-feature", "hiv", "--epsilon", "3")
 
 
 def test_two_parties_make_sums_and_a_third_learns(halves, tmp_path):
@@ -77,12 +78,13 @@ def test_files_of_any_size_are_read_block_by_block(halves, tmp_path, monkeypatch
 
 def test_promises_are_told(halves, tmp_path):
     out = tmp_path / "r.npz"
-    feature = ("--private-feature", "hiv", "--epsilon", 3)
+    feature = ("--private-feature", "hiv", "--values", "False,True", "--epsilon", 3)
     made = run("rados", "make", halves[0], *TARGET, "--out", out, *feature, "--n", 3)
     assert 'Changing "hiv" in one row' in " ".join(made.stdout.split())
     assert Rados.load(out).promise.is_private
     pytest.importorskip("opendp")
-    whole = ("--bounds", "-4,4", "--bounds", "hiv=0,1", "--epsilon", 2, "--noise-on", "rados")
+    whole = ("--bounds", "-4,4", "--bounds", "hiv=0,1", "--classes", "ill,well", "--epsilon", 2)
+    whole += ("--noise-on", "rados")
     made = run("rados", "make", halves[0], *TARGET, "--out", out, *whole, "--n", 5, "--json")
     promise = json.loads(made.stdout)["promise"]
     assert (promise["protects"], promise["epsilon"], promise["delta"]) == ("rows", 2.0, 1e-6)
@@ -95,8 +97,19 @@ def test_promises_are_told(halves, tmp_path):
         (("--private-feature", "hiv"), "--private-feature must come with --epsilon"),
         (("--epsilon", "1"), "--epsilon must come with --private-feature or --bounds"),
         (("--private-feature", "hiv", "--epsilon", "1", "--seed", "3"), "--seed must not come"),
-        (("--private-feature", "u", "--epsilon", "3"), "feature must be boolean"),
-        (("--private-feature", "hiv", "--epsilon", "0.01"), "epsilon must be at least"),
+        (("--private-feature", "hiv", "--epsilon", "3"), "--values must be the two values"),
+        ((*HIDE, "--values", "0,2"), 'column "hiv" must be "0" or "2", as was declared'),
+        ((*HIDE, "--values", "yes"), "--values must be two texts, numbers or truth values"),
+        ((*HIDE, "--values", "NA,B"), "and none that stands for a missing cell, got 'NA,B'"),
+        ((*HIDE, "--classes", "ill,well"), "--classes must not come with --private-feature"),
+        (
+            ("--private-feature", "hiv", "--values", "false,true", "--epsilon", "0.01"),
+            "epsilon must be at least",
+        ),
+        (("--values", "0,1"), "--values must come with --private-feature"),
+        (("--classes", "0,1"), "--classes must come with --epsilon"),
+        (("--epsilon", "1", "--bounds", "0,1"), "--classes must be the two classes"),
+        (("--epsilon", "1", "--like", "r", "--classes", "0,1"), "must not come with --like"),
         (
             ("--epsilon", "1", "--bounds", "3"),
             "--bounds must be LOW,HIGH or NAME=LOW,HIGH, got '3'",
@@ -107,7 +120,10 @@ def test_promises_are_told(halves, tmp_path):
             ("--epsilon", "1", "--bounds", "u=0,1", "--bounds", "u=0,2"),
             '--bounds must be given once for column "u"',
         ),
-        (("--epsilon", "1", "--bounds", "u=0,1"), "edge_bounds must be (low, high)"),
+        (
+            ("--epsilon", "1", "--bounds", "u=0,1", "--classes", "ill,well"),
+            "edge_bounds must be (low, high)",
+        ),
         (("--epsilon", "1", "--bounds", "0,1", "--raw"), "--raw must not come with --bounds"),
         (("--support", "201"), "support must be an integer from 1 to 200"),
         (("--raw", "--like", "r"), "--raw must not come with --like"),

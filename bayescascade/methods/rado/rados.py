@@ -21,11 +21,13 @@ from bayescascade.base.validation import (
     check_probability,
     check_real,
 )
+from bayescascade.methods.rado.declared_rows import Bounds, read_declared
+from bayescascade.methods.rado.feature_rows import read_hiding
 from bayescascade.methods.rado.protection import Promise, released_together
 from bayescascade.methods.rado.rado_files import read_rados, write_arrays
-from bayescascade.methods.rado.reading import Reading, Rows, read_rows
+from bayescascade.methods.rado.reading import Reading, read_rows
 from bayescascade.methods.rado.releases import release_feature, release_rows
-from bayescascade.methods.rado.sampling import Bounds, random_sums, with_bounds, with_signs
+from bayescascade.methods.rado.sampling import random_sums
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import PrivacyLedger
@@ -132,7 +134,12 @@ class Rados(Printed):
         """
         check_integer("n_rados", n_rados, 1)
         check_choice("missing", missing, ("level", "error"))
-        rows = _rows(X, y, standardize, intercept, like, missing)
+        rows = read_rows(
+            X, y,
+            standardize=check_flag("standardize", standardize),
+            intercept=check_flag("intercept", intercept),
+            like=_reading(like), owner="Rados", missing=missing,
+        )  # fmt: skip
         if support == "auto":
             support = _FEW if len(rows) >= 2 * _FEW else None
         fixed = None if support is None else check_integer("support", support, 1, len(rows))
@@ -181,6 +188,7 @@ class Rados(Printed):
         y: Any,
         *,
         feature: str | int,
+        values: Sequence[Any] | None = None,
         epsilon: float,
         delta: float = 1e-6,
         n_rados: int = 100,
@@ -195,15 +203,20 @@ class Rados(Printed):
 
         That coordinate's law is known whatever the rows are; `protection` has it, what follows for
         privacy, and what does not: the other coordinates are not protected. The feature is taken
-        as -1 and 1; its two values are public.
+        as -1 and 1, and nothing else that is printed or saved depends on it. Its two values are
+        public: they are declared, and a cell that is neither is an error.
 
         Parameters
         ----------
         X, y, standardize, intercept, like : as of `sample`
             No cell is missing in a column that has no missing cells in `like`.
         feature : str or int
-            Name, or index where columns have none, of a column of two values: truth values, 0 and
-            1, -1 and 1, or text. Chosen by what must be hidden, never by looking at the rows.
+            Name, or index where columns have none, of a column of two values. Chosen by what must
+            be hidden, never by looking at the rows.
+        values : (level, level), optional
+            These two, such as (0, 1) or ("no", "yes"): the smaller is -1, or the first of texts
+            when they are sorted. Not needed of truth values, of a Categorical whose two categories
+            were declared and not taken from the rows, or with `like`.
         epsilon, delta : float > 0
             The budget of all these rados together.
         n_rados : int >= 1
@@ -222,21 +235,25 @@ class Rados(Printed):
         PrivacyError
             If the rows are too few for the budget; says what would do.
         DataError
-            If the feature is not boolean, or as `sample`.
+            If a cell of the feature has neither value, or as `sample`.
         ParameterError
-            If a parameter is out of its range, or there is no such feature.
+            If a parameter is out of its range, there is no such feature, or its values are not
+            declared.
         """
         check_integer("n_rados", n_rados, 1)
         check_real("epsilon", epsilon, above=0.0)
         check_probability("delta", delta, strict=True)
         check_real("truncation", truncation, minimum=0.0, below=0.5)
         is_private = check_choice("noise", noise, ("system", "simulated")) == "system"
-        rows, place = with_signs(
-            _rows(X, y, standardize, intercept, like), feature, is_given=like is not None
-        )
+        rows, place = read_hiding(
+            X, y, feature, values,
+            standardize=check_flag("standardize", standardize),
+            intercept=check_flag("intercept", intercept),
+            like=_reading(like), owner="Rados",
+        )  # fmt: skip
         rng = None if is_private else np.random.default_rng(seed_sequence(random_state))
-        values, promise = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
-        return cls._checked(values, len(rows), None, rows.reading, promise)
+        made = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
+        return cls._checked(made.values, len(rows), None, rows.reading, made.promise)
 
     @classmethod
     def sample_gaussian(
@@ -246,6 +263,7 @@ class Rados(Printed):
         *,
         epsilon: float,
         delta: float,
+        classes: Sequence[Any] | None = None,
         edge_bounds: Bounds | None = None,
         n_rados: int = 1000,
         support: int | None = None,
@@ -260,15 +278,21 @@ class Rados(Printed):
 
         Noise that hides a row in each of many sums is much: where one private classifier is all
         that is wanted, mechanisms that are made for one err far less for the same epsilon. The
-        number of rows, the names of columns and the two classes are public. Exact noise takes
-        0.01 to 0.1 ms a value; where that is more than ten seconds, a warning announces it.
+        number of rows, the names and types of columns and the two classes are public, and nothing
+        else that is printed or saved depends on the rows. Cells that are missing, infinite or of
+        another type, and other labels, are errors, and that is not private. Exact noise takes 0.01
+        to 0.1 ms a value; where that is more than ten seconds, a warning announces it.
 
         Parameters
         ----------
         X, y : as of `sample`
-            Text must be categories, whose levels are declared, or come with `like`.
+            Text must be categories, whose levels are declared and not taken from the rows, or come
+            with `like`. All else are numbers, also where they are written as text.
         epsilon, delta : float > 0
             The budget of all these rados together.
+        classes : (level, level), optional
+            The two classes, texts, whole numbers or truth values. Not needed if `y` is of truth
+            values or of two declared categories, or with `like`.
         edge_bounds : (float, float) or mapping of str to (float, float)
             Between which cells are known to be, from elsewhere than these rows: of all columns, or
             by name, or "x0", "x1", ... where they have none. What is outside is clipped. Not needed
@@ -288,9 +312,9 @@ class Rados(Printed):
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, or bounds are missing.
+            If a parameter is out of its range, or classes or bounds are not declared.
         DataError
-            As `sample`, or if levels of text are not declared.
+            As `sample`, or if a cell is no number and its levels are not declared.
         PrivacyError
             If the ledger's budget does not allow for it; nothing is spent then.
         """
@@ -298,11 +322,13 @@ class Rados(Printed):
         check_real("epsilon", epsilon, above=0.0)
         check_probability("delta", delta, strict=True)
         on_edges = check_choice("noise_on", noise_on, ("edges", "rados")) == "edges"
-        rows = _rows(X, y, False, intercept, like)
-        if like is None:
-            rows = with_bounds(rows, X, edge_bounds)
-        elif like.promise is None or like.promise.protects != "rows":
+        check_flag("intercept", intercept)
+        reading = _reading(like)
+        if like is not None and (like.promise is None or like.promise.protects != "rows"):
             raise ParameterError("like must be rados with Gaussian noise, got others")
+        rows = read_declared(
+            X, y, classes, edge_bounds, intercept=intercept, like=reading, owner="Rados"
+        )
         if support is not None:
             check_integer("support", support, 1, len(rows))
         values, promise = release_rows(
@@ -444,28 +470,10 @@ class Rados(Printed):
         return cls(values, n_rows, support, reading, promise)
 
 
-def _rows(
-    X: Any,
-    y: Any,
-    standardize: bool,
-    intercept: bool,
-    like: Rados | None,
-    missing: str = "error",
-) -> Rows:
-    check_flag("standardize", standardize)
-    check_flag("intercept", intercept)
+def _reading(like: Rados | None) -> Reading | None:
     if like is not None and not isinstance(like, Rados):
         raise ParameterError(f"like must be Rados or None, got {type(like).__name__}")
-    reading = None if like is None else like.reading
-    return read_rows(
-        X,
-        y,
-        standardize=standardize,
-        intercept=intercept,
-        like=reading,
-        owner="Rados",
-        missing=missing,
-    )
+    return None if like is None else like.reading
 
 
 def _check_alike(one: Rados, other: Rados) -> None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError
-from bayescascade.data.file_frames import with_labels
+from bayescascade.data.file_frames import as_rows, with_labels
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
@@ -24,10 +25,12 @@ from bayescascade.data.labels import (
 )
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.row_frames import rows_frame
+from bayescascade.data.schema import check_present, check_width
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.rado.signatures import Edges, Floats
 
-__all__ = ["Reading", "Rows", "read_rows"]
+__all__ = ["Reading", "Rows", "by_column", "read_rows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,6 +194,30 @@ def read_rows(
         center, units = _moments(matrix)
     reading = Reading(encoder, training.classes, center, units, intercept)
     return Rows(reading, matrix, np.where(training.labels, 1.0, -1.0))
+
+
+def by_column(X: Any, like: Reading | None, owner: str) -> tuple[pd.DataFrame, list[Any]]:
+    """Return rows as a DataFrame with the columns of `like`, and what an encoder calls these.
+
+    So each column is read by itself: in an array, one cell may decide the type of all.
+    """
+    X = as_rows(X)
+    has_names = isinstance(X, pd.DataFrame | pd.Series | Mapping)
+    if like is None:
+        frame = rows_frame(X)
+        if not has_names:
+            frame = frame.set_axis(range(frame.shape[1]), axis=1)
+        elif isinstance(X, pd.DataFrame):
+            frame = frame.set_axis(X.columns, axis=1)
+        is_named = all(isinstance(name, str) for name in frame.columns)
+        return frame, list(frame.columns) if is_named else list(range(frame.shape[1]))
+    encoder = like.encoder
+    frame = rows_frame(X, encoder.names, owner)
+    if encoder.is_named and has_names:
+        check_present(encoder.names, list(frame.columns))
+        frame = frame[encoder.names]
+    check_width(frame.shape[1], len(encoder.columns), owner)
+    return frame.set_axis(list(encoder.columns), axis=1), list(encoder.columns)
 
 
 def _moments(matrix: Floats) -> tuple[Floats, Floats]:

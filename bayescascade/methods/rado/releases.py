@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayescascade.base.errors import DataError
 from bayescascade.methods.rado.protection import Promise, check_budget, cut_of, draw_agreements
 from bayescascade.methods.rado.reading import Rows
 from bayescascade.methods.rado.sampling import announce, clipped, random_sums
@@ -27,6 +28,8 @@ from bayescascade.privacy.mechanisms import gaussian
 from bayescascade.privacy.noise import noise_source
 
 __all__ = ["Release", "release_feature", "release_rows"]
+
+_BLOCK_ROWS = 1 << 13
 
 
 class Release(NamedTuple):
@@ -60,6 +63,8 @@ def release_feature(
     ------
     PrivacyError
         If the rows are too few for the budget; says what would do.
+    DataError
+        If the sum over all rows is too large for floats, whatever signatures are drawn.
     """
     n_rows, cut = len(rows), cut_of(len(rows), truncation)
     draw, sizes, rounding = draw_by(rng), None, 0.0
@@ -67,6 +72,7 @@ def release_feature(
         sizes, rounding = draw_agreements(draw, n_rows, cut, n_rados)
     reached = check_budget(n_rows, cut, epsilon, delta, n_rados, rounding)
     reading = rows.reading
+    _check_sums(rows)
     edges = rows.signs * (rows.matrix[:, place] - reading.center[place]) / reading.units[place]
     flipped = np.packbits(edges < 0.0, bitorder="little")[:, np.newaxis]
     parts = []
@@ -78,6 +84,20 @@ def release_feature(
     name = reading.columns[place]
     promise = Promise("feature", float(epsilon), reached, name, how, rng is None)
     return Release(np.concatenate(parts), promise)
+
+
+def _check_sums(rows: Rows) -> None:
+    """Raise DataError if a sum of some rows might overflow; depends on no sign."""
+    edges, sizes = rows.edges(), np.zeros(rows.reading.n_columns)
+    with np.errstate(over="ignore"):
+        for first in range(0, len(rows), _BLOCK_ROWS):
+            sizes += np.abs(edges(first, first + _BLOCK_ROWS)).sum(axis=0)
+    if not np.isfinite(sizes).all():
+        place = int(np.argmin(np.isfinite(sizes)))
+        raise DataError(
+            f'column "{rows.reading.columns[place]}" must have cells whose sums floats hold, '
+            "got larger ones"
+        )
 
 
 def release_rows(

@@ -104,7 +104,7 @@ def coordinate(rados, place=1):
 def simulated(X, y, rng, n_rados=1, truncation=0.0, **options):
     return Rados.sample_feature_private(
         X, y, feature=1, epsilon=9.0, delta=0.999, n_rados=n_rados, truncation=truncation,
-        standardize=False, noise="simulated", random_state=rng, **options,
+        values=(0, 1), standardize=False, noise="simulated", random_state=rng, **options,
     )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def test_audits_tell_the_promise_from_its_broken_twins(monkeypatch):
 
 def test_budgets_that_cannot_be_met_are_errors():
     X, y = feature_rows(400, 100)
-    private = {"feature": 1, "delta": 1e-6}
+    private = {"feature": 1, "values": (0, 1), "delta": 1e-6}
     with pytest.raises(PrivacyError, match="epsilon must be at least") as caught:
         Rados.sample_feature_private(X, y, epsilon=0.1, n_rados=3, **private)
     needed = float(str(caught.value).split("at least ")[1].split()[0])
@@ -195,7 +195,11 @@ def test_budgets_that_cannot_be_met_are_errors():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"feature": 0}, "must be boolean"),
+        ({"feature": 0}, 'column "x0" must be "0" or "1", as was declared, got'),
+        ({"values": None}, "values must be the two values of the feature"),
+        ({"values": (0, 1, 2)}, "values must be two different"),
+        ({"values": (1, True)}, "values must be two different"),
+        ({"values": (0.1, 0.3)}, "values must be numbers of which floats hold the middle"),
         ({"feature": 7}, "feature must be one of 0, 1, got 7"),
         ({"feature": "hiv"}, "feature must be one of"),
         ({"epsilon": 0.0}, "epsilon must be"),
@@ -211,7 +215,16 @@ def test_bad_private_arguments_are_named(change, words):
     X, y = feature_rows(60, 20)
     with pytest.raises((ParameterError, DataError), match=words):
         Rados.sample_feature_private(
-            X, y, **{"feature": 1, "epsilon": 5.0, "n_rados": 2, "delta": 0.1, **change}
+            X,
+            y,
+            **{
+                "feature": 1,
+                "values": (0, 1),
+                "epsilon": 5.0,
+                "n_rados": 2,
+                "delta": 0.1,
+                **change,
+            },
         )
 
 
@@ -220,23 +233,20 @@ def test_features_of_two_values_are_signs(values):
     rows = np.array([values[i % 3 == 0] for i in range(60)])
     frame = pd.DataFrame({"age": np.arange(60.0), "hiv": rows})
     y = np.arange(60) % 2
-    rados = Rados.sample_feature_private(frame, y, feature="hiv", epsilon=9, delta=0.1, n_rados=4)
+    private = {"feature": "hiv", "epsilon": 9, "delta": 0.1, "n_rados": 4}
+    rados = Rados.sample_feature_private(frame, y, values=values, **private)
     assert rados.promise.feature.startswith("hiv")
     assert (coordinate(rados) % 2 == coordinate(rados)[0] % 2).any()
     assert (np.abs(coordinate(rados)) <= 60).all()
     assert (coordinate(rados) == np.rint(coordinate(rados))).all()
-    again = Rados.sample_feature_private(
-        frame, y, feature="hiv", epsilon=9, delta=0.1, n_rados=4, like=rados
-    )
+    again = Rados.sample_feature_private(frame, y, like=rados, **private)
     nobody = frame.assign(hiv=values[0])
-    alone = Rados.sample_feature_private(
-        nobody, y, feature="hiv", epsilon=9, delta=0.1, n_rados=4, like=rados
-    )
+    alone = Rados.sample_feature_private(nobody, y, like=rados, **private)
     assert Rados.merge([rados, alone]).n_rows == 120
-    with pytest.raises(DataError, match="by like="):
-        Rados.sample_feature_private(
-            frame, y, feature="hiv", epsilon=9, delta=0.1, like=Rados.sample(frame, y, 2)
-        )
+    with pytest.raises((ParameterError, DataError), match=r"like must|as was declared"):
+        Rados.sample_feature_private(frame, y, like=Rados.sample(frame, y, 2), **private)
+    with pytest.raises(ParameterError, match="values must be those of like"):
+        Rados.sample_feature_private(frame, y, like=rados, values=values, **private)
     assert Rados.merge([rados, again], rows="same").promise.epsilon == 18
     assert Rados.merge([rados, again]).promise.epsilon == 9
     assert Rados.merge([rados, Rados.sample(frame, y, 4, like=rados)]).promise is None
@@ -258,7 +268,7 @@ class Silent:
         return np.zeros(n, np.int64)
 
 
-GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "edge_bounds": (-2.0, 6.0)}
+GAUSSIAN = {"epsilon": 1.0, "delta": 1e-5, "edge_bounds": (-2.0, 6.0), "classes": (-1, 1)}
 
 
 @pytest.fixture
@@ -287,7 +297,6 @@ def test_no_row_moves_more_than_it_is_said(silent, monkeypatch, noise_on, suppor
         for corner, label in ((1e9, 1), (-1e9, 1)):
             rows, labels = X.copy(), y.copy()
             rows[row], labels[row] = corner, label
-            labels[(row + 1) % 30] = -1  # that there are two classes
             Rados.sample_gaussian(
                 rows, labels, **GAUSSIAN, noise_on=noise_on, support=support, n_rados=12,
                 intercept=False, random_state=0,
@@ -347,8 +356,9 @@ def gaussian_audit(cheat=1.0):
 
     def run(rows):
         rados = Rados.sample_gaussian(
-            rows, y, epsilon=cheat * 1.0, delta=0.01, edge_bounds=(-1, 1), support=6, n_rados=1,
-            noise_on="rados", intercept=False, noise="simulated", random_state=rng,
+            rows, y, epsilon=cheat * 1.0, delta=0.01, edge_bounds=(-1, 1), classes=(-1, 1),
+            support=6, n_rados=1, noise_on="rados", intercept=False, noise="simulated",
+            random_state=rng,
         )  # fmt: skip
         return float(rados.values[0, 0])
 
@@ -385,6 +395,8 @@ def test_long_noise_is_announced(monkeypatch):
         ({"edge_bounds": {"x0": (0, 1)}}, '"x1"'),
         ({"edge_bounds": (1, 1)}, "edge_bounds must be"),
         ({"edge_bounds": (0, np.inf)}, "edge_bounds must be"),
+        ({"classes": None}, "classes must be the two classes"),
+        ({"classes": (0.5, 1)}, "classes must be texts, whole numbers or truth values"),
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"delta": 0.0}, "delta must be"),
         ({"support": 31}, "support must be"),
@@ -403,11 +415,12 @@ def test_levels_and_units_must_be_declared():
     X, y = blobs(30, 1)
     frame = pd.DataFrame({"x": X[:, 0], "job": ["a", "b", "c"] * 10})
     given = {**GAUSSIAN, "noise": "simulated"}
-    with pytest.raises(DataError, match='"job" must be a Categorical'):
+    with pytest.raises(DataError, match="those of a Categorical"):
         Rados.sample_gaussian(frame, y, **given)
     declared = frame.assign(job=pd.Categorical(frame["job"], ["a", "b", "c", "d"]))
     first = Rados.sample_gaussian(declared, y, **given)
     assert first.reading.columns == ["x", "job=a", "job=b", "job=c", "job=d", "(intercept)"]
+    given["classes"] = None  # they come with like
     assert Rados.sample_gaussian(frame, y, **given, like=first).values.shape == (1000, 6)
     with pytest.raises(ParameterError, match="with Gaussian noise"):
         Rados.sample_gaussian(frame, y, **given, like=Rados.sample(frame, y, 3))

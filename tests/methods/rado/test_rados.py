@@ -186,13 +186,16 @@ def test_private_rados_take_no_median_of_rows():
     X, y = blobs(40)
     X[:, 0] = X[:, 0] > 0
     X[3, 1] = np.nan
+    private = {"feature": 0, "epsilon": 1.0, "noise": "simulated"}
     with refused('"x1" has a missing cell'):
-        Rados.sample_feature_private(X, y, feature=0, epsilon=1.0, noise="simulated")
+        Rados.sample_feature_private(X, y, **private, values=(0, 1))
     with refused('"x1" has a missing cell'):
-        Rados.sample_gaussian(X, y, edge_bounds=(-9, 9), epsilon=1.0, delta=1e-6, noise="simulated")
+        Rados.sample_gaussian(
+            X, y, edge_bounds=(-9, 9), classes=(-1, 1), epsilon=1.0, delta=1e-6, noise="simulated"
+        )
     public = Rados.sample(np.where(np.arange(40)[:, None] == 5, np.nan, X), y, standardize=False)
-    with refused("feature must be boolean"):  # whether it is missing would be in the open
-        Rados.sample_feature_private(X, y, feature=0, epsilon=1.0, noise="simulated", like=public)
+    with refused("like must be rados whose column 0 is boolean"):  # gaps would be in the open
+        Rados.sample_feature_private(X, y, **private, like=public)
 
 
 def test_only_what_is_alike_is_merged():
