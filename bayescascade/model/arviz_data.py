@@ -4,16 +4,22 @@ ArviZ itself is imported only to make an ``InferenceData`` (ArviZ 0.x) or ``Data
 read one from a file.
 """
 
+import gc
+import sys
+import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import DataError
 from bayescascade.base.extras import check_traces
 
-__all__ = ["import_arviz", "plottable", "to_arviz"]
+__all__ = ["import_arviz", "plottable", "read_arviz", "to_arviz"]
 
 _MOST_EXACT = 2.0**53  # of whole numbers as floats
 
@@ -31,6 +37,49 @@ def import_arviz() -> Any:
         warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
         import arviz
     return arviz
+
+
+@contextmanager
+def read_arviz(path: str | Path) -> Iterator[Any]:
+    """Open a netCDF file as ArviZ does, for a block that reads it.
+
+    Raises
+    ------
+    DataError
+        If the file, or the block, meets damage that it cannot read. Nothing of the file is open
+        then: h5netcdf closes half-opened files when they are collected, which fails, too, and
+        Python would print that beside the error.
+    """
+    arviz = import_arviz()
+    failed = ""
+    with _quiet("h5netcdf"):
+        try:
+            with closing(arviz.from_netcdf(str(path))) as data:
+                yield data
+        except (DataError, MemoryError):
+            raise
+        except Exception as error:  # libraries raise what they like of damaged files
+            failed = f"{path} is not a trace file, or is cut short: not netCDF"
+            traceback.clear_frames(error.__traceback__)
+        gc.collect()
+    if failed:
+        raise DataError(failed)
+
+
+@contextmanager
+def _quiet(library: str) -> Iterator[None]:
+    """Do not print what goes wrong when objects of a library are collected."""
+    usual = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if not str(getattr(unraisable.object, "__module__", "")).startswith(library):
+            usual(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
 
 
 def plottable(draws: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
-from bayescascade.model.arviz_data import import_arviz, plottable, to_arviz
+from bayescascade.model.arviz_data import plottable, read_arviz, to_arviz
 from bayescascade.model.diagnostics import Diagnostic, convergence_advice, diagnose_array
 from bayescascade.model.page import shares_page
 from bayescascade.report.numbers import diagnostic_text, nats_text
@@ -304,17 +304,11 @@ def read_trace(path: str | Path) -> Trace:
     """
     if not Path(path).is_file():
         raise DataError(f"no such file: {path}")
-    arviz = import_arviz()
-    try:
-        data = arviz.from_netcdf(str(path))
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise DataError(f"{path} is not a trace file, or is cut short: not netCDF") from error
-    try:
-        return Trace.of(data)
-    except DataError as error:
-        raise DataError(f"{path} is {error}") from None
-    finally:
-        data.close()
+    with read_arviz(path) as data:
+        try:
+            return Trace.of(data)
+        except DataError as error:
+            raise DataError(f"{path} is {error}") from None
 
 
 def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) -> Trace:

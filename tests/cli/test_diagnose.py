@@ -1,12 +1,15 @@
 """``diagnose``: convergence in text and JSON, and pictures."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
+from tests.documents import ENVIRONMENT
 
 
 @pytest.mark.parametrize(
@@ -51,6 +54,31 @@ def test_plots(fitted: Fitted, tmp_path: Path) -> None:
 )
 def test_what_is_no_trace(path: str, message: str) -> None:
     assert_error(run("diagnose", path), message)
+
+
+DAMAGED = [("flip", 163), ("flip", 40), ("cut", 300), ("cut", 0.5)]
+
+
+@pytest.mark.parametrize(("how", "where"), DAMAGED)
+def test_of_a_damaged_file_one_line_is_said(
+    how: str, where: float, fitted: Fitted, tmp_path: Path
+) -> None:
+    """In a process of its own: half-opened files complain when the interpreter collects them."""
+    content = bytearray(Path(fitted.trace).read_bytes())
+    place = int(where * len(content)) if where < 1 else int(where)
+    if how == "cut":
+        del content[place:]
+    else:
+        content[place] ^= 0xFF
+    (tmp_path / "t.nc").write_bytes(content)
+    command = [sys.executable, "-m", "bayescascade", "diagnose", str(tmp_path / "t.nc")]
+    run = subprocess.run(
+        command, check=False, capture_output=True, encoding="utf-8", env=ENVIRONMENT
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("error: ")
+    assert run.stderr.count("\n") == 1
+    assert "is not a trace file, or is cut short" in run.stderr
 
 
 def test_plots_need_a_folder(fitted: Fitted, tmp_path: Path) -> None:
