@@ -9,6 +9,7 @@ Whitehouse, Ramdas, Rogers and Wu (2023), Fully-Adaptive Composition in Differen
 """
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -93,8 +94,9 @@ class PrivacyLedger(Printed):
 
     Notes
     -----
-    Threads may share a ledger. Copies, such as scikit-learn's of parameters, are the ledger itself,
-    and it cannot be pickled: every copy would spend the budget once more.
+    Threads may share a ledger. Copies, such as scikit-learn's of parameters, are the ledger itself;
+    it cannot be pickled, and a forked process cannot spend: every copy would spend the budget once
+    more.
 
     Examples
     --------
@@ -115,6 +117,7 @@ class PrivacyLedger(Printed):
             raise ParameterError(f"delta must be > 0 with rule='concentrated', got {delta!r}")
         self._entries: tuple[Entry, ...] = ()
         self._lock = Lock()
+        self._process = os.getpid()
 
     @property
     def budget(self) -> Cost:
@@ -163,8 +166,18 @@ class PrivacyLedger(Printed):
         Raises
         ------
         PrivacyError
-            If that would exceed the budget; nothing is spent then.
+            If that would exceed the budget, or this process is a fork of the one that made the
+            ledger; nothing is spent then.
+        ParameterError
+            If `cost` is no `Cost`.
         """
+        if not isinstance(cost, Cost):
+            raise ParameterError(f"cost must be a Cost, got {type(cost).__name__}")
+        if os.getpid() != self._process:
+            raise PrivacyError(
+                "a ledger must be spent from in the process that made it, for a fork's copy would "
+                f"spend the budget again, got process {os.getpid()} of {self._process}"
+            )
         with self._lock:
             entries = (*self._entries, Entry(str(what), cost))
             total, most = self._total(entries), 1.0 + _ROUNDING

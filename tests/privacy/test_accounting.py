@@ -2,9 +2,11 @@
 
 import copy
 import math
+import os
 import pickle
 from itertools import product
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,3 +188,24 @@ def test_ledgers_are_printed():
 def test_wrong_parameters_are_named(call, message):
     with pytest.raises(ParameterError, match=message):
         call()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_cannot_spend_the_budget_again():
+    ledger = PrivacyLedger(1.0)
+    child = os.fork()
+    if not child:
+        try:
+            ledger.spend(Cost(0.5), "a release")
+        except PrivacyError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    ledger.spend(Cost(0.5), "a release")
+
+
+def test_only_costs_are_spent():
+    """An object with an epsilon below 0 would give budget back."""
+    with pytest.raises(ParameterError, match="cost must be a Cost, got SimpleNamespace"):
+        PrivacyLedger(1.0).spend(SimpleNamespace(epsilon=-1.0, delta=0.0, rho=0.0), "a release")
