@@ -43,7 +43,7 @@ from bayescascade.methods.causal.regression import (
     kernel_ridge,
     regressed,
 )
-from bayescascade.methods.causal.release import DirectionRelease
+from bayescascade.methods.causal.release import DirectionRelease, direction_of
 from bayescascade.methods.causal.scores import SCORES, score_of
 from bayescascade.methods.causal.sensitivity import iqr_distance, rank_distance
 from bayescascade.model.record import NOT_SAVED
@@ -110,7 +110,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         All that was published: scores, direction, the probability that it is the one without noise,
         what was spent, who is protected. The model keeps nothing else of the rows.
     direction_ : {"x->y", "y->x"} or None
-        None if the rows did not pass a test of stability.
+        None if the rows did not pass a test of stability, or if log IQRs that are published
+        exactly are -inf: half of the numbers are equal.
     epsilon_, delta_ : float
         What was spent.
     n_rows_ : int
@@ -374,7 +375,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         scores = [score_of(self.score, *one, protection.kernels) for one in tested]
         each = protection.sensitivity(n_rows)
         if self.publish == "direction" and not each:
-            return DIRECTIONS[int(np.argmin(scores))], None, 0.0
+            return direction_of(dict(zip(DIRECTIONS, scores, strict=True))), None, 0.0
         if self.publish == "direction":
             lowest = exponential(np.negative(scores), each, epsilon, noise, error=ROUNDING)
             return DIRECTIONS[lowest.index], None, 0.0
@@ -397,7 +398,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         if release is None:
             return None, None, 0.0
         private = dict(zip(DIRECTIONS, release.values.tolist(), strict=True))
-        return min(DIRECTIONS, key=lambda one: private[one]), private, release.scale
+        return direction_of(private), private, release.scale
 
     def _regressions(
         self, protection: Protection, x: Floats, y: Floats, noise: NoiseSource

@@ -1,10 +1,12 @@
 """What is published of a private direction, and the guarantee in words; nothing else is kept."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.files import json_ready
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.methods.causal.pair import arrow, read_names
 from bayescascade.methods.causal.posterior import DIRECTIONS
@@ -19,7 +21,16 @@ from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import BLANK, Block, Heading, Numbers, Page, Pieces, Table, warning
 from bayescascade.report.printed import Readable
 
-__all__ = ["DirectionRelease"]
+__all__ = ["DirectionRelease", "direction_of"]
+
+_UNSTABLE = (
+    "no answer: the rows did not pass the private test of stability, so nothing is published but "
+    "that; more rows, a larger epsilon or another score may pass"
+)
+_UNDEFINED = (
+    "no answer: half of the rows that test, or of their residuals, are one number, so their log "
+    "interquartile range is -inf; another score can do with that"
+)
 
 _WHOSE = {
     "test": ("one of the {n_test:,} rows that test", "Rows that are learned from are"),
@@ -36,11 +47,13 @@ class DirectionRelease(Readable):
     Parameters
     ----------
     direction : {"x->y", "y->x"} or None
-        The direction of the lower private score, or drawn; None if the rows did not pass the test
-        of stability, so that nothing else was published.
+        The direction of the lower private score, or drawn. None if the rows did not pass the test
+        of stability, so that nothing else was published; or if exact scores are infinite, so that
+        they cannot be compared.
     scores : mapping of str to float, or None
-        The score of each direction, with noise; may be out of the score's range. None where only
-        the direction was published, or nothing.
+        The score of each direction, with noise; may be out of the score's range. Exact log IQRs are
+        -inf where half of the numbers are equal. None where only the direction was published, or
+        nothing.
     scale : float >= 0
         Of the Laplace noise on each score; 0 if there are none or they are exact.
     regression_error : float >= 0
@@ -76,14 +89,23 @@ class DirectionRelease(Readable):
     is_private: bool
 
     @property
+    def is_undefined(self) -> bool:
+        """Whether no test failed, and still there is no direction: exact scores are infinite.
+
+        What is tested has a delta > 0, and these scores have none.
+        """
+        return self.direction is None and self.delta == 0.0
+
+    @property
     def probability(self) -> float | None:
         """The probability that noise on the scores left their order as it was, from both.
 
         By the known law of the noise, and as if before all margins that the score can have were as
-        probable. None if there are no scores to tell it from, or the error of private regressions
-        is above 0.05, of which it does not know.
+        probable. None if there is no direction, there are no scores to tell it from, or the error
+        of private regressions is above 0.05, of which it does not know.
         """
-        if self.scores is None or self.regression_error > MOST_ERROR:
+        is_known = self.direction is not None and self.regression_error <= MOST_ERROR
+        if self.scores is None or not is_known:
             return None
         margin = abs(self.scores[DIRECTIONS[0]] - self.scores[DIRECTIONS[1]])
         return credibility(margin, self.scale, SCORES[self.score].largest) if self.scale else 1.0
@@ -108,13 +130,9 @@ class DirectionRelease(Readable):
         heading = Heading(["private additive noise model", rows, SCORES[self.score].told])
         guarantee = warning(self.guarantee) if not self.is_private else Pieces([self.guarantee])
         if self.direction is None:
-            told = Pieces(
-                [
-                    "no answer: the rows did not pass the private test of stability, so nothing is "
-                    "published but that; more rows, a larger epsilon or another score may pass"
-                ]
-            )
-            return heading, told, BLANK, guarantee
+            why = _UNDEFINED if self.is_undefined else _UNSTABLE
+            table = self._scores_page([]) if self.scores is not None else ()
+            return (heading, Pieces([why]), BLANK, *table, guarantee)
         found = [arrow(self.direction, self.names)]
         if self.scores is None:
             found.append("drawn by the exponential mechanism; how sure it is, it cannot tell")
@@ -131,18 +149,23 @@ class DirectionRelease(Readable):
             )
         blocks.append(BLANK)
         if self.scores is not None:
-            shown = [arrow(one, self.names) for one in DIRECTIONS]
-            texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
-            noise = f"Laplace noise of scale {self.scale:.3g} on each"
-            below = ["a lower score: residuals depend less on the cause"]
-            below.append(noise if self.scale else "exact scores")
-            below += [error] if self.regression_error else []
-            blocks += [Table(shown, [Numbers("private score", texts)]), Pieces(below, "dim"), BLANK]
+            blocks += self._scores_page([error] if self.regression_error else [])
         return (*blocks, guarantee)
 
+    def _scores_page(self, errors: list[str]) -> Page:
+        """Return a table of the scores, and what to know of them."""
+        assert self.scores is not None
+        shown = [arrow(one, self.names) for one in DIRECTIONS]
+        texts = [f"{self.scores[direction]:.4g}" for direction in DIRECTIONS]
+        noise = f"Laplace noise of scale {self.scale:.3g} on each"
+        below = ["a lower score: residuals depend less on the cause"]
+        below += [noise if self.scale else "exact scores", *errors]
+        return Table(shown, [Numbers("private score", texts)]), Pieces(below, "dim"), BLANK
+
     def to_dict(self) -> dict[str, Any]:
-        """Return all as plain data, the probability, too."""
+        """Return all as plain data, the probability, too; an infinite score, as JSON, is None."""
         record = asdict(self)
+        record["scores"] = json_ready(self.scores)
         record.update(x_bounds=list(self.x_bounds), y_bounds=list(self.y_bounds))
         return {**record, "probability": self.probability}
 
@@ -165,10 +188,23 @@ class DirectionRelease(Readable):
         check_real("regression_error", fields["regression_error"], minimum=0.0)
         scores = fields["scores"]
         if scores is not None:
-            scores = {one: check_real("scores", scores[one]) for one in DIRECTIONS}
+            scores = {one: _read_score(fields["score"], scores[one]) for one in DIRECTIONS}
             fields["scores"] = scores
         if fields["direction"] is not None:
             check_choice("direction", fields["direction"], DIRECTIONS)
-        if scores is not None and fields["direction"] != min(DIRECTIONS, key=lambda d: scores[d]):
+        told = None if scores is None else direction_of(scores)
+        if scores is not None and fields["direction"] != told:
             raise ModelFileError("a saved release's direction must be that of the lower score")
         return cls(**fields)
+
+
+def direction_of(scores: Mapping[str, float]) -> str | None:
+    """Return the direction of the lower score, the first of equals; None if one is infinite."""
+    if not all(map(math.isfinite, scores.values())):
+        return None
+    return min(DIRECTIONS, key=lambda direction: scores[direction])
+
+
+def _read_score(name: str, score: Any) -> float:
+    """Return a saved score; None is -inf, which a log IQR may be."""
+    return -math.inf if score is None and name == "iqr" else check_real("scores", score)

@@ -13,6 +13,7 @@ import bayescascade
 from bayescascade import (
     DataError,
     DirectionPosterior,
+    ModelFileError,
     ParameterError,
     PrivacyError,
     PrivacyLedger,
@@ -413,3 +414,33 @@ def test_plans_refuse_what_nothing_would_do():
                   {"margin": 0.1, "probability": 0.9, "n_rows": 50, "epsilon": 1.0}):  # fmt: skip
         with pytest.raises(ParameterError):
             model.plan(**wrong)
+
+
+@pytest.mark.parametrize("publish", ["scores", "direction"])
+def test_exact_scores_that_are_infinite_are_no_direction(publish, tmp_path):
+    """They are published, paid for, saved and printed; nothing is made up in their place."""
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(400) % 5 == 0, rng.uniform(-1, 1, 400), 0.25)
+    y = np.where(np.arange(400) % 7 == 0, rng.uniform(-1, 1, 400), -0.5)
+    ledger = PrivacyLedger(1.0)
+    model = PrivateAdditiveNoiseModel(
+        score="iqr", protect="train", publish=publish, x_bounds=(-1, 1), y_bounds=(-1, 1),
+        noise="simulated", ledger=ledger, random_state=0,
+    ).fit(x, y)  # fmt: skip
+    assert model.direction_ is None
+    assert ledger.spent.epsilon == model.epsilon_ == 1.0
+    both = {"x->y": -np.inf, "y->x": -np.inf}
+    assert model.release_.scores == (both if publish == "scores" else None)
+    assert "no answer: half of the rows" in " ".join(str(model).split())
+    model.save(tmp_path / "m.json")
+    loaded = bayescascade.load(tmp_path / "m.json")
+    assert loaded.release_ == model.release_
+    assert str(loaded) == str(model)
+    with pytest.raises(PrivacyError):
+        loaded.fit(x, y)
+    record = json.loads((tmp_path / "m.json").read_text())
+    record["release"]["direction"] = "x->y"
+    (tmp_path / "m.json").write_text(json.dumps(record))
+    if publish == "scores":
+        with pytest.raises(ModelFileError, match="direction must be that of the lower score"):
+            bayescascade.load(tmp_path / "m.json")
