@@ -22,7 +22,7 @@ from bayescascade.base.validation import check_choice, check_real
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import Printed
 
-__all__ = ["Cost", "Entry", "PrivacyLedger", "concentrated_epsilon", "times_text"]
+__all__ = ["Cost", "Entry", "LostLedger", "PrivacyLedger", "concentrated_epsilon", "times_text"]
 
 _ROUNDING = 1e-12  # relative: ten times 0.1 is within 1
 _ALMOST_ONE = 1.0 - 2.0**-53
@@ -239,6 +239,21 @@ class PrivacyLedger(Printed):
             return added
         deltas = math.fsum(cost.delta for cost in costs if self._counts(cost))
         return Cost(together, min(self._delta + deltas, _ALMOST_ONE), rho)
+
+
+class LostLedger:
+    """What a pickled model has in place of its ledger, so that it and its clones spend nothing."""
+
+    def spend(self, cost: Cost, what: str) -> NoReturn:
+        """Raise PrivacyError."""
+        del what
+        raise PrivacyError(
+            "ledger must be given anew to a model that was pickled, for its own stays in the "
+            f"process that made it, got none to pay {cost.text} from"
+        )
+
+    def __repr__(self) -> str:
+        return "<LostLedger>"
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:

@@ -149,3 +149,23 @@ def test_files_that_do_not_go_together_are_told(halves, tmp_path):
     assert_error(run("rados", "fit", halves[0]), "cannot be read as rados")
     assert_error(run("rados", "fit"), "Missing argument")
     assert_error(run("rados", "make", halves[0], *TARGET, "--out", halves[0]), "DATA")
+
+
+@pytest.mark.parametrize("codes", [("no", "yes"), ("0", "1"), ("01", "x"), ("True", "False")])
+def test_files_of_neighbors_are_alike(tmp_path, codes):
+    """A cell decides neither how the others of its column are read, nor what is printed."""
+    pytest.importorskip("opendp")
+    pages = []
+    for other in (0, 1):
+        cells = [codes[0]] * 59 + [codes[other]]
+        rows, out = tmp_path / "rows.csv", tmp_path / "r.npz"
+        pd.DataFrame({"u": np.arange(60) % 9, "f": cells}).to_csv(rows, index=False)
+        whole = ("--target", "f", "--bounds", "0,9", "--classes", ",".join(codes), "--n", 2)
+        made = run("rados", "make", rows, *whole, "--out", out, "--epsilon", 1)
+        pages.append((made.exit_code, made.stdout, made.stderr, Rados.load(out).reading.record()))
+        hide = ("--target", "u", "--private-feature", "f", "--values", ",".join(codes), "--n", 2)
+        pd.DataFrame({"u": np.arange(60) % 2, "f": cells}).to_csv(rows, index=False)
+        made = run("rados", "make", rows, *hide, "--out", out, "--epsilon", 9)
+        pages.append((made.exit_code, made.stdout, made.stderr, Rados.load(out).reading.record()))
+    assert pages[:2] == pages[2:]
+    assert [page[0] for page in pages] == [0] * 4

@@ -22,6 +22,7 @@ Protecting "both" does not cost the sum of both, as a row either tests or is lea
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from threading import Lock
 from typing import Any, ClassVar, Self
 
@@ -48,7 +49,7 @@ from bayescascade.methods.causal.scores import SCORES, score_of
 from bayescascade.methods.causal.sensitivity import iqr_distance, rank_distance
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.privacy.accounting import PrivacyLedger
+from bayescascade.privacy.accounting import LostLedger, PrivacyLedger
 from bayescascade.privacy.mechanisms import Release, exponential, laplace, propose_test_release
 from bayescascade.privacy.noise import NoiseSource, noise_source
 from bayescascade.report.page import Page
@@ -100,7 +101,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         "simulated" is for studies of what comes of it, can be seeded, and protects nobody.
     ledger : PrivacyLedger, optional
         Whose budget fits are paid from, which other releases may share. By default the model has
-        one of its own, for one fit. A ledger is not saved or pickled with the model.
+        one of its own, for one fit. A ledger is not saved or pickled with the model; a pickled one
+        and its clones cannot fit until they are given another.
     random_state : int, SeedSequence, Generator or None
         Deals the rows, and seeds simulated noise; nothing seeds other noise.
 
@@ -317,8 +319,21 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: no ledger, whose copy would be a second budget."""
         state: dict[str, Any] = dict(super().__getstate__())
-        is_spent = self._is_spent or self.ledger is not None
-        return {**state, "ledger": None, "_is_spent": is_spent}
+        if self.ledger is None:
+            return state
+        return {**state, "ledger": LostLedger(), "_is_spent": True}
+
+    def __copy__(self) -> Self:
+        """Return a copy that spends from the same ledger."""
+        made = self.__class__.__new__(self.__class__)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy that spends from the same ledger."""
+        made = self.__class__.__new__(self.__class__)
+        made.__dict__.update(deepcopy(self.__dict__, memo))
+        return made
 
     def _fields(self) -> dict[str, Any]:
         return {**super()._fields(), "release": self.release_.to_dict()}

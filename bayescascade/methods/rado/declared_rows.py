@@ -89,7 +89,7 @@ def _classes(y: Any, classes: Any, like: Reading | None, owner: str) -> tuple[Tw
     """Return the two classes, and the labels."""
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None")
-    y = as_column(y)
+    y = pd.Series(y) if isinstance(y, pd.api.extensions.ExtensionArray) else as_column(y)
     labels = y if isinstance(y, pd.Series) else pd.Series(column_or_1d(y, warn=True))
     if like is not None:
         if classes is not None:

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from copy import copy, deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -304,8 +305,12 @@ def test_a_ledger_pays_until_it_is_spent():
         model.fit(x, y)
     assert model.release_ is first
     assert ledger.spent.epsilon == 4.0
-    with pytest.raises(PrivacyError, match="spent"):
-        pickle.loads(pickle.dumps(made("hsic", "test", ledger=PrivacyLedger(9.0)))).fit(x, y)
+    paid = made("hsic", "test", ledger=PrivacyLedger(9.0))
+    for lost in (pickle.loads(pickle.dumps(paid)), clone(pickle.loads(pickle.dumps(paid)))):
+        with pytest.raises(PrivacyError, match="ledger must be given anew"):
+            lost.fit(x, y)
+    for copied in (copy(paid), deepcopy(paid), clone(copy(paid))):
+        assert copied.ledger is paid.ledger
     bad = made("hsic", "test", ledger=PrivacyLedger(2.0))
     with pytest.raises(DataError):
         bad.fit(x[:5], y[:5])
