@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.extras import check_traces
+from bayescascade.base.seals import is_damaged
 
 __all__ = ["import_arviz", "plottable", "read_arviz", "to_arviz"]
 
@@ -51,7 +52,9 @@ def read_arviz(path: str | Path) -> Iterator[Any]:
         Python would print that beside the error.
     """
     arviz = import_arviz()
-    failed = ""
+    if is_damaged(path):  # of such a file HDF5 may never return
+        raise DataError(f"{path} is damaged: its checksum is of another content")
+    failed = False
     with _quiet("h5netcdf"):
         try:
             with closing(arviz.from_netcdf(str(path))) as data:
@@ -59,11 +62,11 @@ def read_arviz(path: str | Path) -> Iterator[Any]:
         except (DataError, MemoryError):
             raise
         except Exception as error:  # libraries raise what they like of damaged files
-            failed = f"{path} is not a trace file, or is cut short: not netCDF"
+            failed = True
             traceback.clear_frames(error.__traceback__)
         gc.collect()
     if failed:
-        raise DataError(failed)
+        raise DataError(f"{path} is not a trace file, or is cut short: not netCDF")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.files import replaced_file
+from bayescascade.base.seals import seal
 from bayescascade.model.diagnostics import Diagnostic, diagnose_array
 from bayescascade.model.trace import Trace
 from samplers import Run
@@ -120,10 +121,14 @@ class PosteriorRun(Run[S]):
         return self.trace.to_inference_data()
 
     def save_trace(self, path: str | Path) -> None:
-        """Write `to_inference_data` as netCDF, replacing `path` only when all is written."""
+        """Write `to_inference_data` as netCDF, replacing `path` only when all is written.
+
+        A checksum follows the last byte of netCDF, by which `diagnose` knows damage.
+        """
         data = self.to_inference_data()
         with replaced_file(path) as temporary:
             data.to_netcdf(str(temporary), engine="h5netcdf")
+            seal(temporary)
 
     def _labels(self, name: str) -> dict[int, str]:
         codes = np.unique(self.traces[name]).astype(np.int64).tolist()
