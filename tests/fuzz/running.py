@@ -97,6 +97,8 @@ def search(
     began = shown = time.monotonic()
     for number in count() if problems is None else problems:
         name = names[number % len(names)]
+        if checks[name] is _nothing:
+            continue
         problem = Problem(np.random.default_rng([seed, number]))
         try:
             checks[name](problem)
@@ -130,6 +132,8 @@ def main(checks: Mapping[str, Check], title: str) -> None:
     parser.add_argument("--problem", type=int, help="try this one alone, as a find names it")
     parser.add_argument("--only", help="checks whose name contains this, all others left out")
     options = parser.parse_args()
+    if options.only is not None and not any(options.only in name for name in checks):
+        parser.error(f"--only must be part of one of {', '.join(checks)}, got {options.only}")
     chosen = {
         name: check if options.only is None or options.only in name else _nothing
         for name, check in checks.items()
@@ -141,7 +145,6 @@ def main(checks: Mapping[str, Check], title: str) -> None:
         problems=None if options.problem is None else [options.problem],
         say=_say,
     )
-    summary.tried = Counter({n: k for n, k in summary.tried.items() if chosen[n] is not _nothing})
     sys.stdout.write(f"seed {options.seed}, {options.minutes:g} minutes\n{summary.text}\n")
     sys.exit(1 if summary.found else 0)
 
