@@ -22,6 +22,11 @@ nats.
 
       sum_l [lnG(C alpha) - C lnG(alpha) + sum_c lnG(n_lc + alpha) - lnG(n_l + C alpha)]
 
+Both are computed from the excesses ``D`` and entropies ``E`` of `excess`, which stay small::
+
+      sum_l [D(n_l, alpha) + n_l (ln(n_l / n) - ln v_l)] - D(n, K alpha)
+      sum_l [sum_c D(n_lc, alpha) - D(n_l, C alpha) - E(n_l1, .., n_lC)]
+
 Departures from the thesis: its last line (1023) drops ``1 / B(alpha, .., alpha)``, which depends on
 ``m`` and is kept here; its empty antecedent only ends a list, so sizes begin at 1; lists are cut at
 62 rules, which a Poisson prior with a readable mean never notices; and a list of which some part,
@@ -37,6 +42,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
 from bayescascade.base.validation import check_real
+from bayescascade.methods.rules.excess import entropies, log_excess
 from bayescascade.methods.rules.kernels.layout import MAX_RULES
 
 __all__ = [
@@ -121,17 +127,18 @@ def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: f
     counts (m + 1,) float64 >= 0, and log_volumes (m + 1,) float64, finite, nats, are those of the
     rows and of the domain that each part captures.
     """
-    k, alpha = counts.size, concentration
-    value = gammaln(k * alpha) - k * gammaln(alpha) - gammaln(counts.sum() + k * alpha)
-    return float(value + np.sum(gammaln(counts + alpha) - counts * log_volumes))
+    total = math.fsum(counts)
+    some = counts > 0.0
+    shares = counts[some] * (np.log(counts[some] / total) - log_volumes[some])
+    excesses = log_excess(counts, concentration)
+    return math.fsum([*excesses, *shares, -float(log_excess(total, counts.size * concentration))])
 
 
 def label_log_likelihood(counts: Floats, concentration: float) -> float:
     """Return the log likelihood of a list with labels, nats; counts (m + 1, C) float64 >= 0."""
-    n_classes, alpha = counts.shape[1], concentration
-    value = counts.shape[0] * (gammaln(n_classes * alpha) - n_classes * gammaln(alpha))
-    value += np.sum(gammaln(counts + alpha))
-    return float(value - np.sum(gammaln(counts.sum(axis=1) + n_classes * alpha)))
+    excesses = log_excess(counts, concentration)
+    of_parts = log_excess(counts.sum(axis=1), counts.shape[1] * concentration)
+    return math.fsum([*excesses.ravel(), *-of_parts, *-entropies(counts)])
 
 
 def part_probabilities(counts: Floats, concentration: float) -> Floats:

@@ -4,6 +4,7 @@
 that samplers call through `advance`.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from bayescascade.methods.rules.models import (
     label_log_likelihood,
 )
 from bayescascade.methods.rules.parts import log_first_volumes
+from bayescascade.methods.rules.rounding import density_rounding, label_rounding, prior_sizes
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
@@ -110,6 +112,13 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             return -np.inf
         sizes = self.antecedents.sizes[list(state.rules)].tolist()
         return self.prior.log_prior(sizes, self.antecedents.n_of_size)
+
+    @abstractmethod
+    def rounding(self, state: RuleList) -> float:
+        """Return a bound on the rounding error of a list's log density, nats; see `rounding`."""
+
+    def _prior_sizes(self, state: RuleList) -> float:
+        return prior_sizes(self.prior, self.antecedents.n_of_size, state.n_rules + 1)
 
     def initial_state(self, rng: np.random.Generator) -> RuleList:
         """Return a list of zero to three random rules, drawn without looking at the rows."""
@@ -224,6 +233,11 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return counts.reshape(-1, self._n_classes)
 
     @property
+    def class_weights(self) -> NDArray[np.float64]:
+        """Weight of the rows of each class, (n_classes,) float64; of a density, of all."""
+        return np.bincount(self._labels, self.table.weights, self._n_classes).astype(np.float64)
+
+    @property
     def candidates(self) -> layout.CandidateArrays:
         """The candidates as kernels read them."""
         return self.antecedents.arrays
@@ -309,6 +323,14 @@ class DensityListPosterior(RuleListPosterior):
         log_prior = super().log_prior(state)
         return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
 
+    def rounding(self, state: RuleList) -> float:
+        """Return a bound on the rounding error of a list's log density, nats."""
+        n_conditions = int(self.antecedents.sizes[list(state.rules)].sum())
+        return density_rounding(
+            n_conditions, state.n_rules + 1, self.table.weights, self.schema, self.concentration,
+            self._prior_sizes(state),
+        )  # fmt: skip
+
     def counts(self, state: RuleList) -> NDArray[np.float64]:
         """Return the weight of the rows that each part captures, (m + 1,) float64."""
         return super().counts(state)[:, 0]
@@ -373,3 +395,8 @@ class LabelListPosterior(RuleListPosterior):
     def log_likelihood(self, state: RuleList) -> float:
         """Return the log likelihood of the labels, nats."""
         return label_log_likelihood(self.counts(state), self.concentration)
+
+    def rounding(self, state: RuleList) -> float:
+        """Return a bound on the rounding error of a list's log density, nats."""
+        weights, counts = self.table.weights, self.counts(state)
+        return label_rounding(counts, weights, self.concentration, self._prior_sizes(state))

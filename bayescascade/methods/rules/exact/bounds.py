@@ -11,12 +11,12 @@ nowhere is a longer list taken for less probable: the prior may favor it.
 Parts of points, one by one
     Labels: ``T(S) = ln E prod_c p_c^n_c`` over a Dirichlet distribution of ``p``. The likelihood of
     any part of the points is at most its maximum, ``exp(sat)``, whatever p: ``T(S) <= sat(S)``.
-    Densities: with ``T = lnG(s + a) - lnG(a) - s ln v`` let ``d(s) = lnG(s + a') - lnG(a') - s ln s
-    + s``, ``a' = max(a, 1/2)``: ``T <= s ln(s / v) - s + d(s)``, as lnG(s + a) - lnG(a) grows with
-    a. The function ``s ln(s / v)`` is convex and homogeneous, so it is at most its sum over the
-    cells of S. ``d`` is concave, as ``psi'(x + 1/2) < 1 / x``, and grows, so k + 1 parts have
-    ``sum d(s) <= (k + 1) d(s_R / (k + 1))``, the `slack`; it grows with the number of parts too.
-    In all, ``sum T <= sat(R) + slack``.
+    Densities: of all rows' weight n, with what parts add up to anyway in the prior's ``H``, ``T =
+    D(s, a) + s ln(s / n v)``; `excess` has D. Let ``d(s) = D(s, a')``, ``a' = max(a, 1/2)``: ``T <=
+    s ln(s / n v) + d(s)``, as lnG(s + a) - lnG(a) grows with a. The function ``s ln(s / v)`` is
+    convex and homogeneous, so it is at most its sum over the cells of S. ``d`` is concave, as
+    ``psi'(x + 1/2) < 1 / x``, and grows, so k + 1 parts have ``sum d(s) <= (k + 1) d(s_R / (k +
+    1))``, the `slack`; it grows with the number of parts too. In all, ``sum T <= sat(R) + slack``.
 
 Parts of groups in their order (`kernels.parts.partition`)
     Any division of R into K sets of points has at most the value of the best division into K
@@ -72,9 +72,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
 
 from bayescascade.methods.rules.exact.points import points_of
+from bayescascade.methods.rules.exact.rounding import SearchRounding
+from bayescascade.methods.rules.excess import log_excess
 from bayescascade.methods.rules.kernels import parts
 from bayescascade.methods.rules.kernels.bits import NOTHING, descend, divide
 from bayescascade.methods.rules.kernels.layout import DENSITY
@@ -114,8 +115,7 @@ class _FurtherRules:
         self.lengths = posterior.prior.log_lengths(len(candidates))
         if isinstance(posterior, DensityListPosterior):
             alphas = posterior.concentration * np.arange(1, self.lengths.size + 1)
-            total = float(posterior.table.weights.sum())
-            self.lengths = self.lengths + gammaln(alphas) - gammaln(total + alphas)
+            self.lengths = self.lengths - log_excess(posterior.table.weights.sum(), alphas)
         self._longest = self.lengths.size - 1
         self._known: dict[tuple[int, ...], _Further] = {}
 
@@ -234,13 +234,17 @@ class Prefix:
         self.further = _FurtherRules(posterior)
         self.sizes: list[int] = posterior.antecedents.sizes.tolist()
         self._points = points_of(posterior, memory_limit)
+        self.rounding = SearchRounding.of(posterior, self._points, self.further.lengths.size)
         self._is_density = posterior.kind == DENSITY
         self._candidates = posterior.candidates
         n_classes = 1 if self._is_density else self._points.features.shape[1] - 4
         alphas = posterior.concentration * np.array([1.0, max(1, n_classes - 1), n_classes])
-        whole = np.arange(posterior.model_arrays.log_gamma.size)
-        rises = gammaln(whole + alphas[:, np.newaxis]) - gammaln(alphas)[:, np.newaxis]
-        self._model = parts.PartModel(posterior.kind, n_classes, alphas, rises)
+        is_whole = self.rounding.is_whole
+        whole = np.arange(posterior.model_arrays.log_gamma.size if is_whole else 0)
+        self._model = parts.PartModel(
+            posterior.kind, n_classes, float(posterior.table.weights.sum()), is_whole, alphas,
+            log_excess(whole, alphas[:, np.newaxis]),
+        )  # fmt: skip
         self._make_room()
         self.root_sizes = (0,) * (posterior.antecedents.max_size + 1)
         self.enter((), self.root_sizes)
@@ -265,6 +269,24 @@ class Prefix:
         value = parts.part_value(self._model, self._whole)
         return float(self.further.lengths[len(self._rules)]) + value
 
+    def value(self, rules: tuple[int, ...]) -> float:
+        """Return the log density of a list as a search adds it up, and go back to the root.
+
+        The list must have a positive density.
+        """
+        value, used = 0.0, self.root_sizes
+        for position, rule in enumerate(rules):
+            self.enter(rules[:position], used)
+            children, _ = self.children()
+            place = np.flatnonzero(children.rules == rule)
+            idle = self._after.next_rule[self.sizes[rule]]  # it captures nothing
+            value += float(children.values[place[0]] if place.size else idle)
+            used = tuple(n + (size == self.sizes[rule]) for size, n in enumerate(used))
+        self.enter(rules, used)
+        value += self.closed()
+        self.enter((), self.root_sizes)
+        return value
+
     def most_likely(self) -> Floats:
         """Return a bound on the parts of 0, 1, .. further rules, (M + 1,) float64."""
         most: Floats = self._slack + self._whole[-1]
@@ -283,7 +305,6 @@ class Prefix:
                 self._firsts, self._sums, best,
             )  # fmt: skip
             if is_small:
-                best -= self._whole[0] if self._is_density else 0.0
                 of_parts = np.minimum(of_parts, best)
         return float((totals + of_parts + self._slack[: totals.size])[1:].max())
 
@@ -347,8 +368,7 @@ class Prefix:
         if not self._is_density:
             return np.zeros(n)
         alpha, k = max(0.5, self._model.alphas[0]), np.arange(1, n + 1)
-        each = self._whole[0] / k
-        slack: Floats = k * (gammaln(each + alpha) - gammaln(alpha) - xlogy(each, each) + each)
+        slack: Floats = k * log_excess(self._whole[0] / k, alpha)
         return slack
 
     def _make_room(self) -> None:

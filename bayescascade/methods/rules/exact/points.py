@@ -9,10 +9,11 @@ of `Points.features` are what a unit of weight of each group adds to
 * labels: the weight of each class, the heaviest first; of it that of points of the first class
   alone, and of points without that class; the saturated values, ``sum_c n_c ln(n_c / n)`` over
   points, where all other classes are taken for one, and where they are not;
-* densities: the weight of the rows; the volume; the saturated value, ``n ln(n / v) - n``.
+* densities: the weight of the rows; the volume; the saturated value, ``s ln(s / n v)``, with n the
+  weight of all rows.
 
-Groups are sorted by composition, the first class's share first: a line for densities and for two
-classes.
+Groups are sorted by composition, the ratio of the first class to the others first: a line for
+densities and for two classes.
 """
 
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.rules.excess import entropies
 from bayescascade.methods.rules.kernels.layout import RowArrays
 from bayescascade.methods.rules.mining import row_arrays
 from bayescascade.methods.rules.posterior import (
@@ -58,27 +60,34 @@ def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
     if isinstance(posterior, DensityListPosterior):
         codes, weights, rates = _cells(posterior, memory_limit)
         distinct, groups = np.unique(rates, return_inverse=True)  # with an axis, ten times as slow
+        groups = groups.reshape(-1)
         shares = distinct[:, np.newaxis]
     else:
         assert isinstance(posterior, LabelListPosterior), "there are two likelihoods"
         codes, weights, compositions = _distinct_features(posterior)
         shares, groups = np.unique(compositions, axis=0, return_inverse=True)
+        others = shares[:, 1:].sum(axis=1)
+        # by their ratio: a share of 1 may be one of 1 - 1e-20
+        with np.errstate(divide="ignore"):
+            order = np.argsort(shares[:, 0] / others, kind="stable")
+        shares, others, groups = shares[order], others[order], np.argsort(order)[groups.reshape(-1)]
+        is_pure = others == 0.0, shares[:, 0] == 0.0
     items = posterior.antecedents.items
-    arrays = row_arrays(codes, weights, groups.reshape(-1), len(shares), items)
+    arrays = row_arrays(codes, weights, groups, len(shares), items)
     first = shares[:, 0]
     if isinstance(posterior, DensityListPosterior):
-        columns = [first, np.ones(len(first)), xlogy(first, first) - first]
+        rates = xlogy(first, first / posterior.table.weights.sum())
+        columns = [first, np.ones(len(first)), rates]
         least_pure = np.zeros(2)
     else:
         columns = [
             *shares.T,
-            first == 1.0,
-            first == 0.0,
-            xlogy(first, first) + xlogy(1.0 - first, 1.0 - first),
-            xlogy(shares, shares).sum(axis=1),
+            *is_pure,
+            -entropies(np.column_stack([first, others])),
+            -entropies(shares),
         ]
-        is_pure = [compositions[:, 0] == share for share in (1.0, 0.0)]
-        least_pure = np.array([weights[one].min() if one.any() else 0.0 for one in is_pure])
+        pure = [weights[one[groups]] for one in is_pure]
+        least_pure = np.array([of_one.min() if of_one.size else 0.0 for of_one in pure])
     return Points(arrays, np.column_stack(columns).astype(np.float64), least_pure)
 
 

@@ -13,9 +13,9 @@ bound of the prefix before it, unless no list gains by it (`bounds`: its empty g
 list too is noted then.
 
 Two prefixes that leave the same points, with as many rules of each size, go on alike: of these only
-the more probable is followed. What one has used is idle after the other, and of each size both have
-used as many; so where a list goes on from one by a rule of the other, it can go on from the other
-by an idle rule of that size instead. (They are told apart by 128 bits of a hash, so that a list is
+the more probable is followed; but for rounding, the first (`exact.rounding`). What one has used is
+idle after the other, and of each size both have used as many; so where a list goes on from one by a
+rule of the other, it can go on from the other by an idle rule of that size instead. (They are told apart by 128 bits of a hash, so that a list is
 overlooked with a probability below 1e-20 in a search of a billion prefixes.)
 
 A candidate of 20 bytes that waits is small, but there are many. Once they take as much memory as
@@ -38,6 +38,7 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
+from bayescascade.model.guard import certified
 
 __all__ = ["BoundPoint", "CertifiedList", "best_list"]
 
@@ -45,6 +46,9 @@ _BYTES_OF_CHILD = 20
 _BYTES_OF_BRANCH = 1200
 _BYTES_OF_KEY = 250
 _SECONDS_BETWEEN_REPORTS = 0.5
+
+SEEN = 0.005
+"""Nats from which on a rounding is seen in a print of two decimals."""
 
 
 class BoundPoint(NamedTuple):
@@ -78,10 +82,12 @@ class CertifiedList:
     log_density : float, nats
         Of the list.
     upper_bound : float, nats
-        No list's log density is higher, up to the rounding of both, which grows with the weights
-        and the concentration as their log gamma does; equal to `log_density` if the search ended.
+        No list's log density is higher. Of a search that ended it is above `log_density` by the
+        rounding.
+    rounding : float >= 0, nats
+        Proved bound on the rounding of the proof; see `exact.rounding`.
     is_optimal : bool
-        Whether the search ended: no list is more probable.
+        Whether the search ended: no list is more probable by more than `rounding`.
     interrupted : bool
         Whether Ctrl-C ended it early.
     n_visited : int
@@ -94,6 +100,7 @@ class CertifiedList:
     state: RuleList
     log_density: float
     upper_bound: float
+    rounding: float
     is_optimal: bool
     interrupted: bool
     n_visited: int
@@ -102,7 +109,12 @@ class CertifiedList:
 
     @property
     def gap(self) -> float:
-        """How much higher the log density of any list can be, nats; 0.0 if this one is optimal."""
+        """How much higher the log density of any list can be at most, nats.
+
+        0.0 if this one is optimal, and the rounding too small to be seen in two decimals.
+        """
+        if self.is_optimal and self.rounding < SEEN:
+            return 0.0
         return self.upper_bound - self.log_density
 
 
@@ -144,6 +156,8 @@ def best_list(
         If a parameter is out of its range.
     TooLargeError
         If the cells of a density's domain take more memory than `memory_limit`.
+    InternalError
+        If the best list's log density is not what the search took it for: see `guard.certified`.
     """
     if time_limit is not None:
         check_real("time_limit", time_limit, minimum=0.0)
@@ -153,16 +167,16 @@ def best_list(
     if progress is not None and not callable(progress):
         raise ParameterError(f"progress must be callable or None, got {progress!r}")
     started = perf_counter()
-    first, log_density = RuleList(), posterior.log_density(RuleList())
-    if start is not None:
-        log_density_of_start = posterior.log_density(start)
-        if log_density_of_start == -np.inf:
-            raise ParameterError(f"start must be a list of positive density, got {start!r}")
-        if log_density_of_start > log_density:
-            first, log_density = start, log_density_of_start
+    first = RuleList() if start is None else start
+    log_density = posterior.log_density(first)
+    if log_density == -np.inf:
+        raise ParameterError(f"start must be a list of positive density, got {start!r}")
+    if log_density < posterior.log_density(RuleList()):
+        first = RuleList()
+    prefix = Prefix(posterior, memory_limit)
     search = _Search(
-        prefix=Prefix(posterior, memory_limit),
-        best=(log_density, first.rules),
+        prefix=prefix,
+        best=(prefix.value(first.rules), first.rules),
         started=started,
         time_limit=np.inf if time_limit is None else time_limit,
         memory_limit=memory_limit,
@@ -171,14 +185,20 @@ def best_list(
     )
     is_optimal = search.run()
     state = RuleList(search.best[1])
-    log_density = posterior.log_density(state)
+    of_posterior = posterior.rounding(state)
+    rounding = prefix.rounding.proved(of_posterior)
+    log_density = certified(
+        posterior.log_density, state, search.best[0], prefix.rounding.bound + of_posterior
+    )
     upper_bound = log_density if is_optimal else max(log_density, search.ceiling)
+    upper_bound += rounding
     seconds = perf_counter() - started
     last = BoundPoint(seconds, search.n_visited, log_density, upper_bound)
     return CertifiedList(
         state=state,
         log_density=log_density,
         upper_bound=upper_bound,
+        rounding=rounding,
         is_optimal=is_optimal,
         interrupted=search.interrupted,
         n_visited=search.n_visited,
@@ -308,7 +328,7 @@ class _Search:
         """Look at a prefix: note the lists that it begins; return what may be worth following."""
         prefix = self.prefix
         key = prefix.enter(rules, used)
-        if self._seen.get(key, -np.inf) >= value:
+        if self._seen.get(key, -np.inf) >= value - prefix.rounding.alike:
             return None
         if self._n_bytes < self.memory_limit:
             self._n_bytes += 0 if key in self._seen else _BYTES_OF_KEY
@@ -352,7 +372,7 @@ class _Search:
 
     def _enough(self) -> float:
         """Return the log density that a list must exceed to be better, rounding apart."""
-        return self.best[0] + 1e-10 + 1e-12 * abs(self.best[0])
+        return self.best[0] + self.prefix.rounding.enough
 
     def _must_stop(self) -> bool:
         now = perf_counter() - self.started
@@ -364,5 +384,5 @@ class _Search:
         return now > self.time_limit or self.n_visited >= self.max_visited
 
     def _point(self) -> BoundPoint:
-        upper_bound = max(self.best[0], self.ceiling)
+        upper_bound = max(self.best[0], self.ceiling) + self.prefix.rounding.proved(0.0)
         return BoundPoint(perf_counter() - self.started, self.n_visited, self.best[0], upper_bound)

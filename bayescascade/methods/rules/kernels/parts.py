@@ -6,7 +6,7 @@ two axes, and then to end a list; of labels only, the axes are the sums after th
 `Points.features`.
 """
 
-from math import ceil, lgamma, log
+from math import ceil, floor, isfinite, lgamma, log, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -25,49 +25,99 @@ __all__ = [
     "value_children",
 ]
 
-ONE, REST, BOTH = range(3)  # rows of `rises`: of one class, of all others, and of all
+ONE, REST, BOTH = range(3)  # rows of `excesses`: of one class, of all others, and of all
 _ROUNDING = 1e-9  # of a step
+
+_FEW = 16.0  # as in `excess`, which has the proofs
+_HALF_LOG_2PI = 0.9189385332046728
 
 
 class PartModel(NamedTuple):
     """The likelihood of a part as kernels read it.
 
-    kind: DENSITY or LABELS; n_classes: C, 1 for densities; alphas (3,) float64: concentration of
-    one class, of the C - 1 others together, and of all; rises (3, T) float64: for each of them,
-    lnG(n + a) - lnG(a) of whole n, T = 0 where weights are not whole.
+    kind: DENSITY or LABELS; n_classes: C, 1 for densities; total: weight of all rows; is_whole:
+    whether all weights are whole, and no sum of them is off by as much as a half; alphas (3,)
+    float64: concentration of one class, of the C - 1 others together, and of all; excesses (3, T)
+    float64: for each of them, D(n, a) of whole n, T = 0 where weights are not whole.
     """
 
     kind: int
     n_classes: int
+    total: float
+    is_whole: bool
     alphas: Array
-    rises: Array
+    excesses: Array
 
 
 @inner_kernel
-def _log_rise(model, which, weight):
-    """lnG(weight + a) - lnG(a); sums of whole weights are whole but for rounding."""
-    if weight + 0.5 < model.rises.shape[1]:
-        return model.rises[which, np.int64(weight + 0.5)]
-    return lgamma(weight + model.alphas[which]) - lgamma(model.alphas[which])
+def _settled(model, weight):
+    """Return a sum of weights, rounded to the whole number that it is if all weights are."""
+    return floor(weight + 0.5) if model.is_whole else weight
+
+
+@inner_kernel
+def _series(x):
+    """Return r(x), what lnG(x) exceeds (x - 1/2) ln x - x + ln(2 pi) / 2 by, of x >= 16."""
+    square = 1.0 / (x * x)
+    tail = 1.0 / 1260.0 - square * (1.0 / 1680.0 - square / 1188.0)
+    return (1.0 / 12.0 - square * (1.0 / 360.0 - square * tail)) / x
+
+
+@inner_kernel
+def _log_one_plus(x, y):
+    """Return ln(1 + x / y), where the quotient may be too large for a float."""
+    quotient = x / y
+    return log1p(quotient) if isfinite(quotient) else log(x + y) - log(y)
+
+
+@inner_kernel
+def _log_excess(model, which, weight):
+    """Return D(weight, a); see `excess`."""
+    if weight <= 0.0:
+        return 0.0
+    if model.is_whole and weight < model.excesses.shape[1]:
+        return model.excesses[which, np.int64(weight)]
+    alpha = model.alphas[which]
+    end = weight + alpha
+    if end < _FEW:
+        return lgamma(end) - lgamma(alpha) - weight * log(weight) + weight
+    value = weight * _log_one_plus(alpha, weight) + _series(end)
+    if alpha >= _FEW:
+        return value + (alpha - 0.5) * log1p(weight / alpha) - _series(alpha)
+    return value + ((alpha - 0.5) * log(end) - alpha + _HALF_LOG_2PI - lgamma(alpha))
+
+
+@inner_kernel
+def _joined(one, other):
+    """Return the entropy of two weights."""
+    small, large = min(one, other), max(one, other)
+    share = small / large if small > 0.0 else 0.0
+    return (small + large) * log1p(share) - small * log(share) if share > 0.0 else 0.0
 
 
 @inner_kernel
 def _log_value(model, sums):
     """Contribution of a part to the log likelihood, nats."""
     if model.kind == DENSITY:
-        return _log_rise(model, ONE, sums[0]) - sums[0] * log(sums[1])
-    value, total = 0.0, 0.0
+        weight = _settled(model, sums[0])
+        if weight <= 0.0:
+            return 0.0
+        return _log_excess(model, ONE, weight) + weight * (log(weight / model.total) - log(sums[1]))
+    value, total, spread = 0.0, 0.0, 0.0
     for label in range(model.n_classes):
-        value += _log_rise(model, ONE, sums[label])
-        total += sums[label]
-    return value - _log_rise(model, BOTH, total)
+        weight = _settled(model, sums[label])
+        value += _log_excess(model, ONE, weight)
+        spread += _joined(total, weight)
+        total += weight
+    return value - _log_excess(model, BOTH, total) - spread
 
 
 @inner_kernel
 def overhead(model, first, others):
     """Minus the log marginal likelihood of labels, so many of the first class or of any other."""
-    value = _log_rise(model, ONE, first) + _log_rise(model, REST, others)
-    return _log_rise(model, BOTH, first + others) - value
+    first, others = _settled(model, first), _settled(model, others)
+    value = _log_excess(model, ONE, first) + _log_excess(model, REST, others)
+    return _log_excess(model, BOTH, first + others) - value + _joined(first, others)
 
 
 @kernel
@@ -128,7 +178,7 @@ def partition(
 
     features (G, F) float64; weights (G,) float64: of the groups, not all zero; members (L,) int64,
     intervals (L, L), firsts (L,) and sums (F,) float64: scratch for up to L groups that are left;
-    best (K,) float64: of densities, what is homogeneous in weight and volume.
+    best (K,) float64: of densities, ``sum s ln(s / n v)``.
 
     Returns whether there were few enough groups; nothing is written if not.
     """
@@ -151,7 +201,7 @@ def partition(
                     others += sums[label]
                 intervals[start, end] = -overhead(model, sums[0], others)
             elif sums[0] > 0.0:
-                intervals[start, end] = sums[0] * log(sums[0] / sums[1])
+                intervals[start, end] = sums[0] * (log(sums[0] / model.total) - log(sums[1]))
             else:
                 intervals[start, end] = 0.0
     for end in range(n):
@@ -224,7 +274,7 @@ def _at_least(model, weight):
     and the overhead of a sum rounded up with parts rounded down may be too high.
     """
     weight *= 1.0 - 1e-8
-    return np.ceil(weight - 0.01) if model.rises.shape[1] > 0 else weight
+    return np.ceil(weight - 0.01) if model.is_whole else weight
 
 
 @inner_kernel
