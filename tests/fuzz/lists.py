@@ -3,12 +3,15 @@
 ``python -m tests.fuzz.lists --minutes 5 --seed 0``
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tests.fuzz.running import Found, Problem, main
+from tests.fuzz.running import Check, Found, Problem, main
+from tests.methods.prunings import large as prunings
 from tests.methods.rules import large
 
-__all__ = ["try_list"]
+__all__ = ["CHECKS", "try_list", "try_pruning"]
 
 _MOST_CANDIDATES = 5
 
@@ -16,6 +19,11 @@ _MOST_CANDIDATES = 5
 def try_list(rng: np.random.Generator) -> str | None:
     """Draw one rule-list problem and check its proof; return what is wrong, None if nothing."""
     return _list_flaw(Problem(rng))
+
+
+def try_pruning(rng: np.random.Generator) -> str | None:
+    """Draw one pruning problem and check its proofs; return what is wrong, None if nothing."""
+    return _pruning_flaw(Problem(rng))
 
 
 def _list_flaw(problem: Problem) -> str | None:
@@ -36,12 +44,30 @@ def _list_flaw(problem: Problem) -> str | None:
     return None if flaw is None else f"{words}: {flaw}"
 
 
-def check_list(problem: Problem) -> None:
-    """Raise Found if a list's certificate is wrong."""
-    flaw = _list_flaw(problem)
-    if flaw is not None:
-        raise Found(flaw)
+def _pruning_flaw(problem: Problem) -> str | None:
+    listed, words = prunings.draw_listed(problem.rng)
+    program = listed.program
+    problem.note(
+        splits=program.n_splits,
+        uses=program.n_uses,
+        prunings=len(listed.prunings),
+        cost_of_all=float(listed.costs.max()),
+    )
+    flaw = next(prunings.flaws(listed, problem.rng), None)
+    return None if flaw is None else f"{words}: {flaw}"
+
+
+def _check(find: Callable[[Problem], str | None]) -> Check:
+    def check(problem: Problem) -> None:
+        flaw = find(problem)
+        if flaw is not None:
+            raise Found(flaw)
+
+    return check
+
+
+CHECKS = {"lists": _check(_list_flaw), "prunings": _check(_pruning_flaw)}
 
 
 if __name__ == "__main__":
-    main({"lists": check_list}, "Certificates of rule lists and prunings")
+    main(CHECKS, "Certificates of rule lists and prunings")

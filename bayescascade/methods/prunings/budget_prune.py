@@ -26,7 +26,12 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.path import PruningPath, gap_text
-from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
+from bayescascade.methods.prunings.program import (
+    Pruning,
+    PruningProgram,
+    is_proved,
+    relative_gap,
+)
 from bayescascade.methods.prunings.pruner import count_classes, out_of_bag
 from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
 from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
@@ -85,10 +90,10 @@ class BudgetPrune(TradeoffPruner):
         No pruning has a lower objective.
     duality_gap_ : float >= 0
         Their difference relative to the objective; 0 proves that the pruning is optimal at this
-        tradeoff.
+        tradeoff, but for rounding that has a proved bound and is not seen in prints.
     error_gap_ : float >= 0
         At most by this is the mean error rate of the trees above that of the best pruning within
-        the budget; without one, above that of the best one that costs no more.
+        the budget; without one, above that of the best one that costs no more. 0 is as above.
     tree_error_ : float
         Mean error rate of the trees, each by itself, on the rows that `errors` says: what is
         minimized. Not of models read from a file.
@@ -153,13 +158,14 @@ class BudgetPrune(TradeoffPruner):
     @property
     def duality_gap_(self) -> float:
         """See the class: how much lower the objective could be at most, relative to it."""
-        return relative_gap(self.objective_, self.lower_bound_)
+        return relative_gap(self.objective_, self.lower_bound_, self._rounding)
 
     @property
     def error_gap_(self) -> float:
         """See the class: for any pruning, ``error + tradeoff_ x cost >= lower_bound_``."""
         left = 0.0 if self.budget is None else max(0.0, self.budget - self.validation_cost_)
-        return max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
+        gap = max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
+        return 0.0 if is_proved(gap, self._rounding) else gap
 
     @property
     def tree_error_(self) -> float:
@@ -301,6 +307,7 @@ class BudgetPrune(TradeoffPruner):
         """Be fitted to a pruning."""
         self.tradeoff_ = pruning.tradeoff
         self.objective_, self.lower_bound_ = pruning.objective, pruning.lower_bound
+        self._rounding = pruning.rounding
         self.kept_, self.is_interrupted_ = pruning.kept, pruning.interrupted
         self._become(self._pruned(pruning.kept), self._validation_rows)
 
@@ -309,6 +316,7 @@ class BudgetPrune(TradeoffPruner):
             "tradeoff": self.tradeoff_,
             "objective": self.objective_,
             "lower_bound": self.lower_bound_,
+            "rounding": self._rounding,
             "is_interrupted": self.is_interrupted_,
         }
 
@@ -318,4 +326,6 @@ class BudgetPrune(TradeoffPruner):
         self.lower_bound_ = check_real(
             "lower_bound", record["lower_bound"], maximum=self.objective_
         )
+        # of files that do not say: bounds were taken for exact to nine digits
+        self._rounding = check_real("rounding", record.get("rounding", 1e-9), minimum=0.0)
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])

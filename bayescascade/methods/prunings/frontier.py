@@ -5,7 +5,10 @@ they are nested: a larger tradeoff keeps fewer splits. Two of them, one within t
 beyond it, are brought together. Where the tradeoff makes both equally good, either another pruning
 is better, and takes the place of one of them, or there is none between and both are corners of the
 same edge of the hull. All that is looked for keeps what the cheaper one keeps and cuts what the
-dearer one cuts, so that each problem is smaller than the one before.
+dearer one cuts, so that each problem is smaller than the one before. No pruning is left out by more
+than rounding: objectives are submodular, so that adding to a pruning what a corner keeps that is
+best up to e makes it worse by at most e, at the corner's tradeoff and, as costs grow by it, at any
+smaller one; likewise for what the dearer corner cuts. The bound between is lowered by both.
 
 The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
 entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of
@@ -20,6 +23,7 @@ error and average feature cost"; that they are weighed by `tradeoff` is our read
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +34,6 @@ from bayescascade.methods.prunings.solvers import FlowSolver
 
 __all__ = ["Frontier", "RemovalSolver", "remove_features"]
 
-_LEAST_GAIN = 1e-9  # relative: what is better by less is a rounding error
 _TINY = np.finfo(np.float64).tiny
 _REMOVALS = (1.0, 4.0)  # tradeoffs at which features are removed, relative to that of the edge
 
@@ -87,7 +90,7 @@ class Frontier:
             lower, upper = self._corners[place - 1], self._corners[place]
             found = self._between(lower, upper)
             ends = [self.program.objective(end.kept, found.tradeoff) for end in (lower, upper)]
-            if found.interrupted or found.objective >= min(ends) * (1 - _LEAST_GAIN):
+            if found.interrupted or found.objective >= min(ends) - found.rounding:
                 break
             self._corners.insert(place, found)
         best, interrupted = lower.kept, found.interrupted
@@ -99,7 +102,7 @@ class Frontier:
                 )
             except KeyboardInterrupt:
                 interrupted = True
-        return Pruning.of(self.program, best, found.tradeoff, found.lower_bound, interrupted)
+        return self._bounded(best, found, interrupted)
 
     def _cheapest(self) -> Pruning:
         """Return the best of the prunings that cost nothing."""
@@ -120,7 +123,15 @@ class Frontier:
         kept = lower.kept.copy()
         kept[splits[found.kept]] = True
         bound = found.lower_bound + tradeoff * program.cost(lower.kept)
-        return Pruning.of(program, kept, tradeoff, bound, found.interrupted)
+        rounding = found.rounding + program.rounding(upper.kept, tradeoff)
+        for corner in (lower, upper):  # the corners are best ones up to this
+            rounding += max(0.0, corner.objective - corner.lower_bound)
+        return Pruning.of(program, kept, tradeoff, bound, found.interrupted, rounding=rounding)
+
+    def _bounded(self, kept: Bools, found: Pruning, interrupted: bool) -> Pruning:
+        """Return a pruning with the bound, and its rounding, that was found at a tradeoff."""
+        other = Pruning.of(self.program, kept, found.tradeoff, found.lower_bound, interrupted)
+        return replace(other, rounding=other.rounding + found.rounding)
 
     def _fillings(
         self, lower: Bools, upper: Bools, tradeoff: float, budget: float

@@ -17,8 +17,6 @@ from bayescascade.report.printed import Printed
 
 __all__ = ["PruningPath", "gap_text"]
 
-_PROVED = 1e-6  # a relative gap that is a rounding error
-
 P = TypeVar("P", bound=BudgetedClassifier)
 
 
@@ -158,8 +156,8 @@ class PruningPath(Printed, Generic[P]):
 
 
 def gap_text(gap: float, words: str) -> str:
-    """Return words with a share in percent, or "optimal" if it is none."""
-    return "optimal" if gap < _PROVED else words.format(100 * gap)
+    """Return words with a share in percent, or "optimal" of a gap of 0, which is a proof."""
+    return "optimal" if gap == 0.0 else words.format(100 * gap)
 
 
 def _percentage(error: float) -> str:

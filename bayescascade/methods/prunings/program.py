@@ -39,10 +39,12 @@ from bayescascade.base.validation import check_real, check_weights
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.kernels.programs import find_first_items, mark_uses
+from bayescascade.model.guard import UNIT
 
-__all__ = ["Pruning", "PruningProgram", "relative_gap"]
+__all__ = ["Pruning", "PruningProgram", "is_proved", "relative_gap"]
 
-_ROUNDING = 1e-9  # of a difference of objectives
+SEEN = 5e-5
+"""Half of the last digit of an error rate that is printed in percent with two decimals."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -177,6 +179,14 @@ class PruningProgram:
         """Return the value of (IP): error + tradeoff x cost."""
         return self.error(kept) + tradeoff * self.cost(kept)
 
+    def rounding(self, kept: Bools, tradeoff: float) -> float:
+        """Return a bound on the rounding error of a pruning's `objective`.
+
+        A sum of n numbers is off by ``n UNIT`` of their sizes at most, in whatever order.
+        """
+        sizes = self.base_error + np.abs(self.error_gain[kept]).sum() + tradeoff * self.cost(kept)
+        return float((self.n_splits + self.n_uses + 4) * UNIT * sizes)
+
     def error(self, kept: Bools) -> float:
         """Return the mean error rate of the pruned trees, each by itself."""
         return float(self.base_error - self.error_gain[kept].sum())
@@ -246,7 +256,9 @@ class Pruning:
     objective : float
         Error + tradeoff x cost; see `PruningProgram.objective`.
     lower_bound : float
-        No pruning has a lower objective, up to rounding.
+        No pruning has a lower objective: what rounding may have done to the bound is taken off.
+    rounding : float >= 0
+        How far rounding alone may keep the objective above the bound.
     interrupted : bool
         Whether Ctrl-C ended the search.
     """
@@ -255,6 +267,7 @@ class Pruning:
     tradeoff: float
     objective: float
     lower_bound: float
+    rounding: float
     interrupted: bool = False
 
     @classmethod
@@ -263,27 +276,39 @@ class Pruning:
         program: PruningProgram,
         kept: Bools,
         tradeoff: float,
-        lower_bound: float,
+        claimed_bound: float,
         interrupted: bool = False,
+        *,
+        rounding: float = 0.0,
     ) -> "Pruning":
-        """Return a pruning with its objective; a bound above it, by rounding, is lowered to it."""
+        """Return a pruning with its objective, and with a bound that is off by `rounding` at most.
+
+        The rounding is taken off the bound, and the objective may be off by its own.
+        """
         objective = program.objective(kept, tradeoff)
-        return cls(kept, tradeoff, objective, min(lower_bound, objective), interrupted)
+        lower_bound = min(claimed_bound - rounding, objective)
+        apart = 2 * rounding + program.rounding(kept, tradeoff)
+        return cls(kept, tradeoff, objective, lower_bound, apart, interrupted)
 
     @property
     def gap(self) -> float:
         """See `relative_gap`."""
-        return relative_gap(self.objective, self.lower_bound)
+        return relative_gap(self.objective, self.lower_bound, self.rounding)
 
 
-def relative_gap(objective: float, lower_bound: float) -> float:
+def is_proved(difference: float, rounding: float) -> bool:
+    """Return whether a difference from a bound is rounding, and too small to be seen in prints."""
+    return difference <= rounding < SEEN
+
+
+def relative_gap(objective: float, lower_bound: float, rounding: float) -> float:
     """Return by what share of itself an objective could be lower at most: >= 0, and 0 is proof.
 
-    Differences up to 1e-9, in units of the error rate, are rounding. Of an objective of 0, all
-    others are infinite shares.
+    A difference up to `rounding`, which must be proved, is none, unless it is seen in prints. Of an
+    objective of 0, all others are infinite shares.
     """
     difference = objective - lower_bound
-    if difference <= _ROUNDING:
+    if is_proved(difference, rounding):
         return 0.0
     return difference / abs(objective) if objective else math.inf
 

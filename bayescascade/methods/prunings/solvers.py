@@ -11,6 +11,14 @@ below the base error less the gains not yet spent, whenever one looks.
 
 As the tradeoff grows, uses let out more and the flow stays one. `FlowSolver` goes on from it.
 
+*Rounding.* Flow is counted in units u, of which all gains G together are ``2**52``, so that sums
+are exact. What enters and what leaves at a split is rounded to whole units each, and what leaves at
+a use: half a unit. Before that, products are off by a few `UNIT` of themselves, which is ``3 UNIT
+G`` = 1.5 u for all gains, and as much for all that a pruning pays whose objective is not above the
+base error; what is limited to ``2 G`` cannot be full. So objectives in units differ from true ones
+by ``(S + U / 2 + 4) u`` at most, of S splits and U uses, and base error less gains by another ``4
+UNIT`` of both. This is taken off the bound; the pruning passes through `guard.certified`.
+
 **By the primal-dual method: trees by themselves, and duals that share out the costs.**
 Nan (2018), section 4.4 and Algorithm 3, relaxes ``w_tki <= w_ki`` with a dual variable for each
 edge of the program: what a split pays for a use. Given the duals, all trees together give a lower
@@ -24,7 +32,10 @@ gap to the largest bound.
 
 Here the duals of a use always add up to its price. Then the paper's ``mu_ki`` is 0, whether the use
 is paid for does not matter to the bound, and the bound is a sum over trees. Duals are kept so by
-projection. The step is Polyak's, ``relaxation (best objective - bound) / |subgradient|^2``, where
+projection. *Rounding:* a tree's value adds up gains, losses and duals, and counts only if it is
+positive, when the costs in it are at most the gains: it is off by ``2 n UNIT`` of its gains, n the
+number of splits and edges. Where duals of a use add up to a share more than its price, those of
+what is kept are too much by that share, which is of no more than the gains. The step is Polyak's, ``relaxation (best objective - bound) / |subgradient|^2``, where
 the relaxation is halved when the bound stands still.
 
 Prunings that belong to one vector of duals jump from iteration to iteration. Their running mean
@@ -46,11 +57,13 @@ from bayescascade.methods.prunings.kernels.programs import (
     prune_trees,
 )
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
+from bayescascade.model.guard import UNIT, certified
 
 __all__ = ["FlowSolver", "PrimalDualSolver"]
 
 _WHOLE = 2.0**52  # what all gains are together, in units of flow: sums of them are exact
 _UNLIMITED = 2**60
+_LEAST_GAINS = 1e-200  # so that a unit is a float
 
 _PATIENCE = 20  # iterations without a better bound, after which the relaxation is halved
 _LEAST_WEIGHT = 0.05  # of an iteration's pruning in the running mean
@@ -70,8 +83,10 @@ class FlowSolver:
 
     def __init__(self, program: PruningProgram) -> None:
         self.program = program
-        total = program.error_gain.clip(min=0.0).sum()
-        self._scale = _WHOLE / (total or 1.0)
+        gains = program.error_gain.clip(min=0.0).sum()
+        self._scale = _WHOLE / max(float(gains), _LEAST_GAINS)
+        units = program.n_splits + program.n_uses / 2 + 4
+        self._rounding = float(units / self._scale + 4 * UNIT * (program.base_error + gains))
         self._starts, self._head, self._reverse, self._is_unlimited = _arcs(program)
         shape = 2, self._starts.size - 1
         self._work = FlowWork(*np.empty(shape, np.int32), *np.empty(shape, np.int64))
@@ -86,6 +101,11 @@ class FlowSolver:
         ----------
         tradeoff : float >= 0
             Error rate that a unit of cost is worth.
+
+        Raises
+        ------
+        InternalError
+            If the pruning's objective is not what the flow took it for; see `guard.certified`.
         """
         if tradeoff < self._tradeoff:
             self._tradeoff, self._network, self._room = self._unused()
@@ -100,8 +120,15 @@ class FlowSolver:
             interrupted = True
             measure_distances(self._network, self._work)
         kept = self._work.distance[: self.program.n_splits] > room.size
-        bound = self.program.base_error - self._network.supply.sum() / self._scale
-        return Pruning.of(self.program, kept, tradeoff, bound, interrupted)
+        bound = float(self.program.base_error - self._network.supply.sum() / self._scale)
+        if not interrupted:
+            certified(
+                lambda found: -self.program.objective(found, tradeoff),
+                kept,
+                -bound,
+                self._rounding + self.program.rounding(kept, tradeoff),
+            )
+        return Pruning.of(self.program, kept, tradeoff, bound, interrupted, rounding=self._rounding)
 
     def _unused(self) -> tuple[float, FlowNetwork, NDArray[np.int64]]:
         """Return a tradeoff of 0, a network without flow, and how much it lets out: nothing."""
@@ -120,8 +147,9 @@ class FlowSolver:
     def _room_at(self, tradeoff: float) -> NDArray[np.int64]:
         """Return how much may leave at each split and at each use, in units of flow."""
         program = self.program
-        loss = tradeoff * program.work - program.error_gain.clip(max=0.0)
-        return self._in_units(np.concatenate([loss, tradeoff * program.use_cost]))
+        with np.errstate(over="ignore"):  # more than all gains is no limit
+            loss = tradeoff * program.work - program.error_gain.clip(max=0.0)
+            return self._in_units(np.concatenate([loss, tradeoff * program.use_cost]))
 
     def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return values in units of flow, 0 for negative ones; more than all gains is no limit."""
@@ -169,6 +197,7 @@ class PrimalDualSolver:
         self._use_starts = np.concatenate([[0], np.cumsum(self._n_edges)])
         self._share = np.repeat(1.0 / self._n_edges, self._n_edges)  # of its price, by edge
         self._best = np.zeros(program.n_splits, np.bool_)
+        self._gains = float(program.error_gain.clip(min=0.0).sum())
 
     def solve(self, tradeoff: float) -> Pruning:
         """Return the best pruning found; on Ctrl-C, the best one by then.
@@ -188,7 +217,7 @@ class PrimalDualSolver:
         self._dual = self._share * price_of_edge
         self._best, self._objective = np.zeros(program.n_splits, np.bool_), program.base_error
         self._offer(before)
-        self._bound, self._mean = -np.inf, np.zeros(program.n_splits)
+        self._bound, self._rounding, self._mean = -np.inf, 0.0, np.zeros(program.n_splits)
         self._n_idle, self._relaxation = 0, 1.0
         interrupted = False
         try:
@@ -203,7 +232,19 @@ class PrimalDualSolver:
         return self._pruning(interrupted)
 
     def _pruning(self, interrupted: bool = False) -> Pruning:
-        return Pruning.of(self.program, self._best, self._tradeoff, self._bound, interrupted)
+        return Pruning.of(
+            self.program, self._best, self._tradeoff, self._bound, interrupted,
+            rounding=self._rounding,
+        )  # fmt: skip
+
+    def _rounding_of_bound(self) -> float:
+        """Return how far off the bound of the duals, as they are, may be; see the module."""
+        program, n = self.program, self.program.n_splits + self._split.size + 4
+        share = n * UNIT
+        if self._tradeoff > 0 and program.n_uses:
+            paid = np.add.reduceat(self._dual, self._use_starts[:-1])
+            share += max(0.0, float((paid / self._price).max()) - 1.0) + n * UNIT
+        return 2 * share * self._gains + 4 * UNIT * program.base_error
 
     def _offer(self, kept: Bools) -> None:
         """Keep a pruning if it is the best so far."""
@@ -217,10 +258,12 @@ class PrimalDualSolver:
         value, kept = np.empty(program.n_splits), np.empty(program.n_splits, np.bool_)
         gain = prune_trees(program.parent, self._loss, self._split, self._dual, value, kept)
         bound = program.base_error - gain
+        rounding = self._rounding_of_bound()
         self._n_idle = 0 if bound > self._bound else self._n_idle + 1
         if self._n_idle == _PATIENCE:
             self._relaxation, self._n_idle = self._relaxation / 2, 0
-        self._bound = max(self._bound, bound)
+        if bound - rounding > self._bound - self._rounding:
+            self._bound, self._rounding = bound, rounding
         n_kept = np.add.reduceat(kept[self._split], self._use_starts[:-1], dtype=np.int64)
         paid = _sum(np.where(n_kept > 0, self._price, 0.0))
         if program.base_error + self._loss[kept].sum() + paid < self._objective:
