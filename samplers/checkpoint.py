@@ -25,6 +25,8 @@ FORMAT = "samplers checkpoint"
 VERSION = 1
 HEADER = re.compile(rf'\{{"format": "{FORMAT}", "version": (?P<version>\d{{1,9}}), ')
 
+_LONGEST = 600  # characters of what is wrong with a file
+
 
 class Checkpoint:
     """A checkpoint file of one or more engine runs that follow each other.
@@ -70,7 +72,8 @@ class Checkpoint:
             self._save(must_succeed=False)
 
     def error(self, problem: str) -> CheckpointError:
-        """Return an error about this file."""
+        """Return an error about this file; of values that are too long to be read, the start."""
+        problem = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]} ..."
         return CheckpointError(f"checkpoint {self.path} {problem}")
 
     def warn(self, problem: object) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bayescascade.base.errors import BayesCascadeError, ModelFileError
+from bayescascade.base.texts import shortened
 
 __all__ = ["FileError", "json_ready", "read_json", "replaced_file", "write_json"]
 
@@ -99,7 +100,8 @@ def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any
         raise ModelFileError(f'{path} is not a saved model: its format must be "{format_name}"')
     if record.get("version") != version:
         raise ModelFileError(
-            f"{path} has format version {record.get('version')!r}, this program reads {version}"
+            f"{path} has format version {shortened(repr(record.get('version')))}, "
+            f"this program reads {version}"
         )
     return record
 

@@ -1,6 +1,8 @@
 """Text from files and cells, made fit to be shown."""
 
-__all__ = ["printable"]
+__all__ = ["printable", "shortened"]
+
+_LONGEST = 600
 
 
 def printable(text: str) -> str:
@@ -10,3 +12,10 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )
+
+
+def shortened(text: str) -> str:
+    """Return text on one line, without the middle of what is too long to be read."""
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+    return printable(text)

@@ -16,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.texts import shortened
 from bayescascade.base.validation import check_integer
 from bayescascade.data.arrow_sources import categorical_names, column_names
 from bayescascade.data.sources import Batch, frame_of_arrow
@@ -170,13 +171,16 @@ class _ColumnFile(ABC):
         self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
         self.label = self._file.label
         self._schema = self._read_schema()
-        self.names = column_names(self._schema)
+        with _explained_notes(self.label, self._schema):
+            self.names = column_names(self._schema)
         self.categorical = categorical_names(self._schema)
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
         for batch in self._read(names):
-            yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
+            with _explained_notes(self.label, batch.schema):
+                frame = frame_of_arrow(pyarrow.Table.from_batches([batch]))
+            yield frame[list(names)]
 
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
         """Yield the same as `blocks`, as Arrow's batches."""
@@ -282,3 +286,19 @@ def _explained_errors(
             raise DataError(f"{label} must be UTF-8 text: convert its encoding") from None
         reason = str(error).splitlines()[0]
         raise DataError(f"cannot read {label}: {reason}") from None
+
+
+@contextmanager
+def _explained_notes(label: str, schema: pyarrow.Schema) -> Iterator[None]:
+    """Raise DataError if what pandas noted in a file, for its own conversion, is damaged."""
+    try:
+        yield
+    except pyarrow.ArrowException:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        if b"pandas" not in (schema.metadata or {}):
+            raise
+        problem = shortened(f"{type(error).__name__}: {error}")
+        raise DataError(
+            f"{label} is damaged: its pandas metadata cannot be read: {problem}"
+        ) from error

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import BayesCascadeError, ModelFileError
 from bayescascade.base.files import read_json, write_json
+from bayescascade.base.texts import shortened
 
 __all__ = ["Saved", "contradictions_refused", "load", "model_class"]
 
@@ -147,12 +148,13 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
     found = model_class(record.get("model"))
     if found is None:
         raise ModelFileError(
-            f"{path}: model must be a kind that can be saved, got {record.get('model')!r}"
+            f"{path}: model must be a kind that can be saved, "
+            f"got {shortened(repr(record.get('model')))}"
         )
     try:
         return found.from_record(record)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise ModelFileError(f"{path}: {shortened(str(error))}") from None
 
 
 def model_class(name: object) -> Any:  # Any: a subclass of Saved, or None

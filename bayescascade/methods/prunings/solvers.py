@@ -32,11 +32,13 @@ gap to the largest bound.
 
 Here the duals of a use always add up to its price. Then the paper's ``mu_ki`` is 0, whether the use
 is paid for does not matter to the bound, and the bound is a sum over trees. Duals are kept so by
-projection. *Rounding:* a tree's value adds up gains, losses and duals, and counts only if it is
-positive, when the costs in it are at most the gains: it is off by ``2 n UNIT`` of its gains, n the
-number of splits and edges. Where duals of a use add up to a share more than its price, those of
-what is kept are too much by that share, which is of no more than the gains. The step is Polyak's, ``relaxation (best objective - bound) / |subgradient|^2``, where
+projection. The step is Polyak's, ``relaxation (best objective - bound) / |subgradient|^2``, where
 the relaxation is halved when the bound stands still.
+
+*Rounding.* A tree's value adds up gains, losses and duals, and counts only if it is positive, when
+the costs in it are at most the gains: it is off by ``2 n UNIT`` of its gains, with n the number of
+splits and edges. Where the duals of a use add up to a share more than its price, those of what is
+kept are too much by that share, which is of no more than the gains. Both are taken off the bound.
 
 Prunings that belong to one vector of duals jump from iteration to iteration. Their running mean
 does not, and is nearly the relaxed solution. As no mean is above the one of the split above, the

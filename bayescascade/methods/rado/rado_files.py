@@ -11,6 +11,7 @@ import numpy as np
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import replaced_file
+from bayescascade.base.texts import shortened
 from bayescascade.base.validation import check_integer
 from bayescascade.methods.rado.protection import Promise
 from bayescascade.methods.rado.reading import Reading
@@ -45,9 +46,10 @@ def read_rados(path: str | Path) -> ReadRados:
         with contradictions_refused():
             return _read(Path(path))
     except (OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
-        raise ModelFileError(f"{path}: cannot be read as rados: {error}") from None
+        reason = shortened(str(error))
+        raise ModelFileError(f"{path}: cannot be read as rados: {reason}") from None
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise ModelFileError(f"{path}: {shortened(str(error))}") from None
 
 
 def _read(path: Path) -> ReadRados:

@@ -39,8 +39,8 @@ def test_roundings_left_out_are_seen(monkeypatch):
     """The broken twin: bounds as they are added up are above the best pruning, by a hair."""
     usual = Pruning.of.__func__
 
-    def exact(cls, *given, rounding=0.0):
-        return usual(cls, *given)
+    def exact(cls, *given, **named):
+        return usual(cls, *given, **{**named, "rounding": 0.0})
 
     monkeypatch.setattr(Pruning, "of", classmethod(exact))
     assert any("is above the best" in flaw for flaw in found(range(60)))
