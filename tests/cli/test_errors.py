@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import bayescascade
+from bayescascade.base.errors import InternalError
 from bayescascade.cli import rows
 from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 
@@ -217,6 +218,7 @@ def test_a_full_disk_leaves_the_old_files_and_prints_the_tree(
         (MemoryError(), 2, "error: out of memory: fewer columns or coarser levels need less\n"),
         (OSError(5, "Input/output error", "rows.csv"), 2, "error: rows.csv: Input/output error\n"),
         (OSError("two\nlines"), 2, "error: two lines\n"),
+        (InternalError("a proof that is none"), 2, "error: a proof that is none\n"),
     ],
 )
 def test_what_happens_while_reading(

@@ -25,6 +25,8 @@ from bayescascade.methods.rules.kernels.parts import PartModel, part_value
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.model.guard import UNIT
 from tests import exact_reference as exact
+from tests.commands import run
+from tests.documents import ROOT
 from tests.methods.rules import large
 
 
@@ -101,6 +103,22 @@ def test_a_list_that_does_not_keep_its_claim_is_not_certified(monkeypatch):
     monkeypatch.setattr(search_module._Search, "_note", overstate)
     with pytest.raises(InternalError, match=r"a search found .* but its result is worth"):
         best_list(posterior)
+
+
+def test_a_claim_that_fails_is_one_line_of_a_command(monkeypatch):
+    """No traceback, no page, and exit code 2."""
+    note = search_module._Search._note
+
+    def overstate(self, log_density, rules):
+        note(self, log_density + 1.0, rules)
+
+    monkeypatch.setattr(search_module._Search, "_note", overstate)
+    rows = ("fit", ROOT / "data" / "titanic.csv", "--columns", "sex,survived")
+    found = run(*rows, "--model", "rules", "--search", "exact", "--steps", 100)
+    assert (found.exit_code, found.stdout) == (2, "")
+    (line,) = found.stderr.splitlines()
+    assert line.startswith("error: a search found ")
+    assert "please report it" in line
 
 
 def pure_labels(weight, **settings):
