@@ -346,8 +346,8 @@ class Archive(Generic[S]):
     def _decode_record(self, content: dict[str, Any]) -> Record[S]:
         return Record(
             values={name: _decode_float(value) for name, value in content["values"].items()},
-            proposed={name: int(count) for name, count in content["proposed"].items()},
-            accepted={name: int(count) for name, count in content["accepted"].items()},
+            proposed={name: _decode_count(count) for name, count in content["proposed"].items()},
+            accepted={name: _decode_count(count) for name, count in content["accepted"].items()},
             state=self._codec.decode(content["state"]) if "state" in content else None,
         )
 
@@ -369,6 +369,13 @@ class Archive(Generic[S]):
                     f"is of another target: a state's log density was {stored!r}, "
                     f"here it is {here!r}"
                 )
+
+
+def _decode_count(content: object) -> int:
+    count = int(content)  # type: ignore[call-overload]
+    if not 0 <= count < 2**63:
+        raise ValueError(f"a count must be at least 0 and below 2**63, got {count!r}")
+    return int(count)
 
 
 def _shape(memory: Memory) -> dict[str, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -277,3 +278,36 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, rng: np.random.Gener
         peaks.append(megabytes)
     assert peaks[1] < 500
     assert peaks[1] - peaks[0] < 120  # of 100 MB more text, some blocks are read ahead
+
+
+@pytest.mark.parametrize(
+    ("found", "damaged"),
+    [
+        (b'"index_columns": [', b'"index_columns"; ['),
+        (b'"kind": "range"', b'"kine": "range"'),
+        (b'"kind": "range"', b'"kind": "rangf"'),
+        (b'"kind": "range"', b'"kind": "r\xf8nge"'),
+    ],
+)
+def test_what_pandas_noted_in_a_file_may_be_damaged(
+    tmp_path: Path, found: bytes, damaged: bytes
+) -> None:
+    """Errors of json and of pandas came through as they were."""
+    table = pyarrow.Table.from_pandas(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}))
+    noted = table.schema.metadata[b"pandas"]
+    assert found in noted
+    table = table.replace_schema_metadata({b"pandas": noted.replace(found, damaged)})
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"rows\.parquet is damaged: its pandas metadata") as caught:
+        Table.from_parquet(tmp_path / "rows.parquet")
+    assert "\n" not in str(caught.value)
+
+
+def test_texts_of_columns_may_be_damaged(tmp_path: Path) -> None:
+    """Bytes that are no text came through as an error of Python's codecs."""
+    frame = pd.DataFrame({"a": ["first", "second"]})
+    frame.to_parquet(tmp_path / "rows.parquet", compression=None)
+    content = (tmp_path / "rows.parquet").read_bytes()
+    (tmp_path / "rows.parquet").write_bytes(content.replace(b"second", b"se\xffond"))
+    with pytest.raises(DataError, match=r"rows\.parquet.*UTF8"):
+        Table.from_parquet(tmp_path / "rows.parquet")

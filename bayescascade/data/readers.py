@@ -207,7 +207,9 @@ class ParquetSource(_ColumnFile):
 
     def _read(self, names: Sequence[str], **options: Any) -> Iterator[pyarrow.RecordBatch]:
         with self._open(**options) as file:
-            yield from file.iter_batches(self._chunk_rows, columns=list(names))
+            for batch in file.iter_batches(self._chunk_rows, columns=list(names)):
+                batch.validate(full=True)  # damaged offsets could end the process
+                yield batch
 
     def _read_schema(self) -> pyarrow.Schema:
         with self._open() as file:
@@ -232,6 +234,7 @@ class ArrowFileSource(_ColumnFile):
         with self._open() as file:
             for index in range(file.num_record_batches):
                 batch = file.get_batch(index).select(list(names))
+                batch.validate(full=True)
                 for start in range(0, batch.num_rows, self._chunk_rows):
                     yield batch.slice(start, self._chunk_rows)
 
