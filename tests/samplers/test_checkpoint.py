@@ -188,7 +188,7 @@ def set_at(*keys, value):
         set_at("chains", 0, "snapshot", "memory", value={"other": [1.0]}),
         set_at("chains", 0, "snapshot", "replicas", value=[[1, 1.3862943611198906]] * 9),
         set_at("chains", 0, "records", 0, "proposed", value={"other": 1}),
-        set_at("chains", 0, "records", 0, "proposed", "walk", value=10**30),
+        set_at("chains", 0, "records", 0, "proposed", "turn", value=10**30),
         set_at("settings", value={}),
         lambda section: section.pop("engine"),
     ],
