@@ -315,17 +315,16 @@ class BudgetPrune(TradeoffPruner):
         return {
             "tradeoff": self.tradeoff_,
             "objective": self.objective_,
-            "lower_bound": self.lower_bound_,
-            "rounding": self._rounding,
+            "lower_bound": [self.lower_bound_, self._rounding],
             "is_interrupted": self.is_interrupted_,
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.tradeoff_ = check_real("tradeoff", record["tradeoff"], minimum=0.0)
         self.objective_ = check_real("objective", record["objective"])
-        self.lower_bound_ = check_real(
-            "lower_bound", record["lower_bound"], maximum=self.objective_
-        )
-        # of files that do not say: bounds were taken for exact to nine digits
-        self._rounding = check_real("rounding", record.get("rounding", 1e-9), minimum=0.0)
+        bound = record["lower_bound"]
+        # of files that have the bound alone: it was taken for exact to nine digits
+        lower_bound, rounding = bound if isinstance(bound, list) else (bound, 1e-9)
+        self.lower_bound_ = check_real("lower_bound", lower_bound, maximum=self.objective_)
+        self._rounding = check_real("rounding", rounding, minimum=0.0)
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
