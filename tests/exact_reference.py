@@ -23,9 +23,9 @@ _LARGE = 200
 
 @cache
 def log_gamma(x):
-    """Return lnG(x) of a Decimal x > 0."""
+    """Return lnG(x) of a Decimal or a whole number x > 0."""
     with localcontext(prec=_DIGITS):
-        shift = Decimal(1)
+        shift, x = Decimal(1), Decimal(x)
         while x < _LARGE:
             shift *= x
             x += 1

@@ -30,6 +30,7 @@ from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import certified
 from tests import reference
+from tests.fuzz import lists
 from tests.fuzz.running import Found, Problem, main
 from tests.methods.cascades.exact.decimal_twin import AllTrees
 from tests.methods.cascades.exact.large_problems import (
@@ -231,6 +232,7 @@ CHECKS = {
     "estimators": estimators,
     "dependent leaves": dependent_leaves,
     "too large": too_large,
+    **lists.CHECKS,
 }
 
 if __name__ == "__main__":

@@ -169,7 +169,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def rounding(self, state: Tree) -> float:
         """Return by how much rounding may put `log_density` of a tree off, nats."""
-        return density_rounding(self, state)
+        counts, _ = self.node_statistics(state)
+        return density_rounding(self.model, self.table, state, counts)
 
     def initial_state(self, rng: np.random.Generator) -> Tree:
         """Return a random tree of up to seven splits, grown without looking at the data."""

@@ -21,18 +21,18 @@ from bayescascade.methods.cascades.tree import LEAF, Tree
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes, share_of_sums
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.data.table import Table
+    from bayescascade.methods.cascades.models import CascadeModel
 
 __all__ = ["density_rounding", "largest_log_volume"]
 
 Floats = NDArray[np.float64]
 
 
-def density_rounding(posterior: "CascadePosterior", tree: Tree) -> float:
-    """Return by how much `posterior.log_density` of a tree may be off, nats."""
-    model, schema = posterior.model, posterior.schema
-    counts, _ = posterior.node_statistics(tree)
-    alpha, of_counts = model.concentration, share_of_sums(posterior.table.weights)
+def density_rounding(model: "CascadeModel", table: "Table", tree: Tree, counts: Floats) -> float:
+    """Return by how much the log density of a tree may be off, nats; counts (n_nodes,)."""
+    schema = table.schema
+    alpha, of_counts = model.concentration, share_of_sums(table.weights)
     p, q, total = schema.n_columns, int(schema.n_levels.max()), float(counts[0])
     sizes = 0.0
     for group in model.dirichlet_groups(tree):
@@ -46,8 +46,8 @@ def density_rounding(posterior: "CascadePosterior", tree: Tree) -> float:
         of_volume = (p + tree.depth + 4) * UNIT * largest + tree.depth * (q + 4) * UNIT
         bound += total * (of_volume + (2 * UNIT + of_counts) * largest)
     else:
-        bound += _inside_rounding(posterior, total, tree.n_leaves, of_counts, largest)
-    return bound + _prior_rounding(posterior, tree)
+        bound += _inside_rounding(model, schema, total, tree.n_leaves, of_counts, largest)
+    return bound + _prior_rounding(model, tree, p)
 
 
 def largest_log_volume(schema: Schema) -> float:
@@ -57,10 +57,14 @@ def largest_log_volume(schema: Schema) -> float:
 
 
 def _inside_rounding(
-    posterior: "CascadePosterior", total: float, n_leaves: int, of_counts: float, largest: float
+    model: "CascadeModel",
+    schema: Schema,
+    total: float,
+    n_leaves: int,
+    of_counts: float,
+    largest: float,
 ) -> float:
     """Return by how much what is inside all leaves, independent or dependent, may be off."""
-    model, schema = posterior.model, posterior.schema
     a, n_levels = model.leaf_concentration, schema.n_levels
     p, n_all = schema.n_columns, int(n_levels.sum())
     shares = np.array([a]) if model.leaf == "independent" else a / n_levels / n_levels.max()
@@ -74,9 +78,8 @@ def _inside_rounding(
     return float(((EVALUATED + n_operations) * UNIT + of_counts) * sizes)
 
 
-def _prior_rounding(posterior: "CascadePosterior", tree: Tree) -> float:
-    """Return by how much the log prior of a tree may be off."""
-    model, p = posterior.model, len(posterior.is_nominal)
+def _prior_rounding(model: "CascadeModel", tree: Tree, p: int) -> float:
+    """Return by how much the log prior of a tree over p columns may be off."""
     log_rate, sizes = abs(float(np.log(model.rate))), 0.0
     if isinstance(model, BranchModel):
         branches = np.bincount(tree.parent[1:], minlength=tree.n_nodes)[tree.feature != LEAF]

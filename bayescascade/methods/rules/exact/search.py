@@ -39,7 +39,7 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
-from bayescascade.model.guard import certified
+from bayescascade.model.guard import certified, shown_gap
 
 __all__ = ["BoundPoint", "CertifiedList", "best_list"]
 
@@ -47,9 +47,6 @@ _BYTES_OF_CHILD = 20
 _BYTES_OF_BRANCH = 1200
 _BYTES_OF_KEY = 250
 _SECONDS_BETWEEN_REPORTS = 0.5
-
-SEEN = 0.005
-"""Nats from which on a rounding is seen in a print of two decimals."""
 
 
 class BoundPoint(NamedTuple):
@@ -114,9 +111,8 @@ class CertifiedList:
 
         0.0 if this one is optimal, and the rounding too small to be seen in two decimals.
         """
-        if self.is_optimal and self.rounding < SEEN:
-            return 0.0
-        return self.upper_bound - self.log_density
+        open_gap = 0.0 if self.is_optimal else self.upper_bound - self.log_density
+        return shown_gap(open_gap, self.rounding)
 
 
 def best_list(

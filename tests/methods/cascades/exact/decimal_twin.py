@@ -8,24 +8,13 @@ columns used (branch model with `feature_inclusion`), or one alone, as are their
 from collections import defaultdict
 from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
-from fractions import Fraction
 from functools import cache, cached_property, wraps
 from math import comb
 
+from tests.exact_reference import log_gamma
 from tests.reference import partitions, runs
 
 DIGITS = Context(prec=45, Emax=MAX_EMAX, Emin=MIN_EMIN)
-ONE = Decimal(1)
-
-# B_2k / (2k (2k - 1)): what Stirling's series divides by x**(2k - 1)
-_STIRLING = [
-    Fraction(b) / (2 * k * (2 * k - 1))
-    for k, b in enumerate(
-        ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798",
-         "-174611/330", "854513/138", "-236364091/2730"), start=1
-    )
-]  # fmt: skip
-HALF_LOG_2_PI = Decimal("0.918938533204672741780329736405617639861397473637783412817151540483")
 
 
 def precisely(function):
@@ -42,18 +31,6 @@ def precisely(function):
 @cache
 def log(x):
     return x.ln()
-
-
-@cache
-def log_gamma(x):
-    """Return lnG of a Decimal > 0, to 30 digits behind the point and more."""
-    product = ONE
-    while x < 60:
-        product, x = product * x, x + 1
-    series = sum(
-        Decimal(c.numerator) / c.denominator / x ** (2 * k + 1) for k, c in enumerate(_STIRLING)
-    )
-    return (x - Decimal("0.5")) * x.ln() - x + HALF_LOG_2_PI + series - product.ln()
 
 
 @dataclass(frozen=True, eq=False)

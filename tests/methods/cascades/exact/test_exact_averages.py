@@ -15,6 +15,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import ExactCost, averages, recursion, solve
 from bayescascade.methods.cascades.posterior import LeafPosterior
 from tests import reference
+from tests.exact_reference import log_gamma
 from tests.methods.cascades.exact.brute_force import (
     LEVELS,
     NO_DATA,
@@ -65,20 +66,6 @@ def test_a_row_has_the_density_averaged_over_all_trees(problem, model):
     widths = problem.record["widths"]
     volumes = [np.prod([w[c] for w, c in zip(widths, row, strict=True)]) for row in rows]
     assert_allclose(np.dot(volumes, np.exp(found)), 1.0, atol=1e-9)
-
-
-BERNOULLI = ((1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360_360), (1, 156))
-
-
-@cache
-def log_gamma(x):
-    """Return lnG to 30 digits, by Stirling's series."""
-    shift = Decimal(1)
-    while x < 200:
-        shift, x = shift * x, x + 1
-    half_log_2_pi = Decimal("0.91893853320467274178032973640561763986139747363778")
-    series = sum(Decimal(a) / b / x ** (2 * i + 1) for i, (a, b) in enumerate(BERNOULLI))
-    return (x - Decimal("0.5")) * log(x) - x + half_log_2_pi + series - log(shift)
 
 
 @cache
