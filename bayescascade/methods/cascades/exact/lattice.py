@@ -402,16 +402,15 @@ class Root:
             return weighted + self._log_inclusion()
         return log_values + self.log_weights(np.arange(1, log_values.size + 1), total)
 
-    def log_weights(self, k: NDArray[np.int64], total: float, slope: float = 0.0) -> Floats:
+    def log_weights(self, k: NDArray[np.int64], total: float) -> Floats:
         """Return the logs, less `log_common`, of what trees of `k` leaves count but for rows.
 
-        And less ``slope * k``, which may be most of them. They are off by at most UNIT of what is
-        returned and 1e-16.
+        They are off by at most `UNIT` of what is returned, and 1e-16.
         """
         weights = np.empty(k.size)
         rate, alpha = float(self.model.rate), float(self.model.concentration)
         with sparing(6 * _STEPS_OF_LOG * k.size):
-            list_log_weights(rate, alpha, total, slope, k, weights)
+            list_log_weights(rate, alpha, total, k, weights)
         return weights
 
     def log_common(self, total: float) -> float:

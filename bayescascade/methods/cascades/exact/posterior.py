@@ -1,10 +1,9 @@
 """The exact posterior: what the sum over all trees has to say."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from bayescascade.methods.cascades.exact.recursion import (
     Recursion,
 )
 from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
+from bayescascade.methods.cascades.exact.stopped import StoppedPosterior, SummationStopped
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from bayescascade.methods.cascades.tree import Tree
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ExactPosterior",
     "SplitProbabilities",
-    "StoppedPosterior",
-    "SummationStopped",
     "SummedPosterior",
     "solve",
 ]
@@ -71,52 +69,6 @@ class SplitProbabilities:
     used: dict[str, float]
     first: dict[str, float]
     none: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StoppedPosterior:
-    """The best tree of a posterior, of which the sum over all trees is not known.
-
-    Parameters
-    ----------
-    posterior : CascadePosterior
-    cost : ExactCost
-        What a pass takes.
-    tree : Tree
-        The most probable one.
-    log_density : float
-        Its log density: no tree has more that is summed over.
-    max_leaves : int or None
-        Most leaves of those trees, where others were still to be bounded; None if they are all.
-    rounding : float >= 0
-        Nats by which rounding may hide that another tree is more probable.
-    """
-
-    posterior: "CascadePosterior"
-    cost: ExactCost
-    tree: Tree
-    log_density: float
-    max_leaves: int | None
-    rounding: float
-
-    is_interrupted: ClassVar[bool] = True
-    gap: ClassVar[float] = 0.0
-    error: ClassVar[float] = math.inf
-    log_normalizer: ClassVar[float] = math.nan
-    log_evidence: ClassVar[float] = math.nan
-
-
-class SummationStopped(KeyboardInterrupt):
-    """Ctrl-C, once the best tree was known.
-
-    Parameters
-    ----------
-    found : StoppedPosterior
-    """
-
-    def __init__(self, found: StoppedPosterior) -> None:
-        super().__init__()
-        self.found = found
 
 
 def solve(

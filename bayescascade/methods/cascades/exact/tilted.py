@@ -22,14 +22,10 @@ from bayescascade.methods.cascades.exact.mixture import draw
 from bayescascade.methods.cascades.exact.pass_log import PassLog
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.posterior import (
-    StoppedPosterior,
-    SummationStopped,
-    SummedPosterior,
-    solve,
-)
+from bayescascade.methods.cascades.exact.posterior import SummedPosterior, solve
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
 from bayescascade.methods.cascades.exact.recursion import Progress
+from bayescascade.methods.cascades.exact.stopped import StoppedPosterior, SummationStopped
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import certified, shown_gap

@@ -234,10 +234,8 @@ def list_log_splits(rate: float, alpha: float, power: float, out: Array) -> None
 
 
 @kernel
-def list_log_weights(
-    rate: float, alpha: float, total: float, slope: float, numbers: Array, out: Array
-) -> None:
-    """Write ln w_K - slope K of numbers K of leaves, less -lnG(total + alpha), to out (n,).
+def list_log_weights(rate: float, alpha: float, total: float, numbers: Array, out: Array) -> None:
+    """Write ln w_K of numbers K of leaves, less -lnG(total + alpha), to out (n,).
 
     ``w_K = exp(-rate) rate**K / K! G(K alpha) / G(total + K alpha)``.
     """
@@ -247,8 +245,7 @@ def list_log_weights(
     common, common_low = plus(common, common_low, -rate, 0.0)
     for i in range(numbers.shape[0]):
         k = float(numbers[i])
-        each, each_low = plus(log_rate, log_rate_low, -slope, 0.0)
-        value, low = times(k, 0.0, each, each_low)
+        value, low = times(k, 0.0, log_rate, log_rate_low)
         value, low = plus(value, low, common, common_low)
         more, more_low = log_gamma(k + 1.0, 0.0)
         value, low = plus(value, low, -more, -more_low)
