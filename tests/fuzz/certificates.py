@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,13 @@ from scipy.special import logsumexp
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.dependent_trees import DependentTrees
-from bayescascade.methods.cascades.exact import ExactCost, SummedPosterior, solve, solve_by_tilts
+from bayescascade.methods.cascades.exact import (
+    ExactCost,
+    SummedPosterior,
+    cheapest,
+    solve,
+    solve_by_tilts,
+)
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import Plan
@@ -27,7 +34,7 @@ from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.redraws import Redraws
 from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.posterior import BranchPosterior
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, block_codes
 from bayescascade.model.guard import certified
 from tests import reference
 from tests.fuzz import lists
@@ -115,8 +122,18 @@ def tilts(problem: Problem) -> None:
     while drawn.parameters.get("expected_leaves") is None or drawn.parameters["max_leaves"]:
         drawn = draw_problem(problem.rng)
     noted(problem, drawn)
+    if problem.rng.random() < 0.5:  # those that hold data, if there may be
+        with patch.object(cheapest, "_SHORT", 0.0), patch.object(cheapest, "_DEARER", 1e-9):
+            _hold_tilts(problem, drawn)
+    else:
+        _hold_tilts(problem, drawn)
+
+
+def _hold_tilts(problem: Problem, drawn: LargeProblem) -> None:
     posterior = drawn.posterior
     found = solve_by_tilts(posterior, rng=0, n_draws=20)
+    is_held = isinstance(found._passes.boxes, HeldBoxes)
+    problem.note(boxes="held" if is_held else "all")
     problem.note(proved=bool(np.isfinite(found.error)), draws=bool(found.draws))
     complaints = list(problems_of_sums(drawn, found))
     complaints += problems_of_draws(drawn, found, found.draws)
@@ -178,6 +195,37 @@ def estimators(problem: Problem) -> None:
     hold(own, complaints)
 
 
+def intervals(problem: Problem) -> None:
+    """Hold credible intervals of densities, averaged over trees, to draws of everything anew."""
+    drawn = draw_problem(problem.rng, leaves=("uniform",))
+    while drawn.table.n_distinct < 2 or "expected_branches" not in drawn.parameters:
+        drawn = draw_problem(problem.rng, leaves=("uniform",))
+    noted(problem, drawn)
+    given = {k: v for k, v in drawn.parameters.items() if v is not None and k != "leaf"}
+    model = BranchCascade(**given, **drawn.settings, random_state=0, predictive="average")
+    model.fit(drawn.table)
+    codes = drawn.table.codes[:, :1].astype(np.int32)
+    low, high = model.credible_interval_codes(codes, 0.9)[0]
+    alpha, anew = drawn.parameters["concentration"], np.empty(2_000)
+    for i, tree in enumerate(model.exact_.sample(anew.size, problem.rng)):
+        counts, log_volumes = drawn.posterior.node_statistics(tree)
+        node, log_share = 0, 0.0
+        while tree.feature[node] >= 0:
+            children = tree.children(node)
+            # logs of gamma variates of small shapes, which floats do not hold themselves
+            logs = np.log(problem.rng.standard_gamma(counts[children] + alpha + 1.0))
+            logs -= problem.rng.standard_exponential(len(children)) / (counts[children] + alpha)
+            code, column = codes[tree.feature[node], 0], int(tree.feature[node])
+            nominal = drawn.posterior.is_nominal[column]
+            inside = [code in block_codes(nominal, int(tree.block[child])) for child in children]
+            at = inside.index(True)
+            node, log_share = children[at], log_share + logs[at] - logsumexp(logs)
+        anew[i] = np.exp(log_share - log_volumes[node])
+    below, above = np.mean(anew < low * (1 - 1e-9)), np.mean(anew > high * (1 + 1e-9))
+    if max(below, above) > 0.05 + 0.06:  # of 1,000 draws of trees, and 2,000 here
+        raise Found(f"{below:.3f} are below a 90 % interval and {above:.3f} above: {drawn}")
+
+
 def dependent_leaves(problem: Problem) -> None:
     """Hold sums over dependent leaves to a list of all trees by `posterior.log_density`."""
     drawn = draw_problem(problem.rng)
@@ -230,6 +278,7 @@ CHECKS = {
     "other boxes": other_boxes,
     "tilts": tilts,
     "estimators": estimators,
+    "intervals": intervals,
     "dependent leaves": dependent_leaves,
     "too large": too_large,
     **lists.CHECKS,
