@@ -176,9 +176,9 @@ def test_headers_and_line_ends(
 
 def test_missing_texts_are_those_of_pandas() -> None:
     """Another version of pandas may have another list."""
-    for text in (*readers._MISSING_TEXTS, "missing", "-", "?", "nil", "NAN"):
+    for text in (*readers.MISSING_TEXTS, "missing", "-", "?", "nil", "NAN"):
         cell = pd.read_csv(io.StringIO(f"a,b\n{text},1\n"))["a"]
-        assert cell.isna().all() == (text in readers._MISSING_TEXTS)
+        assert cell.isna().all() == (text in readers.MISSING_TEXTS)
 
 
 @pytest.mark.parametrize(

@@ -275,12 +275,13 @@ class DensityRuleList(
     --------
     >>> import pandas as pd
     >>> from bayescascade import DensityRuleList
-    >>> frame = pd.DataFrame({"sky": ["grey"] * 30 + ["blue"] * 10, "wind": ["yes", "no"] * 20})
+    >>> sky = ["grey"] * 30 + ["blue", "red"] * 5
+    >>> frame = pd.DataFrame({"sky": sky, "wind": ["yes", "no"] * 20})
     >>> model = DensityRuleList(n_steps=2000, random_state=0).fit(frame)
     >>> model.rules_.n_rules
     1
     >>> model.explain({"sky": "grey", "wind": "no"})
-    'anything else: 30 of 40 rows, probability 0.7381, density 0.369, 1.48 x uniform'
+    'sky is grey: 30 of 40 rows, probability 0.7381, density 0.369, 2.21 x uniform'
     """
 
     model_name: ClassVar[str] = "rules"
