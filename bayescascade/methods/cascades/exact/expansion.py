@@ -21,6 +21,7 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.methods.cascades.exact.mixture import NEGLIGIBLE, Mixture, mix
 from bayescascade.methods.cascades.exact.passes import Passes
+from bayescascade.methods.cascades.exact.tail import next_place
 from bayescascade.model.guard import EVALUATED, UNIT
 
 __all__ = ["Expansion", "Sum"]
@@ -35,7 +36,8 @@ _PILOT, _TUNINGS = 100, 6  # trees drawn to find where leaf counts are probable,
 # taken, of the others as many as it takes until the sum is precise, the most telling first:
 _OFFSETS = (0.8, 1.6, 2.8, 4.6, 8.0)
 _MORE_OFFSETS = (1.2, 2.2, 0.4, 3.6, 6.0, 0.2, 0.6, 1.0, 1.4, 1.9, 2.5, 5.2)
-_MOST_OUTER, _MARGIN = 8, 5.0  # such tilts further out, and nats below what is negligible
+_MOST_OUTER, _MOST_LOOKS = 16, 80  # tilts elsewhere, and numbers of leaves looked at for them
+_MARGIN, _LOWERED = 5.0, 0.5  # nats below what is negligible, and that a tilt must lower a bound by
 _OF_MIXTURE = 5  # tilts nearest to the posterior's own numbers of leaves
 _RARE = 0.05  # draws accepted
 
@@ -88,7 +90,7 @@ class Expansion:
                     passes.keep(s, rng)
                 tilts.append(s)
         log_sum, error = self.expanded(tilts)
-        if self._cover(tilt, self._at_least(log_sum, error), rng):
+        if self._cover(self._at_least(log_sum, error), rng):
             log_sum, error = self.expanded(tilts)
         for offset in _MORE_OFFSETS:
             if error < precise:
@@ -173,28 +175,31 @@ class Expansion:
             found[tilt] = bounds.fixed + bounds.of_sums * slope + 2 * UNIT * abs(sums[tilt])
         return found
 
-    def _cover(self, center: float, log_least: float, rng: np.random.Generator) -> bool:
-        """Try tilts further out until what lies there is negligible; return whether any was.
+    def _cover(self, log_least: float, rng: np.random.Generator) -> bool:
+        """Try tilts elsewhere until what lies there is negligible; return whether any was tried.
 
         Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
+        Those that are probable are given up, as their bounds cannot.
         """
         passes = self._passes
-        for n_tried in range(_MOST_OUTER):
+        wanted = np.log(NEGLIGIBLE) - _MARGIN + log_least - passes.log_w
+        is_open, n_tried = np.ones(passes.k.size, np.bool_), 0
+        for _ in range(_MOST_LOOKS):
             tilts = np.array(sorted(passes.sums))
             bounds = np.array([passes.sums[s] - s * passes.k for s in tilts])
-            log_mass = passes.log_w + bounds.min(axis=0) - log_least
-            nearest = bounds.argmin(axis=0)
-            for end in (0, tilts.size - 1):
-                outside = np.flatnonzero(nearest == end)
-                if outside.size == 0 or log_mass[outside].max() < np.log(NEGLIGIBLE) - _MARGIN:
-                    continue
-                slope = passes.slope(int(passes.k[outside[np.argmax(log_mass[outside])]]))
-                further = 2 * tilts[end] - center
-                passes.sum_of(min(slope, further) if end == 0 else max(slope, further), rng)
+            excess = np.where(is_open, bounds.min(axis=0) - wanted, -np.inf)
+            at = int(np.argmax(excess))
+            if excess[at] <= 0.0 or n_tried == _MOST_OUTER:
                 break
-            else:
-                return n_tried > 0
-        return True
+            tilt = next_place(tilts, bounds[:, at], float(wanted[at]))
+            if tilt is None:
+                is_open[at] = False
+                continue
+            passes.sum_of(tilt, rng)
+            n_tried += 1
+            own = passes.sums[tilt] - tilt * float(passes.k[at])
+            is_open[at] = own < float(bounds[:, at].min()) - _LOWERED
+        return n_tried > 0
 
     def _log_most(self) -> Floats:
         """Return bounds on the logs of ``S_K``."""

@@ -27,7 +27,7 @@ from bayescascade.methods.cascades.exact.recursion import Boxes, Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding
 from bayescascade.model.guard import EVALUATED, UNIT
 
-__all__ = ["LEFT_OUT", "Tail", "log_prior_mass"]
+__all__ = ["LEFT_OUT", "Tail", "log_prior_mass", "next_place"]
 
 Floats = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ class Tail:
             if above.size == 0:
                 return fewest
             at = int(np.argmax(least))
-            log_z = _next_log_z(log_zs, bounds[:, at], target - log_weights[1 + at])
+            log_z = next_place(log_zs, bounds[:, at], target - log_weights[1 + at])
             if n_passes == 0 or log_z is None:
                 found = int(k[1 + above[-1]])
                 return self._most if found == k[-1] else found
@@ -125,7 +125,7 @@ def _log_series(log_ratios: Floats) -> Floats:
     return series
 
 
-def _next_log_z(log_zs: Floats, bounds: Floats, target: float) -> float | None:
+def next_place(log_zs: Floats, bounds: Floats, target: float) -> float | None:
     """Return where a convex function, known at some ascending places, could come down to `target`.
 
     None if nowhere: it lies above the lines through the least of them and either neighbor.
