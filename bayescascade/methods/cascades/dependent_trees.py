@@ -39,6 +39,7 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.dependence import integrate_missing, pair_counts
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import new_dependence_work
+from bayescascade.methods.cascades.rounding import rounding_of_all
 from bayescascade.methods.cascades.tree import Tree, root_box
 from bayescascade.model.guard import certified
 
@@ -359,11 +360,10 @@ class DependentTrees:
     def rounding(self) -> float:
         """By how much rounding may hide that another tree is more probable, nats.
 
-        What a box comes to is off by no more than as a leaf, and is added and taken off once for
-        each of the boxes on a path; those of equal depth share out the rows, so that their log
-        gammas have no larger sizes together than the leaves', see `rounding.density_rounding`.
+        Of the best tree's own density, and of what the recursion makes of it and of any other.
         """
-        return (3 + 2 * self.max_depth) * self.posterior.rounding(self._best[0])
+        of_all = rounding_of_all(self.posterior.model, self.table, self.max_depth)
+        return 2 * of_all + self.posterior.rounding(self._best[0])
 
     @property
     def log_density(self) -> float:

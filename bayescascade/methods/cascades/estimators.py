@@ -262,6 +262,9 @@ n_features_in_, feature_names_in_
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         if posterior.model.leaf != "dependent" or not self._sums_dependent:
             return super()._sum_up(posterior, search, in_use)
+        from bayescascade.methods.cascades.exact import check_magnitudes
+
+        check_magnitudes(posterior)
         table = posterior.table
         extent = fitting_trees(posterior, self.max_depth, self.memory_limit * 1e9 - in_use)
         temper = self._chosen_temper(table, *extent)

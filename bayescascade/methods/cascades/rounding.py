@@ -1,4 +1,4 @@
-"""By how much rounding may put the log density of a tree off: a proved bound, from its terms.
+"""A proved bound on the rounding error of a tree's log density, from the sizes of its terms.
 
 With u = `UNIT`, every log gamma function is off by `EVALUATED` u times its size, see `model.guard`,
 and their sum, by `math.fsum`, by u of itself. Where weights are not whole, a count may be off by a
@@ -10,6 +10,7 @@ order, which costs L u; inside a dependent one, sums of p**2 log gammas are, and
 columns, whose eliminations add and multiply positive numbers alone.
 """
 
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.models import CascadeModel
 
-__all__ = ["density_rounding", "largest_log_volume"]
+__all__ = ["density_rounding", "largest_log_volume", "rounding_of_all"]
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +49,26 @@ def density_rounding(model: "CascadeModel", table: "Table", tree: Tree, counts: 
     else:
         bound += _inside_rounding(model, schema, total, tree.n_leaves, of_counts, largest)
     return bound + _prior_rounding(model, tree, p)
+
+
+def rounding_of_all(model: "CascadeModel", table: "Table", depth: int) -> float:
+    """Return by how much any tree's sum over boxes may be off, of dependent leaves, nats.
+
+    It is added up box by box, as a leaf and by splits of at most q branches. At each depth at most
+    N boxes hold rows. With n their weight, and l the largest size of a log of an argument and 1,
+    their Dirichlet terms have sizes of at most ``l (2 n + 4 N q (alpha + 1))``, and as leaves they
+    have those of N leaves. Boxes without rows have none: their terms cancel.
+    """
+    schema, weights = table.schema, table.weights
+    n, total, q = table.n_distinct, float(weights.sum()), int(schema.n_levels.max())
+    alpha, of_counts = model.concentration, share_of_sums(weights)
+    each = max(abs(log(alpha)), log(1.0 + total + q * alpha)) + 1.0
+    largest = largest_log_volume(schema)
+    of_splits = (EVALUATED * UNIT + of_counts) * each * (2 * total + 4 * n * q * (alpha + 1))
+    of_leaves = _inside_rounding(model, schema, total, max(n, 1), of_counts, largest)
+    of_prior = model.rate + q * abs(log(model.rate)) + float(log_gamma_sizes(q + 1.0))
+    of_choices = (EVALUATED + q) * UNIT * (n + 1) * (q + 1) * of_prior
+    return (depth + 1) * (of_splits + 2 * of_leaves + of_choices)
 
 
 def largest_log_volume(schema: Schema) -> float:

@@ -7,7 +7,7 @@ is the evidence; its maximum the most probable tree; walking down in proportion 
 split sends each level its own way, only boxes that hold two or more distinct rows need be kept.
 """
 
-from bayescascade.methods.cascades.exact.cost import ExactCost
+from bayescascade.methods.cascades.exact.cost import ExactCost, check_magnitudes
 from bayescascade.methods.cascades.exact.posterior import (
     ExactPosterior,
     SplitProbabilities,
@@ -32,6 +32,7 @@ __all__ = [
     "SummedPosterior",
     "TiltedPosterior",
     "certificate_of",
+    "check_magnitudes",
     "solve",
     "solve_by_tilts",
     "solve_or_tilt",

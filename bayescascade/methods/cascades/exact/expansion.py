@@ -153,11 +153,12 @@ class Expansion:
         factors, *_ = np.linalg.lstsq(known[:, use].T, wanted[use], rcond=cut)
         share, sizes = float(factors.sum()), np.abs(factors)
         error = float(np.abs(wanted - factors @ known).sum())
-        error += float(np.expm1(lost) @ (wanted + sizes @ known))
+        with np.errstate(over="ignore", invalid="ignore"):
+            error += float(np.expm1(lost) @ (wanted + sizes @ known))
         error += float(sizes @ np.expm1(off)) + UNIT * sizes.size * float(sizes.sum())
         if passes.has_more:
             error += self._error_beyond(shifts, factors, center, scale)
-        if error >= share:
+        if not error < share:  # or NaN
             return float(logsumexp(passes.log_w + log_most - center * k)) + origin, np.inf
         rounding = EVALUATED * UNIT * (abs(origin) + abs(scale))
         return origin + scale + float(np.log(share)), float(-np.log1p(-error / share)) + rounding
@@ -220,11 +221,12 @@ class Expansion:
         lost = float(passes.lost(outer, passes.sums[outer])[-1])
         at_last = passes.sums[outer] - own * last + lost  # log of S_K at most; of more leaves less
         series = passes.log_w[-1] + at_last - scale - passes.sums[center] + log_ratio
-        error = np.exp(series) / -np.expm1(log_ratio)
-        for shift, factor in zip(shifts, factors, strict=True):
-            s = center + shift
-            ratio, share = np.exp(s - own), 1.0
-            if s < own:
-                share = np.exp(at_last + s * last - passes.sums[s]) * ratio / (1 - ratio)
-            error += abs(factor) * min(1.0, share)
+        with np.errstate(over="ignore"):  # infinity is a bound, too
+            error = np.exp(series) / -np.expm1(log_ratio)
+            for shift, factor in zip(shifts, factors, strict=True):
+                s = center + shift
+                ratio, share = np.exp(s - own), 1.0
+                if s < own:
+                    share = np.exp(at_last + s * last - passes.sums[s]) * ratio / (1 - ratio)
+                error += abs(factor) * min(1.0, share)
         return float(error)

@@ -50,27 +50,26 @@ class Hull:
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
-        self._found: dict[int, tuple[float, Tree]] = {}
+        self._found: dict[int, tuple[float, Tree, float]] = {}  # log density less may it be by
         self._bounds = np.full(passes.k.size, np.inf)  # of ln w and the sum over leaves
         self._exceeded = np.zeros(passes.k.size)  # by how much, at most, by rounding
         self._beyond = np.inf if passes.has_more else -np.inf  # of more than are listed
+        self._can_sink = True  # whether the bound beyond may come down by another tilt
 
     @property
     def best(self) -> BestTree | None:
         """The best tree found so far; None before the first pass."""
         if not self._found:
             return None
-        log_w = self._passes.log_w
-        log_density, n_leaves = max(
-            (float(log_w[n - 1]) + v, n) for n, (v, _) in self._found.items()
-        )
+        log_density, tree, own = max(self._found.values(), key=lambda one: one[0])
+        if self._beyond == np.inf:
+            return BestTree(tree, log_density, np.inf, 2 * own)
         bound = max(float(self._bounds.max()), self._beyond)
         most = max(float((self._bounds + self._exceeded).max()), self._beyond)
-        own = float(self._exceeded[n_leaves - 1])  # so much less the tree may have
         gap, rounding = bound - log_density, most - bound + 2 * own
         if gap <= rounding:
-            return BestTree(self._found[n_leaves][1], log_density, 0.0, max(gap, 0.0) + rounding)
-        return BestTree(self._found[n_leaves][1], log_density, gap + rounding, rounding)
+            return BestTree(tree, log_density, 0.0, max(gap, 0.0) + rounding)
+        return BestTree(tree, log_density, gap + rounding, rounding)
 
     def maximize(self, guess: int) -> BestTree:
         """Find the most probable tree, from a guess at its number of leaves."""
@@ -79,15 +78,21 @@ class Hull:
         while tilt is not None and len(tried) < _MOST_PASSES:
             tried.add(tilt)
             worth, tree = passes.best_of(tilt)
-            value = worth - tilt * tree.n_leaves
-            if tree.n_leaves not in self._found or self._found[tree.n_leaves][0] < value:
-                self._found[tree.n_leaves] = value, tree
+            n_leaves = np.array([tree.n_leaves])
+            log_w = passes.root.log_weights(n_leaves, passes.total)
+            log_density = float(log_w[0]) + worth - tilt * tree.n_leaves
+            if tree.n_leaves not in self._found or self._found[tree.n_leaves][0] < log_density:
+                own = float(passes.lost(tilt, worth, n_leaves, log_w)[0])
+                self._found[tree.n_leaves] = log_density, tree, own
             self._lower(tilt, worth)
             best = self.best
             assert best is not None
             if best.gap == 0.0:
                 break
-            tilt = self._next_tilt(1 + int(np.argmax(self._bounds)), tried)
+            if self._beyond >= float(self._bounds.max()):
+                tilt = self._tilt_beyond(tried)
+            else:
+                tilt = self._next_tilt(1 + int(np.argmax(self._bounds)), tried)
         assert best is not None
         return best
 
@@ -98,9 +103,24 @@ class Hull:
         is_lower = bounds + lost < self._bounds + self._exceeded
         self._bounds = np.where(is_lower, bounds, self._bounds)
         self._exceeded = np.where(is_lower, lost, self._exceeded)
-        own = passes.bounds.of_best  # a leaf more may be worth so much more by rounding
-        if np.log(passes.posterior.model.rate / float(passes.k[-1])) <= tilt - own:
-            self._beyond = min(self._beyond, float(bounds[-1] + lost[-1]))  # it falls from there on
+        if passes.has_more and tilt >= self._least_beyond:  # the bound falls from there on
+            beyond = float(bounds[-1] + lost[-1])
+            self._can_sink = beyond < self._beyond
+            self._beyond = min(self._beyond, beyond)
+
+    @property
+    def _least_beyond(self) -> float:
+        """The least tilt of which the bound falls with each leaf more than are listed."""
+        passes = self._passes
+        # a leaf more may be worth that much more by rounding
+        return float(np.log(passes.posterior.model.rate / passes.k[-1])) + passes.bounds.of_best
+
+    def _tilt_beyond(self, tried: set[float]) -> float | None:
+        """Return a tilt that lowers the bound on trees of more leaves than are listed, or None."""
+        above = [t for t in tried if t >= self._least_beyond]
+        if not above:
+            return self._least_beyond
+        return 2 * max(above) - min(above) + 1.0 if self._can_sink else None
 
     def _next_tilt(self, n_leaves: int, tried: set[float]) -> float | None:
         """Return the slope at which the hull at a number of leaves is known better, or None."""
@@ -112,6 +132,7 @@ class Hull:
         if below is None or above is None:  # outside what is known: go on by doubling steps
             step = 1.0 + max(tried) - min(tried)
             return max(tried) + step if above is None else min(tried) - step
-        slope = (found[below][0] - found[above][0]) / (above - below)
+        log_w = self._passes.root.log_weights(np.array([below, above]), self._passes.total)
+        slope = (found[below][0] - found[above][0] + log_w[1] - log_w[0]) / (above - below)
         near = any(abs(slope - t) <= 1e-12 * max(1.0, abs(t)) for t in tried)
         return None if near else slope

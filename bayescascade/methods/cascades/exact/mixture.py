@@ -68,6 +68,8 @@ def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mi
     log_mass = passes.log_w + log_most - log_least  # of the posterior, at most
     order = np.argsort(log_mass)
     kept = np.sort(order[np.cumsum(np.exp(np.minimum(log_mass[order], 0.0))) > NEGLIGIBLE])
+    if kept.size == 0:  # of more leaves than are listed are all that are probable
+        return Mixture(tilts[:1], np.ones(1), np.full(passes.k.size, -np.inf), 0.0)
     log_of = tilts[:, None] * passes.k[kept] - np.array([[passes.sums[s]] for s in tilts])
     log_ratios = log_of - passes.log_w[kept] + log_least
     low, high = _RATIOS  # what is cut off would only add to the least
@@ -93,16 +95,24 @@ def draw(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> 
 
     Raises TooLargeError if more than a thousand trees are drawn for each that is accepted.
     """
+    try:
+        return _drawn(passes, mixture, n, rng)
+    finally:
+        passes.drop_kept()
+
+
+def _drawn(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> list[Tree]:
     drawn: list[Tree] = []
     rate, n_tried = max(mixture.rate, _GUESSED), 0
+    log_accepted_of = np.append(mixture.log_accepted, -np.inf)  # of more leaves than are listed
     while len(drawn) < n:
         wanted = int((n - len(drawn)) / rate * 1.1) + 10
         numbers = rng.multinomial(wanted, mixture.shares)
         trees: list[Tree] = []
         for tilt, number in zip(mixture.tilts.tolist(), numbers.tolist(), strict=True):
             trees += passes.draws_of(tilt, number, rng)
-        sizes = np.minimum([tree.n_leaves for tree in trees], passes.k.size)
-        log_accepted = mixture.log_accepted[sizes - 1]
+        sizes = np.minimum([tree.n_leaves for tree in trees], passes.k.size + 1)
+        log_accepted = log_accepted_of[sizes - 1]
         accepted = np.flatnonzero(np.log(rng.random(len(trees))) < log_accepted)
         drawn += [trees[i] for i in rng.permutation(accepted)]
         n_tried += len(trees)
@@ -110,5 +120,4 @@ def draw(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> 
             few = f"more than {_HOPELESS:,} trees for each draw"
             raise TooLargeError(f"draws from the posterior must be had from tilts, got {few}", few)
         rate = max(accepted.size / len(trees), 0.02)
-    passes.drop_kept()
     return drawn[:n]

@@ -1,12 +1,16 @@
 """What passes over the boxes found, kept in a checkpoint as they are made."""
 
 import json
+from functools import partial
 from typing import Any
 
 import samplers
+from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.tree import Tree
 
 __all__ = ["PassLog"]
+
+_real = partial(check_real, "a pass's numbers")
 
 
 class PassLog:
@@ -44,11 +48,20 @@ class PassLog:
         stored: Any = None if section is None else section.stored()
         if section is None or stored is None:
             return
+        if isinstance(stored, dict) and "origin" not in stored:
+            raise section.checkpoint.error("is of an earlier version: delete it to start anew")
         try:
             is_ours = stored["fingerprint"] == fingerprint
-            self.origin = stored["origin"]
-            self.maxima = {t: (worth, Tree.from_flat(flat)) for t, worth, flat in stored["maxima"]}
-            self.sums = {t: (log_sum, sizes) for t, log_sum, sizes in stored["sums"]}
+            self.maxima = {
+                _real(t): (_real(worth), Tree.from_flat(flat))
+                for t, worth, flat in stored["maxima"]
+            }
+            self.sums = {
+                _real(t): (_real(log_sum), [check_integer("leaves", k, 1) for k in sizes])
+                for t, log_sum, sizes in stored["sums"]
+            }
+            if self.n_passes > 0:
+                self.origin = check_integer("origin", stored["origin"])
         except (KeyError, TypeError, ValueError) as error:
             raise section.checkpoint.error(f"is damaged: {error!r}") from error
         if not is_ours:

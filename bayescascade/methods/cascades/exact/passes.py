@@ -113,10 +113,20 @@ class Passes:
         sizes = float(log_gamma_sizes(self.total + self.posterior.model.concentration))
         return EVALUATED * UNIT * (sizes + 2 * abs((self.log.origin or 0) * UNIT_OF_EXPONENTS))
 
-    def lost(self, tilt: float, worth: float) -> Floats:
-        """Return by how much ``ln w_K + worth - tilt K`` may be off for each K, nats."""
-        sizes: Floats = EVALUATED * UNIT * (abs(worth) + np.abs(self.log_w) + abs(tilt) * self.k)
-        return sizes + self.bounds.fixed + self.bounds.of_best * self.k
+    def lost(
+        self,
+        tilt: float,
+        worth: float,
+        k: NDArray[np.int64] | None = None,
+        log_w: Floats | None = None,
+    ) -> Floats:
+        """Return by how much ``ln w_K + worth - tilt K`` may be off for each K, nats.
+
+        Of the numbers of leaves that are listed, or of others with their ``ln w_K``.
+        """
+        k, log_w = self.k if k is None else k, self.log_w if log_w is None else log_w
+        sizes: Floats = EVALUATED * UNIT * (abs(worth) + np.abs(log_w) + abs(tilt) * k)
+        return sizes + self.bounds.fixed + self.bounds.of_best * k
 
     def run(self, tilt: float, maximize: bool) -> float:
         """Make a pass; return its sum or maximum over all trees, nats."""

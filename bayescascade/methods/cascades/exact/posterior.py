@@ -210,7 +210,7 @@ class SummedPosterior:
         plan: Plan,
         cost: ExactCost,
         progress: Progress | None = None,
-        log_prior: float | None = None,
+        log_prior: tuple[float, float] | None = None,
         n_jobs: int | None = 1,
         memory_limit: float = np.inf,
         boxes: Recursion | HeldBoxes | None = None,
@@ -245,8 +245,8 @@ class SummedPosterior:
             )
             raise SummationStopped(found) from None
 
-    def _add_up(self, log_prior: float | None, progress: Progress | None) -> None:
-        """Sum over all trees, and bound the error; given what they come to without data, or not."""
+    def _add_up(self, log_prior: tuple[float, float] | None, progress: Progress | None) -> None:
+        """Sum over all trees and bound the error; `log_prior`: that without data, and its error."""
         tilted: float | None = None
         if self._bounds.is_large:
             self._sums.run(tilt=TILT, n_jobs=self._n_jobs)
@@ -265,12 +265,11 @@ class SummedPosterior:
                 tilted = self._root.log_sum(shapes.log_values(), 0.0)
                 shapes.run()
             whole = self._root.log_sum(shapes.log_values(), 0.0)
-            error = max(error, self._bounds.of_sum(whole, tilted))
-            log_prior = whole + self._root.log_common(0.0)
-        else:  # of both sums, trees of many leaves may be left out
+            log_prior = whole + self._root.log_common(0.0), self._bounds.of_sum(whole, tilted)
+        else:  # trees of many leaves may be left out
             error += LEFT_OUT
-        self.error = error + self._rounding_of_root
-        self.log_evidence = self.log_normalizer - log_prior
+        self.error = max(error, log_prior[1]) + self._rounding_of_root
+        self.log_evidence = self.log_normalizer - log_prior[0]
 
     @property
     def _rounding_of_root(self) -> float:

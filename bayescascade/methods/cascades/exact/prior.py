@@ -34,8 +34,8 @@ def log_prior_sum(shapes: Boxes, rate: float, most: int, of_leaf: float) -> tupl
     """Return the log of the sum over all trees of ``exp(-rate) rate**K / K!``, and its error, nats.
 
     NaN and infinity if the rule does not converge with 16,384 points. The error is that of
-    rounding, proved, and twice what the last points changed, which is what geometric convergence
-    makes of it.
+    rounding, which is proved, and twice what the last points changed, an estimate: the rule
+    converges geometrically.
 
     Parameters
     ----------

@@ -1,10 +1,12 @@
-"""By how much rounding may put what a pass over the boxes finds off: a proved bound.
+"""How far rounding may change what a pass over the boxes finds: a proved bound.
 
 With u = `UNIT`. What a box is worth as a leaf is off by 4 u, see `kernels.terms.from_log`; a split
 into b branches by 4 u for its factor and b u for the products, so that a tree of K leaves, which
 has at most K - 1 splits and 2 K - 2 branches, is off by 10 u for each leaf. A maximum adds nothing
-to that, but of choices that differ by less than 2**-45 = 256 u the first is taken, b + 1 times for
-a split: 768 u for each leaf. A sum of M terms puts each of them off by M u more for each split.
+to that, but of choices that differ by less than 2**-45 = 256 u the first is taken, at most b times
+for a split, and shares of choices are off by a few u: 768 u for each leaf. Of boxes that hold data,
+there is one choice for each split, whose logs may be off by 256 u. A sum of M terms puts each of
+them off by M u more for each split.
 
 So the sums ``S_K`` over the trees of K leaves are off by a factor between ``exp(-h K)`` and ``exp(h
 K)``, and ``G(s) = sum_K S_K exp(s K)`` lies between ``G(s - h)`` and ``G(s + h)``: **what rounding
@@ -12,17 +14,18 @@ does is a tilt**. As ln G is convex, ``ln G(h) - ln G(0)`` is at most ``h (ln G(
 h)`` for each t > h, where ``G(t - h)`` and ``G(h)`` are known to lie below and above what passes at
 t and 0 find; and at most ``h`` times the number of leaves that no tree has more of.
 
-The same for all trees is what two floats cannot hold of log gamma functions, 1e-27 n for each level
-of the tree; and where weights are not whole, what their sums are off by, a share c of each count:
+Two errors do not depend on the number of leaves: what two floats cannot hold of log gamma
+functions, 1e-27 n for each level of the tree; and where weights are not whole, the error of their
+sums, a share c of each count:
 ``c x abs(psi(x))`` for each ``lnG(x)``, and ``c n abs(ln v)``. With X the largest argument, and l =
 ``max(abs(ln alpha), ln X) + 1``, the terms of all leaves come to at most ``c l (n + K (alpha +
 1))``.
 
-No tree of the branch model is more probable than the same without the splits of boxes that hold no
-rows, but for the first of each column, which `feature_inclusion` may favor: by a split the prior
-falls, as a Poisson's probability of b branches and exp(-rate) for each are below exp(-rate) for the
-one leaf. Splits of boxes with rows stand, for each distinct row, on a path of at most ``D = sum_j
-(q_j - 1)``.
+The most probable tree of the branch model splits few boxes that hold no rows. If there is such a
+split, and it is not the only one of its column, which `feature_inclusion` may favor, then the
+subtree of one of its branches may stand in its place: the prior rises, as a Poisson's probability
+of b branches, and exp(-rate) for each other branch, are below 1. Splits of boxes that hold rows
+stand, for each distinct row, on a path of at most ``D = sum_j (q_j - 1)``.
 """
 
 from dataclasses import dataclass
@@ -38,7 +41,7 @@ from bayescascade.model.guard import EVALUATED, UNIT, share_of_sums
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["PassRounding"]
+__all__ = ["TILT", "PassRounding", "of_sums_without_rows"]
 
 _OF_LEAF, _OF_CHOICES = 10.0, 768.0  # units
 _OF_LOG = 1e-26  # of the weight of all rows
@@ -94,7 +97,7 @@ class PassRounding:
         return cls(
             fixed=fixed,
             of_best=(_OF_LEAF + _OF_CHOICES) * UNIT + of_leaf,
-            of_sums=(_OF_LEAF + _n_additions(plan)) * UNIT + of_leaf,
+            of_sums=of_sums_without_rows(plan) + of_leaf,
             most=float(most),
             most_of_best=most_of_best,
         )
@@ -117,8 +120,8 @@ class PassRounding:
             Of all trees; and where each leaf counts `TILT` nats more, if that is known.
         """
         n_leaves = self.most
-        if log_tilted is not None:
-            lost = EVALUATED * UNIT * (abs(log_sum) + abs(log_tilted))
+        if log_tilted is not None and 4 * self.of_sums < TILT:
+            lost = EVALUATED * UNIT * (abs(log_sum) + abs(log_tilted)) + 2 * self.fixed
             n_leaves = min(n_leaves, (log_tilted - log_sum + lost) / (TILT - 2 * self.of_sums))
         return self.fixed + self.of_sums * n_leaves
 
@@ -129,11 +132,17 @@ TILT = 0.01
 _MUCH = 1e-3
 
 
+def of_sums_without_rows(plan: Plan) -> float:
+    """Return by how much sums over all trees without data may be off, nats for each leaf."""
+    return (_OF_LEAF + _n_additions(plan)) * UNIT
+
+
 def _n_additions(plan: Plan) -> float:
     """Return how many additions any term of a box goes through, at most.
 
     For each column as many as its whole block has two-way partitions, for each number of branches;
-    and where entries are many, of each pair of them.
+    and where entries are many, of each pair of them. The short way adds up all partitions one by
+    one.
     """
     pairs = 0.0
     for q, nominal in zip(plan.n_levels, plan.is_nominal, strict=True):
@@ -141,6 +150,8 @@ def _n_additions(plan: Plan) -> float:
             pairs += q
         else:
             pairs += 2.0 ** (q - 1) if nominal else q
+    if plan.is_short:
+        pairs = max(pairs, float(sum(plan.n_ways)))
     n_entries = 1.0 if plan.shift == 0 else float(plan.n_entries(0))
     if plan.shift == UNION:
         n_entries **= 2

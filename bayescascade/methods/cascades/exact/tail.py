@@ -24,8 +24,8 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root
 from bayescascade.methods.cascades.exact.recursion import Boxes, Recursion
-from bayescascade.methods.cascades.exact.rounding import PassRounding
-from bayescascade.model.guard import EVALUATED, UNIT
+from bayescascade.methods.cascades.exact.rounding import PassRounding, of_sums_without_rows
+from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
 __all__ = ["LEFT_OUT", "Tail", "log_prior_mass", "next_place"]
 
@@ -151,8 +151,8 @@ def log_prior_mass(
     most: int,
     bounds: PassRounding,
     memory_limit: float,
-) -> float:
-    """Return the log of the sum over all trees without data, however many leaves they have.
+) -> tuple[float, float]:
+    """Return the log of the sum over all trees without data, whatever their leaves, and its error.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def log_prior_mass(
         If it takes more memory.
     """
 
-    def log_mass(cap: int) -> float:
+    def log_mass(cap: int) -> tuple[float, float]:
         plan = replace(lattice.plan, shift=1, max_leaves=cap)
         shapes = replace(lattice, plan=plan).shapes()
         n_bytes = 16 * plan.index(are_shapes=True).n_entries
@@ -181,10 +181,12 @@ def log_prior_mass(
             raise TooLargeError(f"memory_limit must be at least {needed}", needed)
         values = Recursion(shapes, terms._replace(shift=1), np.zeros(1), None)
         values.run()
-        return root.log_sum(values.log_values(), 0.0) + root.log_common(0.0)
+        found = root.log_sum(values.log_values(), 0.0) + root.log_common(0.0)
+        of_root = EVALUATED * UNIT * (abs(found) + float(log_gamma_sizes(root.model.concentration)))
+        return found, LEFT_OUT + of_sums_without_rows(plan) * plan.max_leaves + of_root
 
     found = log_mass(cap)
     shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
     tail = Tail(shapes, root, 0.0, most, bounds)
-    enough = tail.enough(cap, found + np.log(LEFT_OUT), _PRIOR_PASSES)
+    enough = tail.enough(cap, found[0] + np.log(LEFT_OUT), _PRIOR_PASSES)
     return found if enough == cap else log_mass(enough)

@@ -15,6 +15,7 @@ from bayescascade.base import jit
 from bayescascade.base.errors import InternalError, TooLargeError
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
+from bayescascade.methods.cascades.dependent_trees import DependentTrees
 from bayescascade.methods.cascades.exact import (
     posterior as exact_posterior,
     recursion,
@@ -26,8 +27,13 @@ from bayescascade.methods.cascades.exact.kernels import choices
 from bayescascade.methods.cascades.exact.kernels.choices import choose_splits
 from bayescascade.methods.cascades.exact.kernels.terms import list_log_gamma
 from bayescascade.methods.cascades.exact.passes import Passes
-from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
-from bayescascade.methods.cascades.posterior import LeafPosterior
+from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.rounding import (
+    TILT,
+    PassRounding,
+    of_sums_without_rows,
+)
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.model import guard
 from tests.methods.cascades.exact.decimal_twin import log_gamma, precisely
 from tests.methods.cascades.exact.large_problems import (
@@ -88,6 +94,64 @@ def test_tilts_keep_their_promises(style, rng):
             assert not complaints_of(problem, found, found.draws), problem
             n_tried, n_proved = n_tried + 1, n_proved + (found.error < 1e-2)
     assert n_proved > 10
+
+
+@by_style
+def test_tilts_that_list_few_numbers_of_leaves_keep_their_promises(style, rng, monkeypatch):
+    """Of many cells, not all numbers of leaves are gone through one by one."""
+    monkeypatch.setattr("bayescascade.methods.cascades.exact.passes._MOST_LISTED", 3)
+    for _ in range(12):
+        problem = draw_problem(rng, style)
+        if "expected_leaves" in problem.parameters and not problem.parameters["max_leaves"]:
+            found = solve_by_tilts(problem.posterior, rng=0, n_draws=5)
+            assert not complaints_of(problem, found, found.draws), problem
+            assert np.isfinite(found.gap)
+
+
+def test_trees_of_more_leaves_than_are_listed_are_found(monkeypatch):
+    """A prior that wants as many leaves as there are cells; and heavy rows, which want few."""
+    monkeypatch.setattr("bayescascade.methods.cascades.exact.passes._MOST_LISTED", 100)
+    rows = np.random.default_rng(0).integers(0, 2, (5, 8))
+    rows[1] = 1 - rows[0]  # so that no column is constant
+    frame = pd.DataFrame(rows.astype(str)).add_prefix("c")
+    posterior = LeafPosterior(Table.from_frame(frame), expected_leaves=1e9, partitions="levels")
+    found = solve_by_tilts(posterior, rng=0, n_draws=1)
+    assert found.tree.n_leaves == 256
+    assert posterior.log_density(found.tree) == found.log_density
+    assert found.draws == []  # none that is listed is probable
+    heavy = Table.from_frame(frame, weights=np.full(5, 1e6))
+    assert solve_by_tilts(LeafPosterior(heavy, partitions="levels"), rng=0).gap < 1e-3
+
+
+def test_rounding_of_huge_concentrations_is_not_negative():
+    """A negative error would make any evidence look proved."""
+    table = Table.from_frame(FOUR_CELLS, weights=np.array([0.5, 1.25, 0.3, 0.1]))
+    for concentration in (1e9, 1e11, 1e12, 1e15):
+        exact = solve(BranchPosterior(table, 2.0, concentration))
+        assert exact.error > 0.0
+        bounds = exact._bounds
+        assert bounds.of_sum(-5.0, -4.99) >= bounds.of_sums * 1.0
+
+
+def test_short_ways_count_all_their_additions():
+    """Of an ordered column of 22 levels in three parts, 210 partitions are added one by one."""
+    column = Column("c", "ordinal", tuple(f"{code:02}" for code in range(22)))
+    table = Table.from_arrays([["00"], ["21"]], schema=Schema((column,)))
+    plan = Plan.of(BranchPosterior(table, max_branches=3), None)
+    assert plan.is_short
+    assert of_sums_without_rows(plan) >= (210 + 21) * guard.UNIT
+
+
+def test_dependent_leaves_of_huge_concentrations_are_not_called_exact():
+    """A split that is better by more than rounding shows must not be missed by a proof."""
+    cells = [cell for cell in np.ndindex(2, 2, 2) if sum(cell) % 2 == 0]
+    frame = pd.DataFrame(cells, columns=list("abc")).astype(str)
+    table = Table.from_frame(frame, weights=np.full(4, 80.0))
+    posterior = BranchPosterior(table, 2.49118e-25, 2.65e10, leaf="dependent", partitions="levels")
+    trees = DependentTrees(posterior, 1)
+    assert trees.rounding > 1e-4
+    assert DependentTrees(BranchPosterior(
+        table, leaf="dependent", partitions="levels"), 1).rounding < 1e-6  # fmt: skip
 
 
 def test_thousands_of_rows_have_the_tree_that_is_printed():
