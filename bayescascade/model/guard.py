@@ -32,7 +32,7 @@ UNIT = 2.0**-53
 """By how much of itself one operation in floats may be off."""
 
 EVALUATED = 8.0
-"""Of `UNIT` times its size, how far off a log gamma is: 4 by gammaln, 4 by its argument.
+"""Of `UNIT` times its size, how far off a log gamma is: 4 for gammaln, 4 for its argument.
 
 Of 52,000 numbers from 1e-300 to 1e300, SciPy's gammaln was off by 2.7 at most, and libm's by 3.7.
 """
@@ -55,7 +55,7 @@ def log_gamma_sizes(x: Floats | float) -> Floats:
 
 
 def share_of_sums(weights: Floats) -> float:
-    """Return by what share of itself a sum of some of the weights may be off, in any order.
+    """Return the largest relative error of a sum of some of the weights, in any order.
 
     Sums of whole numbers below 2**53 are exact; n others >= 0 are off by ``(n - 1) UNIT`` at most.
     """
@@ -67,7 +67,7 @@ def share_of_sums(weights: Floats) -> float:
 def certified(
     log_density: Callable[[S], float], state: S, claimed: float, rounding: float
 ) -> float:
-    """Return the log density of a state, of which a solver claims that it is `claimed`.
+    """Return the log density of a state, and check it against what a solver claims.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def number_of_cells(posterior: "CascadePosterior") -> int:
 
 
 def check_magnitudes(posterior: "CascadePosterior") -> None:
-    """Check that floats can tell one row more from none, beside weights and what the prior counts.
+    """Check that one row more still changes floats as large as the weights and the parameters.
 
     Raises
     ------

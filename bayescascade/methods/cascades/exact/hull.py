@@ -4,7 +4,7 @@ The best K leaves are worth at most ``H_K = min_s (U(s) - s K)``, so that no tre
 ``max_K (ln w_K + H_K)``. The next s is the slope between the known neighbors of the K where that is
 largest: it finds a better tree there, or that there is none on the upper hull of ``max_(K leaves)
 sum g``. What then remains between bound and best tree is the gap: 0 unless K lies inside an edge of
-the hull, or what rounding of both may come to.
+the hull, or the gap is within rounding.
 """
 
 from dataclasses import dataclass

@@ -405,7 +405,7 @@ class Root:
     def log_weights(self, k: NDArray[np.int64], total: float) -> Floats:
         """Return the logs, less `log_common`, of what trees of `k` leaves count but for rows.
 
-        They are off by at most `UNIT` of what is returned, and 1e-16.
+        They are off by at most one rounding of what is returned, and 1e-16.
         """
         weights = np.empty(k.size)
         rate, alpha = float(self.model.rate), float(self.model.concentration)

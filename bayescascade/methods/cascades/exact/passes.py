@@ -9,10 +9,10 @@ by a few tilts, `expansion` the sum over all trees, and `mixture` draws.
 K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
 rate / (K + 1)`` bounds the rest, as in `tail`.
 
-**Rounding.** Logs of passes are less those of a power of two, which is that of the first pass: of a
-million rows ``G`` is exp(-2e6), whose last digit is 2e-10, and what tilts differ by is 1e-13. Terms
-``ln w_K`` and ``s K`` are off by u times their sizes, and what is added up of four of them by
-`Passes.lost`; what a pass finds is off by what `rounding` says, which is a tilt of h.
+**Rounding.** A power of two, that of the first pass, is divided out of all passes before logs are
+taken: of a million rows ``G`` is exp(-2e6), whose log has a last digit of 2e-10. Terms ``ln w_K``
+and ``s K`` are off by u times their sizes, and sums of a few of them by `Passes.lost`. What a pass
+finds is off by a tilt of h, see `rounding`.
 """
 
 from collections.abc import Sequence
