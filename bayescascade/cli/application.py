@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -133,7 +134,12 @@ complete_files(application)
 
 def main() -> NoReturn:
     """Run the command line on the arguments of this process."""
-    application.main()
+    try:
+        application.main()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:  # Ctrl-C that comes while the program ends has nothing left to stop
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _shown_once() -> Callable[..., None]:
