@@ -202,7 +202,8 @@ class ParquetSource(_ColumnFile):
 
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
         """Yield the same as `blocks`, as Arrow's batches: texts as dictionaries, as stored."""
-        texts = [name for name in names if _is_text(self._schema.field(name).type)]
+        with _explained_notes(self.label, self._schema):  # which may name other columns
+            texts = [name for name in names if _is_text(self._schema.field(name).type)]
         yield from self._read(names, read_dictionary=texts)
 
     def _read(self, names: Sequence[str], **options: Any) -> Iterator[pyarrow.RecordBatch]:
