@@ -19,7 +19,6 @@ from scipy.special import logsumexp
 
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.dependent_trees import DependentTrees
 from bayescascade.methods.cascades.exact import (
     ExactCost,
     SummedPosterior,
@@ -33,16 +32,14 @@ from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.redraws import Redraws
 from bayescascade.methods.cascades.exact.scratch import Scratch
-from bayescascade.methods.cascades.posterior import BranchPosterior
-from bayescascade.methods.cascades.tree import Tree, block_codes
-from bayescascade.model.guard import certified
-from tests import reference
+from bayescascade.methods.cascades.tree import block_codes
 from tests.fuzz import lists
 from tests.fuzz.running import Found, Problem, main
 from tests.methods.cascades.exact.decimal_twin import AllTrees
 from tests.methods.cascades.exact.large_problems import (
     LargeProblem,
     draw_problem,
+    problems_of_dependent,
     problems_of_draws,
     problems_of_sums,
 )
@@ -232,34 +229,8 @@ def dependent_leaves(problem: Problem) -> None:
     while drawn.table.schema.n_columns < 2:
         drawn = draw_problem(problem.rng)
     noted(problem, replace(drawn, parameters={**drawn.parameters, "leaf": "dependent"}))
-    posterior = BranchPosterior(
-        drawn.table,
-        drawn.parameters.get("expected_branches", 2.0),
-        drawn.parameters["concentration"],
-        leaf="dependent",
-        leaf_concentration=drawn.parameters["leaf_concentration"],
-        partitions="levels",
-    )
-    n_levels = tuple(posterior.schema.n_levels.tolist())
-    nested = reference.all_trees(n_levels, posterior.is_nominal, max(n_levels), "levels")
-    trees = [Tree.from_nested(tree, posterior.is_nominal) for tree in nested[:3_000]]
-    depth = int(problem.rng.integers(0, len(n_levels) + 1))
-    trees = [tree for tree in trees if tree.depth <= depth]
-    logs = np.array([posterior.log_density(tree) for tree in trees])
-    found = DependentTrees(posterior, depth)
-    tree, complaints = found.tree, []
-    if logs.max() > found.log_density + found.rounding:
-        complaints.append(f"a tree is {logs.max() - found.log_density:.3g} nats better")
-    if len(nested) <= 3_000 and abs(found.log_normalizer - logsumexp(logs)) > found.rounding + 1e-9:
-        complaints.append(f"sum {logsumexp(logs)!r}, said is {found.log_normalizer!r}")
-    for temper in (None, 50.0):
-        again = found.tempered(temper)
-        certified(again.posterior.log_density, again.tree, again.log_density, again.rounding)
-        if any(each.depth > depth for each in again.sample(20, problem.rng)):
-            complaints.append(f"a draw is deeper than {depth}")
-    if found.tempered(None).tree != tree:
-        complaints.append("untempered again, the tree is another")
-    hold(drawn, complaints)
+    depth = int(problem.rng.integers(0, drawn.table.schema.n_columns + 1))
+    hold(drawn, list(problems_of_dependent(drawn, depth, problem.rng)))
 
 
 def too_large(problem: Problem) -> None:

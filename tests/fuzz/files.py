@@ -179,7 +179,7 @@ def _file(content: bytes, name: str) -> Iterator[Path]:
 
 @contextmanager
 def _limits() -> Iterator[None]:
-    """Allow so many seconds, and so much more memory; what a destructor prints is a find, too."""
+    """Limit seconds and added memory; what a destructor prints is a find, too."""
 
     def stop(*_: object) -> None:
         raise Found(f"more than {_SECONDS} s")

@@ -62,7 +62,7 @@ def density_rounding(
     n_conditions: int, n_parts: int, weights: Floats, schema: "Schema", concentration: float,
     of_prior: float,
 ) -> float:  # fmt: skip
-    """Return the rounding of a density list of so many conditions, nats; see `label_rounding`."""
+    """Return the rounding of a density list, nats; see `label_rounding`."""
     sizes = density_sizes(weights, n_parts, concentration, schema)
     levels = int(schema.n_levels.max())
     logs = sum(abs(log(column.widths.sum())) for column in schema.columns)
@@ -74,7 +74,7 @@ def density_rounding(
 def label_sizes(
     counts: Floats, n_parts: int, concentration: float, spread: float | None = None
 ) -> float:
-    """Return the sizes of the log likelihood of up to so many parts; counts (C,) of all rows.
+    """Return the sizes of the log likelihood of at most `n_parts` parts; counts (C,) of all rows.
 
     `spread` is the entropy of the parts, at most that of the whole.
     """
@@ -86,7 +86,7 @@ def label_sizes(
 
 
 def density_sizes(weights: Floats, n_parts: int, concentration: float, schema: "Schema") -> float:
-    """Return the sizes of the log likelihood of up to so many parts; weights of distinct rows."""
+    """Return the sizes of the log likelihood of `n_parts` parts at most; weights of the rows."""
     total = float(weights.sum())
     alphas = np.array([concentration, max(0.5, concentration), n_parts * concentration])
     one, other, all_parts = map(float, excess_sizes(total, alphas))
@@ -97,7 +97,7 @@ def density_sizes(weights: Floats, n_parts: int, concentration: float, schema: "
 
 
 def prior_sizes(prior: "ListPrior", n_of_size: NDArray[np.int64], n_parts: int) -> float:
-    """Return the sizes of the terms of the log prior of lists of up to so many parts.
+    """Return the sizes of the terms of the log prior of lists of at most `n_parts` parts.
 
     Of each rule: its weight and the sizes' summed weight, at most twice; candidates of a size, and
     what they lessen by; of the number of rules, ``ln lam`` and the logarithm of its factorial.

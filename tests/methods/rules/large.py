@@ -47,7 +47,7 @@ def draw_settings(rng):
 
 
 def draw_posterior(rng, is_density, most, kind=None):
-    """Return a random posterior of at most so many candidates, and words that describe it."""
+    """Return a random posterior with a largest number of candidates, and words that describe it."""
     while True:
         n = int(rng.integers(2, 60))
         names = "abc"[: rng.integers(1, max(2, most - 1))]

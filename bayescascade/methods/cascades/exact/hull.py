@@ -50,7 +50,7 @@ class Hull:
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
-        self._found: dict[int, tuple[float, Tree, float]] = {}  # log density less may it be by
+        self._found: dict[int, tuple[float, Tree, float]] = {}  # with log density and rounding
         self._bounds = np.full(passes.k.size, np.inf)  # of ln w and the sum over leaves
         self._exceeded = np.zeros(passes.k.size)  # by how much, at most, by rounding
         self._beyond = np.inf if passes.has_more else -np.inf  # of more than are listed
@@ -77,12 +77,8 @@ class Hull:
         tilt: float | None = passes.slope(guess)
         while tilt is not None and len(tried) < _MOST_PASSES:
             tried.add(tilt)
-            worth, tree = passes.best_of(tilt)
-            n_leaves = np.array([tree.n_leaves])
-            log_w = passes.root.log_weights(n_leaves, passes.total)
-            log_density = float(log_w[0]) + worth - tilt * tree.n_leaves
+            worth, tree, log_density, own = passes.best_of(tilt)
             if tree.n_leaves not in self._found or self._found[tree.n_leaves][0] < log_density:
-                own = float(passes.lost(tilt, worth, n_leaves, log_w)[0])
                 self._found[tree.n_leaves] = log_density, tree, own
             self._lower(tilt, worth)
             best = self.best

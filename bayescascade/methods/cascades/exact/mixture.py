@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-9
 """Share of the sum over all trees that draws may leave out."""
 
-_RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are told apart
+_RATIOS = -9.0, 7.0  # logs, between which the shares of a mixture are distinguished
 _GUESSED, _HOPELESS = 0.5, 1_000  # draws accepted, and trees for one that is
 
 

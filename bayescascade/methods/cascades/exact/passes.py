@@ -137,21 +137,24 @@ class Passes:
         self._at = None if maximize else tilt
         return float(self.boxes.log_values(self.log.origin)[0])
 
-    def best_of(self, tilt: float) -> tuple[float, Tree]:
-        """Return what the best tree is worth, and that tree, which is certified to be."""
+    def best_of(self, tilt: float) -> tuple[float, Tree, float, float]:
+        """Return what the best tree is worth, that tree, its log density, and the rounding of that.
+
+        The log density is less `log_common`, and the posterior's own has been held against it.
+        """
         if tilt not in self.log.maxima:
             worth = self.run(tilt, maximize=True)
             (tree,) = choose_trees(self.boxes, [0], np.random.default_rng(0))  # nothing is drawn
             self.log.maxima[tilt] = worth, tree
             self.log.save()
         worth, tree = self.log.maxima[tilt]
-        claimed = float(self.root.log_weights(np.array([tree.n_leaves]), self.total)[0])
-        sizes = abs(claimed) + abs(worth) + abs(tilt) * tree.n_leaves
-        claimed += worth - tilt * tree.n_leaves + self.log_common
-        rounding = self.posterior.rounding(tree) + self.bounds.of_maximum(tree.n_leaves)
-        rounding += EVALUATED * UNIT * sizes + self.rounding_of_common
-        certified(self.posterior.log_density, tree, claimed, rounding)
-        return worth, tree
+        n_leaves = np.array([tree.n_leaves])
+        log_w = self.root.log_weights(n_leaves, self.total)
+        log_density = float(log_w[0]) + worth - tilt * tree.n_leaves
+        own = float(self.lost(tilt, worth, n_leaves, log_w)[0])
+        rounding = own + self.posterior.rounding(tree) + self.rounding_of_common
+        certified(self.posterior.log_density, tree, log_density + self.log_common, rounding)
+        return worth, tree, log_density, own
 
     def sum_of(self, tilt: float, rng: np.random.Generator, n_drawn: int = 0) -> list[int]:
         """Sum over all trees; return the numbers of leaves of some draws."""

@@ -16,10 +16,9 @@ t and 0 find; and at most ``h`` times the number of leaves that no tree has more
 
 Two errors do not depend on the number of leaves: what two floats cannot hold of log gamma
 functions, 1e-27 n for each level of the tree; and where weights are not whole, the error of their
-sums, a share c of each count:
-``c x abs(psi(x))`` for each ``lnG(x)``, and ``c n abs(ln v)``. With X the largest argument, and l =
-``max(abs(ln alpha), ln X) + 1``, the terms of all leaves come to at most ``c l (n + K (alpha +
-1))``.
+sums, a share c of each count, which moves each ``lnG(x)`` by ``c x abs(psi(x))`` and each ``n ln
+v`` by a share c. With X the largest argument, and l = ``max(abs(ln alpha), ln X) + 1``, the terms
+of all leaves come to at most ``c l (n + K (alpha + 1))``.
 
 The most probable tree of the branch model splits few boxes that hold no rows. If there is such a
 split, and it is not the only one of its column, which `feature_inclusion` may favor, then the
@@ -43,6 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TILT", "PassRounding", "of_sums_without_rows"]
 
+TILT = 0.01
+"""Nats that each leaf counts more, to find how many leaves probable trees have."""
+
+_MUCH = 1e-3  # nats of rounding, from which on it pays to find that
 _OF_LEAF, _OF_CHOICES = 10.0, 768.0  # units
 _OF_LOG = 1e-26  # of the weight of all rows
 
@@ -124,12 +127,6 @@ class PassRounding:
             lost = EVALUATED * UNIT * (abs(log_sum) + abs(log_tilted)) + 2 * self.fixed
             n_leaves = min(n_leaves, (log_tilted - log_sum + lost) / (TILT - 2 * self.of_sums))
         return self.fixed + self.of_sums * n_leaves
-
-
-TILT = 0.01
-"""Nats that each leaf counts more, to find how many leaves probable trees have."""
-
-_MUCH = 1e-3
 
 
 def of_sums_without_rows(plan: Plan) -> float:

@@ -58,7 +58,7 @@ class SearchRounding:
 
     @classmethod
     def of(cls, posterior: RuleListPosterior, points: Points, n_parts: int) -> "SearchRounding":
-        """Return the rounding for lists of up to so many parts."""
+        """Return the rounding for lists of at most `n_parts` parts."""
         weights, alpha = posterior.table.weights, posterior.concentration
         n_groups, n_features = points.features.shape
         n_points = int(points.arrays.row_weights.size)

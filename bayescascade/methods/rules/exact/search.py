@@ -15,8 +15,8 @@ list too is noted then.
 Two prefixes that leave the same points, with as many rules of each size, go on alike: of these only
 the more probable is followed; but for rounding, the first (`exact.rounding`). What one has used is
 idle after the other, and of each size both have used as many; so where a list goes on from one by a
-rule of the other, it can go on from the other by an idle rule of that size instead. (They are told
-apart by 128 bits of a hash, so that a list is overlooked with a probability below 1e-20 in a search
+rule of the other, it can go on from the other by an idle rule of that size instead. (128 bits
+of a hash distinguish them, so that a list is overlooked with a probability below 1e-20 in a search
 of a billion prefixes.)
 
 A candidate of 20 bytes that waits is small, but there are many. Once they take as much memory as

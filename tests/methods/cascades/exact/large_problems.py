@@ -9,13 +9,18 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
+from bayescascade.methods.cascades.dependent_trees import DependentTrees
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.cascades.tree import Tree
+from tests import reference
 from tests.methods.cascades.exact.decimal_twin import AllTrees
 
 LEVELS = ((2, 2), (3, 2), (2, 2, 2), (3, 3), (4, 2), (4, 3), (3, 2, 2), (2, 3), (5,), (2, 2, 2, 2))
+MOST_LISTED = 3_000  # trees
 WEIGHTS = ("few", "whole", "real", "wide")
 
 
@@ -153,3 +158,36 @@ def problems_of_draws(problem, exact, trees):
         above = float(problem.precise(tree) - problem.precise(exact.tree))
         if above > exact.gap + exact.rounding:
             yield f"a tree is {above:.3g} nats above the best, gap {exact.gap:.3g}"
+
+
+def problems_of_dependent(problem, depth, rng):
+    """Yield what is wrong with sums over dependent leaves of a problem's table, to some depth.
+
+    Each tree is weighed by the posterior's own log density, which knows nothing of the sums.
+    """
+    posterior = BranchPosterior(
+        problem.table,
+        problem.parameters.get("expected_branches", 2.0),
+        problem.parameters["concentration"],
+        leaf="dependent",
+        leaf_concentration=problem.parameters["leaf_concentration"],
+        partitions="levels",
+    )
+    n_levels = tuple(posterior.schema.n_levels.tolist())
+    nested = reference.all_trees(n_levels, posterior.is_nominal, max(n_levels), "levels")
+    trees = [Tree.from_nested(tree, posterior.is_nominal) for tree in nested[:MOST_LISTED]]
+    trees = [tree for tree in trees if tree.depth <= depth]
+    logs = np.array([posterior.log_density(tree) for tree in trees])
+    found = DependentTrees(posterior, depth)
+    tree, log_density = found.tree, found.log_density
+    if logs.max() > log_density + found.rounding:
+        yield f"a tree is {logs.max() - log_density:.3g} nats better"
+    off = abs(found.log_normalizer - logsumexp(logs))
+    if len(nested) <= MOST_LISTED and off > found.rounding + 1e-9:
+        yield f"sum {logsumexp(logs)!r}, said is {found.log_normalizer!r}"
+    for temper in (None, 50.0):
+        again = found.tempered(temper)
+        if any(each.depth > depth for each in (again.tree, *again.sample(20, rng))):
+            yield f"a tree is deeper than {depth}"
+    if found.tempered(50.0).tempered(None).tree != tree:
+        yield "untempered again, the tree is another"

@@ -40,6 +40,7 @@ from tests.methods.cascades.exact.large_problems import (
     WEIGHTS,
     LargeProblem,
     draw_problem,
+    problems_of_dependent,
     problems_of_draws,
     problems_of_sums,
 )
@@ -140,6 +141,32 @@ def test_short_ways_count_all_their_additions():
     plan = Plan.of(BranchPosterior(table, max_branches=3), None)
     assert plan.is_short
     assert of_sums_without_rows(plan) >= (210 + 21) * guard.UNIT
+
+
+@by_style
+def test_dependent_leaves_keep_their_promises(style, rng):
+    """The tree called exact is the best of all, and their sum is right."""
+    n_tried = 0
+    while n_tried < 6:
+        problem = draw_problem(rng, style)
+        if problem.table.schema.n_columns > 1:
+            assert not [*problems_of_dependent(problem, 2, rng)], problem
+            n_tried += 1
+
+
+def test_a_million_rows_of_dependent_leaves_end_in_the_guard(monkeypatch):
+    """The broken twin of what is exact there: a leaf where splits are worth more."""
+    cells = [cell for cell in np.ndindex(2, 2, 2) if sum(cell) % 2 == 0]
+    frame = pd.DataFrame(cells, columns=list("abc")).astype(str)
+    table = Table.from_frame(frame, weights=np.full(4, 250_000.0))
+    posterior = BranchPosterior(table, leaf="dependent", partitions="levels")
+    assert DependentTrees(posterior, 2).tree.n_leaves > 1
+    build = DependentTrees._tree
+    monkeypatch.setattr(
+        DependentTrees, "_tree", lambda own, _: build(own, lambda _: own._n_levels.size)
+    )
+    with pytest.raises(InternalError):
+        _ = DependentTrees(posterior, 2).tree
 
 
 def test_dependent_leaves_of_huge_concentrations_are_not_called_exact():
