@@ -1,4 +1,4 @@
-"""All trees of few fixed columns over dependent leaves, exactly: sum, maximum, average density.
+"""All trees of few fixed columns, exactly: sum, maximum, average density.
 
 Splits send every level its own way (`partitions="levels"`), so that a box is a set of columns and
 the level that each of them is fixed at, and trees that fix at most `max_depth` columns on a path
@@ -12,10 +12,10 @@ column j, given by ``Z``. Then ``U``, the log of the average likelihood of the r
 
     U(x) = log[ pi(leaf) L_leaf(x) + sum_j pi(j) B_j(x) prod_c exp U(x, j = c) ]
 
-with ``L_leaf`` of `dependence` and ``B_j = B(alpha + n_c) / B(alpha, ..)``. The summands, divided
-by their sum, are what the box does in a tree drawn from the posterior; going down from the root
-they give each box the probability that a new row ends in it, and a row's density, averaged over all
-trees, is a sum over the boxes that hold it.
+with ``L_leaf`` of `dependence` or `models` and ``B_j = B(alpha + n_c) / B(alpha, ..)``. The
+summands, divided by their sum, are what the box does in a tree drawn from the posterior; going down
+from the root they give each box the probability that a new row ends in it, and a row's density,
+averaged over all trees, is a sum over the boxes that hold it.
 
 **Tempered** by `temper` = c, likelihoods in a box of n > c rows are taken to the power c / n, and
 ``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
@@ -39,6 +39,7 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.dependence import integrate_missing, pair_counts
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import new_dependence_work
+from bayescascade.methods.cascades.product_leaves import weigh_products
 from bayescascade.methods.cascades.rounding import rounding_of_all
 from bayescascade.methods.cascades.tree import Tree, root_box
 from bayescascade.model.guard import certified
@@ -47,13 +48,13 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["TEMPERS", "DependentTrees", "fitting_trees"]
+__all__ = ["TEMPERS", "ShallowTrees", "fitting_trees"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
 
-TEMPERS = (None, 400.0, 200.0, 100.0, 50.0)
+TEMPERS = (None, 400.0, 200.0, 100.0, 50.0, 25.0, 12.5)
 """Of which one is chosen by rows held out."""
 
 _LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
@@ -66,14 +67,14 @@ _MOST_STEPS = 1e13  # hours
 _DEEP = 3  # columns that paths fix, rather than fewer of more columns
 
 
-class DependentTrees:
-    """The posterior over all trees of at most `max_depth` fixed columns with dependent leaves.
+class ShallowTrees:
+    """The posterior over all trees of at most `max_depth` fixed columns.
 
     Parameters
     ----------
     posterior : BranchPosterior
-        Of leaf "dependent" and partitions "levels", without `feature_inclusion`, by which what is
-        split in one branch would depend on the others.
+        Of partitions "levels", without `feature_inclusion`, by which what is split in one branch
+        would depend on the others.
     max_depth : int >= 0
         Most columns that a path from the root may fix.
     temper : float > 0 or None
@@ -131,7 +132,7 @@ class DependentTrees:
         self._find_boxes()
         self._weigh(temper)
 
-    def tempered(self, temper: float | None) -> "DependentTrees":
+    def tempered(self, temper: float | None) -> "ShallowTrees":
         """Return what another `temper` gives, for a fraction of the time: no row is counted."""
         other = copy(self)
         for known in ("tree", "_best", "rounding"):
@@ -263,7 +264,7 @@ class DependentTrees:
         return np.concatenate([np.empty((len(tempers), 0)), *parts], axis=1)
 
     def _score_part(
-        self, codes: NDArray[np.int32], those: Sequence["DependentTrees"], least: float
+        self, codes: NDArray[np.int32], those: Sequence["ShallowTrees"], least: float
     ) -> Floats:
         boxes, log_mass = self._locate(codes, those)
         log_least = np.log(least / len(self._subsets))
@@ -292,6 +293,10 @@ class DependentTrees:
 
         A box holds the table's ``rows[edges[i]:edges[i + 1]]``, and likewise rows that are scored.
         """
+        model = self.posterior.model
+        if model.leaf != "dependent":
+            free = [j for j in range(self._n_levels.size) if j not in subset]
+            return weigh_products(self.table, model, free, (rows, edges), (codes, code_edges))
         left, n_levels = self._n_levels.copy(), self._column.size
         left[list(subset)] = 1
         evidences, densities = np.empty(edges.size - 1), np.empty(codes.shape[1])
@@ -307,7 +312,7 @@ class DependentTrees:
         return evidences, densities
 
     def _locate(
-        self, codes: NDArray[np.int32], those: Sequence["DependentTrees"]
+        self, codes: NDArray[np.int32], those: Sequence["ShallowTrees"]
     ) -> tuple[NDArray[np.int32], Floats]:
         """Return the box of each subset that holds each row, and log probabilities to end there.
 
