@@ -288,7 +288,7 @@ def test_forged_counts_of_pairs_are_refused(words):
         ({"max_depth": -1}, "max_depth must be an integer >= 0"),
         ({"temper": 0}, "temper must be"),
         ({"temper": "best"}, "temper must be"),
-        ({"leaf": "uniform", "temper": 3.0}, 'must be None but for leaf "dependent"'),
+        ({"leaf": "uniform", "temper": 3.0}, "temper without max_depth but for leaf"),
     ],
 )
 def test_settings_that_dependent_leaves_lack(changed, message):
