@@ -15,11 +15,8 @@ from bayescascade.data.dealing import deal, with_weights
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
-from bayescascade.methods.cascades.shallow_trees import (
-    TEMPERS,
-    ShallowTrees,
-    fitting_trees,
-)
+from bayescascade.methods.cascades.shallow_extent import fitting_trees
+from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, shares_of
 from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search

@@ -14,7 +14,8 @@ from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades import estimators
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.exact import solve
-from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees, fitting_trees
+from bayescascade.methods.cascades.shallow_extent import fitting_trees
+from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.model.record import load
 from tests.methods.cascades.slow_dependence import log_evidence
 from tests.methods.rules.lists import cells_of
