@@ -36,6 +36,7 @@ def weigh_products(
     the columns of scored, (codes (p, m), edges); `left` are the columns that they do not fix.
     """
     (rows, edges), (codes, code_edges) = learned, scored
+    rows = rows[edges[0] : edges[-1]]  # those before are in none of the leaves
     n_leaves, a, weights = edges.size - 1, model.leaf_concentration, table.weights[rows]
     leaf = np.repeat(np.arange(n_leaves), np.diff(edges))
     at = np.repeat(np.arange(n_leaves), np.diff(code_edges))

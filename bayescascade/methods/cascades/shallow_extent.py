@@ -27,14 +27,16 @@ _MOST_STEPS = 1e13  # hours
 _DEEP = 3  # columns that paths fix, rather than fewer of more columns
 
 
-def extent_of(posterior: "CascadePosterior", max_depth: int | None) -> tuple[float, float]:
-    """Return steps and bytes of all trees that `fitting_trees` chooses, within any memory."""
+def extent_of(posterior: "CascadePosterior", max_depth: int | None) -> tuple[float, float, float]:
+    """Return steps, bytes and sets of columns of all trees that `fitting_trees` would choose."""
     table = posterior.table
     depth, columns = max_depth, np.flatnonzero(table.schema.n_levels > 1)
     if depth is None:
         depth, chosen = fitting_trees(posterior, None, np.inf)
         columns = np.array(chosen, np.int64)
-    return next(islice(_extents(table, columns), min(depth, columns.size), None))
+    depth = min(depth, columns.size)
+    steps, n_bytes = next(islice(_extents(table, columns), depth, None))
+    return steps, n_bytes, float(sum(comb(columns.size, size) for size in range(depth + 1)))
 
 
 def fitting_trees(
