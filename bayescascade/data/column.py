@@ -237,8 +237,7 @@ class Column:
             return level_set_words(self.levels, chosen, gap, is_full=is_full)
         words = ["missing"] * is_missing
         if self.kind == "ordinal" and chosen:
-            texts = [quoted(level_text(level)) for level in self.levels]
-            told = itertools.chain(*(run_words(texts, *run) for run in runs(chosen)))
+            told = itertools.chain(*(run_words(self.levels, *run) for run in runs(chosen)))
             words.insert(0, ", ".join(told))
         elif chosen:
             bins = " or ".join(self.bin_words(*run) for run in runs(chosen))
@@ -368,22 +367,24 @@ class Column:
         return bins
 
     def _bins_between(self, pair: list[object]) -> tuple[int, ...]:
-        # An edge may also be given as it is printed.
-        if self.is_whole and len(pair) == 2:
-            halves = zip(pair, (-0.5, 0.5), strict=True)
-            pair = [
-                end + half if isinstance(end, (int, float)) and float(end).is_integer() else end
-                for end, half in halves
-            ]
+        # An edge may also be given as it is printed, whole numbers as the first and the last.
         position = {edge: i for i, edge in enumerate(self.edges)}
         position |= {float(text): i for i, text in enumerate(self.edge_texts())} | position
-        ends = [position.get(end, -1) if isinstance(end, (int, float)) else -1 for end in pair]
-        if len(ends) != 2 or min(ends) < 0 or ends[0] >= ends[1]:
+        starts = ends = position
+        if self.is_whole:
+            starts, ends = (
+                {e + half: i for e, i in position.items()} | position for half in (0.5, -0.5)
+            )
+        numbers = [end for end in pair if isinstance(end, (int, float))]
+        low = high = -1
+        if len(numbers) == len(pair) == 2:
+            low, high = starts.get(numbers[0], -1), ends.get(numbers[1], -1)
+        if not 0 <= low < high:
             raise DataError(
                 f'evidence on column "{self.name}" must be a number or a pair of increasing edges '
                 f"out of {', '.join(self.edge_texts())}, got {pair}"
             )
-        return tuple(range(ends[0], ends[1]))
+        return tuple(range(low, high))
 
     def _draw_within_bins(
         self, codes: NDArray[np.int64], missing: NDArray[np.bool_], rng: np.random.Generator

@@ -202,14 +202,13 @@ class LevelCollector(Collector):
     def with_bins(self) -> "BinCollector":
         """Return what collects bins of the same column, of which nothing is declared."""
         levels = self._levels
-        may_be_nominal = 0 < len(levels) <= MAX_NOMINAL_LEVELS - (
-            self.n_missing > 0
-        ) and isinstance(levels[0], int)
+        is_whole = bool(levels) and isinstance(levels[0], int)
+        is_short = len(levels) + (self.n_missing > 0) <= MAX_NOMINAL_LEVELS
         return BinCollector(
             name=self.name,
             declared=self.declared,
             is_text=self.is_text,
-            may_be_nominal=may_be_nominal,
+            may_be_nominal=is_whole and is_short,
         )
 
     @property
@@ -286,12 +285,12 @@ class BinCollector(Collector):
     """
 
     may_be_nominal: bool = False  # whether it holds few enough whole numbers
+    n_bins: int = 0  # once they were cut
 
     _lowest: float = math.inf
     _highest: float = -math.inf
     _are_whole: bool = True
     _weight: float = 0.0
-    n_bins: int = 0  # once they were cut
     _sample: "RowSample" = field(default_factory=lambda: RowSample())
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:

@@ -36,12 +36,12 @@ def level_set_words(
         Whether nothing is cut, so that the words are exact.
     """
     if not codes:
-        return "missing"
+        return "missing" * bool(is_missing)
     texts = [quoted(level_text(level)) for level in levels]
     told = [texts[code] for code in codes]
     if len(codes) > _MOST_NAMED:
         if are_numbers(levels):
-            told = [words for run in runs(codes) for words in run_words(texts, *run)]
+            told = [words for run in runs(codes) for words in run_words(levels, *run)]
         others = sorted(set(range(len(levels))) - set(codes))
         left_out = [texts[code] for code in others] + ["missing"] * (is_missing is False)
         if len(left_out) <= _MOST_LEFT_OUT < len(told):
@@ -60,11 +60,12 @@ def shortened(texts: Sequence[str], count: str, letters: int = _LETTERS_LEFT) ->
     return [*texts[:n_kept], f"... {count}"]
 
 
-def run_words(texts: Sequence[str], first: int, last: int) -> list[str]:
+def run_words(levels: Sequence[Level], first: int, last: int) -> list[str]:
     """Return a run of levels: "3 to 7", or each of two or one."""
+    ends = [quoted(level_text(levels[code])) for code in (first, last)]
     if last - first > 1:
-        return [f"{texts[first]} to {texts[last]}"]
-    return list(texts[first : last + 1])
+        return [" to ".join(ends)]
+    return ends[: 1 + last - first]
 
 
 def runs(codes: Sequence[int]) -> Iterator[tuple[int, int]]:
