@@ -24,9 +24,9 @@ MODELS = ("auto", "leaf", "branch", "rules")
 NAMES = {"auto": "AutoCascade"}
 """What saved files call a model, if otherwise."""
 OF_MODELS = (
-    "effort", "concentration", "density", "search", "expected_leaves", "expected_branches", "max_branches", "max_leaves", "partitions", "leaf",
-    "leaf_concentration", "feature_inclusion", "expected_rules", "expected_size", "max_size",
-    "scratch", "start", "time_limit", "max_depth", "temper",
+    "effort", "concentration", "density", "search", "expected_leaves", "expected_branches",
+    "max_branches", "max_leaves", "partitions", "leaf", "leaf_concentration", "feature_inclusion",
+    "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
 )  # fmt: skip
 """Options that not every model has."""
 

@@ -30,9 +30,9 @@ _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 # Nanoseconds of one core, measured: benchmark `calibration`.
 _NS_PAIR_STEP = 0.8  # of a step of dependent leaves
 _NS_LEVEL = 25.0  # of a row and column of other shallow leaves
-_NS_SUBSET = 4e5  # of a set of fixed columns
+_NS_SUBSET = 3e5  # of their set of fixed columns
 _NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
-_NS_ANY = 2e7  # of whatever is weighed
+_NS_ANY = 4e6  # of whatever is weighed
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Candidate:
             if n_bytes > memory_limit:
                 return inf
             if posterior.model.leaf == "dependent":
-                return _NS_ANY + _NS_PAIR_STEP * steps + _NS_SUBSET * n_subsets
+                return _NS_ANY + _NS_PAIR_STEP * steps
             each = table.n_distinct * table.schema.n_columns * _NS_LEVEL + _NS_SUBSET
             return _NS_ANY + n_subsets * each
         try:

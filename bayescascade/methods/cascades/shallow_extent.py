@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 
 _QUICK = 2e9  # steps, a second or a few
 _MOST_STEPS = 1e13  # hours
+_OF_SUBSET = 4e5  # steps that a set of columns takes, however few rows there are
 _DEEP = 3  # columns that paths fix, rather than fewer of more columns
 
 
@@ -95,7 +96,8 @@ def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]
     for size in range(levels.size + 1):
         k, n_subsets = n_left - size, float(comb(levels.size, size))
         n_boxes = min(float(products[size]), n_subsets * n)
-        steps += n_subsets * n * (k**2 / 2 + 1) + n_boxes * (k**3 / 3 + 10 * k**2 + 1)
+        steps += n_subsets * (n * (k**2 / 2 + 1) + _OF_SUBSET)
+        steps += n_boxes * (k**3 / 3 + 10 * k**2 + 1)
         n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
         yield steps, n_bytes
 
