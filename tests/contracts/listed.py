@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import samplers
 from bayescascade import (
+    AutoCascade,
     BranchCascade,
     BranchPosterior,
     BudgetedForestClassifier,
@@ -107,6 +108,7 @@ ESTIMATORS = {
         BranchCascade, CHAINS | DECLARED | DEPENDENT | {"search": "exact", "partitions": "levels"}
     ),
     "leaf auto": Case(LeafCascade, CHAINS | DECLARED | {**DEPENDENT, "leaf": "auto"}),
+    "auto": Case(AutoCascade, {"effort": "quick", "random_state": 3} | DECLARED),
     "rules": Case(DensityRuleList, CHAINS | DECLARED),
     "labels": Case(RuleListClassifier, CHAINS, True),
     "det": Case(DensityEstimationTree, {"random_state": 0} | DECLARED),

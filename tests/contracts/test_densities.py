@@ -29,7 +29,7 @@ predicting = pytest.mark.parametrize("predictive", ["map", "average"])
 @cache
 def predicted(name, predictive):
     """Return a listed estimator that predicts so, if it can; treat it as read-only."""
-    if name not in SEARCHED:
+    if "predictive" not in fitted(name).get_params():
         if predictive == "average":
             pytest.skip("of one density there is no average")
         return fitted(name)
@@ -190,7 +190,7 @@ def test_nothing_works_before_fit(name):
     assert str(model) == repr(model)
 
 
-@pytest.mark.parametrize("name", [name for name in DENSITIES if name not in SEARCHED])
+@pytest.mark.parametrize("name", ["det", "histogram"])
 def test_without_a_posterior_nothing_is_offered_of_one(name):
     """What makes no sense is absent, and completion does not offer it."""
     absent = {"posterior_", "run_", "exact_", "summary_", "plot_posterior", "to_inference_data"}

@@ -219,7 +219,7 @@ def test_saved_models_come_back(name, tmp_path):
     loaded = bayescascade.load(tmp_path / "model.json")
     assert type(loaded) is type(model)
     assert str(loaded) == str(model)
-    if name != "leaf exact":  # whose average over all trees is one over draws
+    if name not in ("leaf exact", "auto"):  # whose average over all trees is one over draws
         np.testing.assert_array_equal(answers(loaded, rows()), answers(model, rows()))
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()

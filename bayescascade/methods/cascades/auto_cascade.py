@@ -169,7 +169,10 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         choice = chooser.choose()
         best = choice.candidates[0]
         run = self._run_of(best, choice, table)
-        run |= {name: getattr(self, name) for name in ("checkpoint", "resume", "progress")}
+        if not best.is_summed:  # else there is nothing to go on with
+            run |= {"checkpoint": self.checkpoint, "resume": self.resume}
+        if not choice.is_interrupted:
+            run["progress"] = self.progress
         cascade = best.cascade(random_state=found_by, predictive=self.predictive, **run)
         self._finish(cascade.fit(table), choice, table, found_by)
 
@@ -193,6 +196,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         """Become what was found, with a tree to read beside it if that is none."""
         if choice.is_interrupted:
             cascade.summary_ = replace(cascade.summary_, interrupted=True)
+            cascade.run_ = replace(cascade.run_, interrupted=True)
         readable = None
         if not 1 < cascade.tree_.n_leaves <= MOST_READ and choice.readable is not None:
             run = self._run_of(choice.readable, choice, table)

@@ -28,7 +28,7 @@ _OF_ONE = 0.3  # for one sum
 _OF_DEPTH = {"independent": 0.04, "dependent": 0.3, "uniform": 0.01}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
 _FINE = 0.01  # part of the effort up to which a sum is made for several concentrations
-_FINALISTS = 3  # compared by more rows
+_FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
 
 _SEARCHED = (
     Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5}),
@@ -158,7 +158,8 @@ class Chooser:
         allowed = min(of_one * self._all, _OF_SUMS * self._all - spent)
         if self.known and (expected > allowed or perf_counter() > self.deadline):
             return None
-        self.report("weighing", spent / self._all)
+        if self.known:  # from now on there is something to keep
+            self.report("weighing", spent / self._all)
         self.left -= expected
         try:
             found = weighed(candidate, self.table, self.memory_limit, self.n_jobs)
@@ -184,8 +185,12 @@ class Chooser:
         n_steps = held_out.steps_within(searched, _FINALISTS, allowed / 2)
         contestants = [*with_sums, *(searched if n_steps else ())]
         found = self._scored(held_out.cut(1), contestants, n_steps)
-        if len(held_out.folds) > 1:
-            best = {one.changed(temper=None).key for one in found[:_FINALISTS]}
+        best = {
+            one.changed(temper=None).key
+            for one in found[:_FINALISTS]
+            if one.held_out > found[0].held_out - _CLOSE
+        }
+        if len(held_out.folds) > 1 and len(best) > 1:
             finalists = [one for one in contestants if one.changed(temper=None).key in best]
             found = _with(self._scored(held_out, finalists, n_steps), found)
         self.left -= allowed
