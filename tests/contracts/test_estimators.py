@@ -329,7 +329,7 @@ def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
     assert told(case.fit(checkpoint=file, resume=True)) == told(fitted(name))
 
 
-@pytest.mark.parametrize("name", [n for n in CHAINED if n != "leaf auto"])  # as of that chosen
+@pytest.mark.parametrize("name", [n for n in CHAINED if "auto" not in n])  # as of that chosen
 def test_checkpoints_of_another_fit_are_refused(name, tmp_path, monkeypatch):
     """Half a run of one model and half of another are no run."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
@@ -371,5 +371,7 @@ def test_bad_rows_are_named(name, bad, words):
      ("n_jobs", 0), ("resume", True), ("predictive", "best"), ("progress", 3)],
 )  # fmt: skip
 def test_bad_parameters_are_named(name, parameter, value):
+    if parameter not in ESTIMATORS[name].make().get_params():
+        pytest.skip(f"no parameter {parameter}")
     with pytest.raises(ParameterError, match=parameter):
         ESTIMATORS[name].fit(**{parameter: value})

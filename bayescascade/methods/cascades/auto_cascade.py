@@ -266,14 +266,16 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         return self._shown_cascade.to_dot()
 
     def to_sql(self) -> str:
-        """Return the log density of a row by the tree that is printed, as standard SQL.
+        """Return the log density of a row as standard SQL; see `DensityParts.to_sql`.
 
         Raises
         ------
         ParameterError
-            If its leaves are dependent.
+            If `predictive` is "average", or the chosen leaves are dependent; `readable_`, where
+            there is one, has SQL of its own.
         """
-        return self._shown_cascade.learned_.to_sql()
+        check_is_fitted(self)
+        return self._predicting.to_sql()
 
     @property
     def _shown_cascade(self) -> Cascade:

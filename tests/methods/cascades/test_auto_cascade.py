@@ -1,0 +1,162 @@
+"""The cascade that suits a table: what it is weighed by, what it keeps, and what it refuses."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade import AutoCascade, BranchCascade, LeafCascade
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.methods.cascades import candidates, choosing
+from bayescascade.methods.cascades.choosing import Chooser
+from bayescascade.methods.cascades.tree import Tree
+from tests.methods.cascades.problems import Problem
+from tests.methods.cascades.slow_dependence import depth, log_sum
+
+TINY = Problem("tiny", (3, 2, 2), (True, False, True), 3, n_rows=9)
+LEVELS = Problem("levels", (3, 2, 2), (True, False, True), 3, partitions="levels", n_rows=9)
+
+
+def chains_of(n_columns, n_rows, seed):
+    """Columns each of which mostly repeats the one before: one dependent leaf says it all."""
+    rng = np.random.default_rng(seed)
+    column = rng.integers(3, size=n_rows)
+    told = {}
+    for j in range(n_columns):
+        column = np.where(rng.random(n_rows) < 0.75, column, rng.integers(3, size=n_rows))
+        told[f"c{j}"] = column.astype(str)
+    return pd.DataFrame(told)
+
+
+@pytest.fixture
+def weighed():
+    chooser = Chooser(TINY.table, "normal", 2e9, 1, 0, lambda *_: None)
+    return chooser.choose(), list(chooser.known.values())
+
+
+def enumerated(candidate):
+    """Return the log evidence of a candidate from a list of all of its trees."""
+    problem = LEVELS if candidate.kind[1] == "levels" else TINY
+    posterior = candidate.cascade()._make_posterior(problem.table)
+    most = candidate.settings.get("max_depth")
+    trees = [tree for tree in problem.nested if most is None or depth(tree) <= most]
+    made = [Tree.from_nested(tree, posterior.is_nominal) for tree in trees]
+    log_priors = [posterior.model.log_prior(tree, 3) for tree in made]
+    values = [posterior.log_density(tree) for tree in made]
+    return log_sum(np.array(values)) - log_sum(np.array(log_priors))
+
+
+def test_evidences_are_those_of_all_trees(weighed):
+    """Of every prior, leaf, partition and depth: sums over a list of every tree there is."""
+    choice, known = weighed
+    kinds = {(one.model, *one.kind, one.is_shallow) for one in known}
+    assert kinds >= set(
+        itertools.product(
+            ("leaf", "branch"), ("uniform", "independent"), ("subsets", "levels"), (False,)
+        )
+    )
+    assert ("branch", "dependent", "levels", True) in kinds
+    expected = [enumerated(one) for one in known]
+    np.testing.assert_allclose([one.log_evidence for one in known], expected, atol=1e-9)
+    best = known[int(np.argmax(expected))]
+    assert choice.is_by_evidence
+    assert choice.candidates[0].key == best.key
+    worst = known[int(np.argmin(expected))]
+    assert abs(enumerated(worst) - best.log_evidence) > 1.0
+
+
+def test_seeds_decide_not_workers_nor_the_clock(tmp_path, monkeypatch):
+    """The same file to the byte, also where chains and rows held out decide."""
+    frame = chains_of(5, 80, 0)
+    monkeypatch.setitem(choosing.EFFORTS, "normal", 1.2e9)
+    files = []
+    for n_jobs in (1, 2):
+        model = AutoCascade(random_state=1, n_jobs=n_jobs, n_chains=2, n_steps=300).fit(frame)
+        assert model.candidates_.held_out.notna().any()
+        files.append(json.dumps(model.to_record()))
+        monkeypatch.setattr(candidates, "perf_counter", lambda: 0.0)
+    assert files[0] == files[1]
+
+
+def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
+    """People come for a tree; what it loses is said, and it comes back from a file."""
+    model = AutoCascade("quick", random_state=0).fit(chains_of(6, 300, 1))
+    assert model.tree_.n_leaves == 1
+    assert 1 < model.readable_.tree_.n_leaves <= 30
+    words = " ".join(str(model).split())
+    assert "The best tree has 1 leaf. This is one to read beside it" in words
+    lost = (model.cascade_.exact_.log_evidence - model.readable_.exact_.log_evidence) / 300
+    assert f"which loses {lost:,.2f} nats a row of evidence" in words
+    assert lost > 0
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert str(loaded) == str(model)
+    assert "c1" in model.to_dot()
+
+
+def test_what_is_chosen_is_that_cascade():
+    """Fitted by hand with the settings that are told, it scores rows alike."""
+    frame = chains_of(4, 60, 2)
+    model = AutoCascade("quick", random_state=0).fit(frame)
+    best = model._candidates[0]
+    kind = {"leaf": LeafCascade, "branch": BranchCascade}[best.model]
+    by_hand = kind(**best.settings, search="exact", predictive="average").fit(frame)
+    np.testing.assert_allclose(model.score_samples(frame), by_hand.score_samples(frame))
+    assert model.candidates_.log_evidence[0] == pytest.approx(by_hand.exact_.log_evidence)
+    assert model.candidates_.nats_behind[0] == 0
+
+
+def test_interrupted_while_weighing_it_keeps_the_best(monkeypatch):
+    """What was found by then is fitted, printed as interrupted, and scores rows."""
+    left = iter(range(6))
+
+    def stop(_):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    frame = chains_of(4, 60, 3)
+    model = AutoCascade(random_state=0, progress=stop).fit(frame)
+    assert model.summary_.interrupted
+    assert 1 < len(model.candidates_) < 10
+    assert "interrupted" in str(model)
+    assert np.isfinite(model.score_samples(frame)).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"effort": "much"}, "effort must be one of"),
+        ({"time_limit": 0}, "time_limit must be a number > 0"),
+        ({"memory_limit": 0}, "memory_limit must be a number > 0"),
+        ({"predictive": "best"}, "predictive must be"),
+        ({"n_chains": 0}, "n_chains must be an integer >= 1"),
+    ],
+)
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        AutoCascade(**parameters).fit(chains_of(3, 20, 0))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"a": ["x"], "b": ["y"]}),
+        pd.DataFrame({"a": ["x", "y", "y"]}),
+        pd.DataFrame({"a": ["x"] * 9, "b": ["y"] * 9}),
+    ],
+    ids=["one row", "one column", "all equal"],
+)
+def test_small_tables_are_fitted_or_refused_in_words(frame):
+    """One row, one column and equal rows are tables, too."""
+    try:
+        model = AutoCascade(random_state=0).fit(frame)
+    except DataError as error:
+        assert str(error)  # noqa: PT017 - which of them is up to the reader of tables
+        return
+    total = math.exp(model.score_samples(frame)[0])
+    assert 0 < total <= 1
+    assert str(model)
