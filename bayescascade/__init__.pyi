@@ -22,6 +22,7 @@ from .costs.items import FeatureCosts as FeatureCosts
 from .costs.limits import BudgetError as BudgetError
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
+from .methods.cascades.auto_cascade import AutoCascade as AutoCascade
 from .methods.cascades.density import DensityTree as DensityTree
 from .methods.cascades.det import DensityEstimationTree as DensityEstimationTree
 from .methods.cascades.estimators import BranchCascade as BranchCascade, LeafCascade as LeafCascade

@@ -36,7 +36,7 @@ BESIDE = {
         "bayescascade.methods.cascades.exact.posterior.ExactPosterior",
         "bayescascade.methods.cascades.exact.posterior.SummedPosterior",
         "bayescascade.methods.cascades.exact.tilted.TiltedPosterior",
-        "bayescascade.methods.cascades.dependent_trees.DependentTrees",
+        "bayescascade.methods.cascades.shallow_trees.ShallowTrees",
         "bayescascade.methods.causal.release.DirectionRelease",
         "bayescascade.methods.causal.protection.Plan",
         "bayescascade.methods.rado.protection.Promise",

@@ -1,5 +1,6 @@
 """Columns of which nothing is declared: real tables can be read as they are, and are told of."""
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.bins import SAMPLE_SIZE, default_bins
+from bayescascade.data.column import Column
 from bayescascade.data.table import Table
 
 
@@ -36,13 +38,14 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
     n_aged = int(survey()["age"].notna().sum())
     assert [len(c.edges) - 1 for c in (fare, age, number)] == [7, round(n_aged ** (1 / 3)), 7]
     assert [c.has_missing_level for c in table.schema.columns] == [False, True, False, False, True]
+    assert [c.is_whole for c in (fare, age, number)] == [False, True, True]
     assert fare.edges == pytest.approx(np.quantile(survey()["fare"], np.arange(8) / 7), rel=0.05)
     assert table.notes == (
         'column "fare" holds numbers, cut into 7 bins of about equally many rows: '
         "continuous= (--continuous fare:BINS) chooses others",
-        'column "age" holds numbers, cut into 6 bins of about equally many rows: '
+        'column "age" holds whole numbers, cut into 6 bins of about equally many rows: '
         "continuous= (--continuous age:BINS) chooses others",
-        'column "number" holds numbers, cut into 7 bins of about equally many rows: '
+        'column "number" holds whole numbers, cut into 7 bins of about equally many rows: '
         "continuous= (--continuous number:BINS) chooses others",
         f'column "age" has {300 - n_aged} missing cells: a level of its own',
         f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a level of its own',
@@ -54,22 +57,76 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
         Table.from_frame(survey(), missing="error")
 
 
-def test_whole_numbers_without_order_are_told_of(tmp_path: Path) -> None:
-    """Ages of 53 people would silently be names, of which none is near to another."""
+def test_more_than_twelve_whole_numbers_are_cut(tmp_path: Path) -> None:
+    """Ages would silently be names, of which none is near to another; few numbers may be names."""
     ages = np.random.default_rng(2).permutation(np.repeat(np.arange(19, 72), 3))
     frame = pd.DataFrame({"age": ages, "rooms": ages % 10, "sex": np.where(ages % 3, "f", "m")})
     frame["code"] = "c" + (frame["age"] % 12).astype(str)
+    frame["month"] = 1 + ages % 12
     frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.astype({"age": "Int16"}).to_parquet(tmp_path / "x.parquet")
     told = (
-        'column "age" has 53 whole numbers as levels without order: '
-        "declare it ordinal or continuous if their order matters"
+        'column "age" holds whole numbers, cut into 5 bins of about equally many rows: '
+        "continuous= (--continuous age:BINS) chooses others, "
+        'nominal=["age"] (--nominal age) keeps them as levels'
     )
-    for table in (Table.from_frame(frame), Table.from_csv(tmp_path / "x.csv", chunk_rows=20)):
+    expected = Table.from_frame(frame)
+    age = expected.schema.columns[0]
+    assert (age.kind, age.widths.sum(), age.describe_codes([0])) == ("continuous", 53, "19 to 29")
+    assert [c.kind for c in expected.schema.columns[1:]] == ["nominal"] * 4
+    many = pd.concat([frame] * 70, ignore_index=True)  # which are counted first, then cut
+    for table in (
+        Table.from_frame(frame.astype({"age": float})),
+        Table.from_csv(tmp_path / "x.csv", chunk_rows=20),
+        Table.from_parquet(tmp_path / "x.parquet", chunk_rows=7),
+    ):
         assert table.notes == (told,)
+        assert table.fingerprint() == expected.fingerprint()
+    assert Table.from_frame(many).schema.columns[0].edges[::10] == (18.5, 71.5)
     for kind in ("nominal", "ordinal"):
-        assert Table.from_frame(frame, **{kind: ["age"]}).notes == ()
+        declared = Table.from_frame(frame, **{kind: ["age"]})
+        assert declared.notes == ()
+        assert declared.schema.columns[0].levels == tuple(range(19, 72))
     assert Table.from_frame(frame, continuous={"age": 5}).notes == ()
     assert Table.from_frame(frame.astype({"age": "category"})).notes == ()
+
+
+def test_one_note_is_of_many_columns_that_are_cut() -> None:
+    """A table of 57 columns of numbers would print 57 lines that say the same."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({f"x{i}": rng.normal(size=90) for i in range(56)})
+    frame["age"] = rng.integers(0, 30, 90)
+    (told,) = Table.from_frame(frame).notes
+    assert told == (
+        'columns "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7" and 49 more hold numbers, cut '
+        "into 4 bins of about equally many rows: continuous= (--continuous NAME:BINS) chooses "
+        "others, nominal= (--nominal NAME) keeps whole numbers as levels"
+    )
+
+
+def test_whole_numbers_stay_whole() -> None:
+    """Nobody is 29.37 years old, and no bin holds a half of a number."""
+    ages = pd.Series([*range(17, 58), 90, None] * 5, dtype="Int64")
+    table = Table.from_frame(pd.DataFrame({"age": ages, "sex": ["f", "m", "f", "m", "m"] * 43}))
+    age = table.schema.columns[0]
+    rng = np.random.default_rng(0)
+    assert Column.from_dict(age.to_dict()) == age
+    codes = rng.integers(0, age.n_levels, 2000).astype(np.int32)
+    drawn = age.decode(codes, rng)
+    assert drawn.dtype == pd.Int64Dtype()
+    assert set(drawn.dropna()) == set(range(17, 91))
+    assert (age.encode(drawn) == codes).all()
+    counts = np.diff([math.floor(edge) for edge in age.edges])
+    assert age.widths.tolist() == [*counts, 1.0]
+    last = age.n_levels - 2
+    low, high = age.whole_ends(0, last - 1)
+    assert age.describe_codes(range(last)) == f"{low} to {high}"
+    assert age.codes_for((low, high)) == tuple(range(last))
+    assert age.codes_for((low - 0.5, high + 0.5)) == tuple(range(last))
+    with pytest.raises(DataError, match='"age" has 91 in row 1, outside 17 to 90'):
+        age.codes_for(91)
+    with pytest.raises(DataError, match="must be halfway between two of them"):
+        Column("x", "continuous", (), (0.5, 2.0), is_whole=True)
 
 
 def test_the_number_of_bins_is_the_cube_root_of_the_weight() -> None:

@@ -20,11 +20,13 @@ from bayescascade.cli.options import Integer, Real
 
 __all__ = ["fit"]
 
-MODELS = ("leaf", "branch", "rules")
+MODELS = ("auto", "leaf", "branch", "rules")
+NAMES = {"auto": "AutoCascade"}
+"""What saved files call a model, if otherwise."""
 OF_MODELS = (
-    "expected_leaves", "expected_branches", "max_branches", "max_leaves", "partitions", "leaf",
-    "leaf_concentration", "feature_inclusion", "expected_rules", "expected_size", "max_size",
-    "scratch", "start", "time_limit", "max_depth", "temper",
+    "effort", "concentration", "density", "search", "expected_leaves", "expected_branches",
+    "max_branches", "max_leaves", "partitions", "leaf", "leaf_concentration", "feature_inclusion",
+    "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -34,9 +36,13 @@ OF_MODELS = (
 @click.option(
     "--model",
     type=click.Choice(MODELS),
-    default="leaf",
-    show_default=True,
-    help="A tree, with a prior on the number of leaves or on the branches of every node; or rules.",
+    help="What suits the table (auto), a tree with a prior on the number of leaves or on the "
+    "branches of every node, or rules (the first that has the other options: auto).",
+)
+@click.option(
+    "--effort",
+    type=click.Choice(["normal", "quick", "thorough"]),
+    help="How much is tried to find what suits: a minute, seconds, or half an hour (auto; normal).",
 )
 @click.option("--expected-leaves", type=POSITIVE, help="Leaves expected (leaf model; 8).")
 @click.option(
@@ -116,31 +122,41 @@ OF_MODELS = (
 def fit(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
-    It is a tree, or with --model rules a list: if ..., else if ..., else. Ctrl-C ends the search
-    early: what was found is printed and saved. Only an exact search of trees has nothing to show
-    before it went through all of them, about halfway.
+    It is a tree of the kind that suits the table; --model, or an option of one, says which.
+    With --model rules it is a list: if ..., else if ..., else. Ctrl-C ends the search early: what
+    was found is printed and saved.
     """
-    name = options.pop("model")
+    name = options.pop("model") or _model_of(options)
     _check_options(name, options)
     from bayescascade.cli.rows import read_table
 
-    if name != "rules" and options["leaf"] is None:
+    if name in ("leaf", "branch") and options["leaf"] is None:
         options["leaf"] = "auto"
-    task = set_up(name, data, options)
+    task = set_up(NAMES.get(name, name), data, options)
     table = read_table(data, **task.declared)
     learn(context, task, table, table.notes)
 
 
-def _check_options(model: str, options: dict[str, Any]) -> None:
-    """Take out the options that a model does not have; raises click.UsageError if one is given."""
+def _model_of(options: dict[str, Any]) -> str:
+    """Return the first of the models that has all options that are given; else the first."""
+    given = {name for name in OF_MODELS if options[name] is not None}
+    return next((model for model in MODELS if given <= _parameters(model)), MODELS[0])
+
+
+def _parameters(model: str) -> set[str]:
     from bayescascade.model.record import model_class
 
+    return set(model_class(NAMES.get(model, model))._get_param_names())
+
+
+def _check_options(model: str, options: dict[str, Any]) -> None:
+    """Take out the options that a model does not have; raises click.UsageError if one is given."""
     for name in OF_MODELS:
-        if name in model_class(model)._get_param_names():
+        if name in _parameters(model):
             continue
         if options.pop(name) is not None:
-            having = [one for one in MODELS if name in model_class(one)._get_param_names()]
+            having = [one for one in MODELS if name in _parameters(one)]
             option = "--" + name.replace("_", "-")
             raise click.UsageError(f"{option} needs --model {' or '.join(having)}, got {model}")
-    if (model, options["search"]) == ("rules", "auto"):
+    if (model, options.get("search")) == ("rules", "auto"):
         raise click.UsageError("--search auto needs --model leaf or branch, got rules")

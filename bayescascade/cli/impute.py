@@ -98,18 +98,20 @@ def _column(
 ) -> Any:
     """Return a column to be written: text as it stands, else as its file has such cells.
 
-    Blocks of a column must be of one type: numbers between edges are never whole.
+    Blocks of a column must be of one type: numbers between edges are whole only if those learned
+    from were.
     """
     import numpy as np
     import pyarrow
 
     from bayescascade.base.errors import DataError
-    from bayescascade.data.levels import level_text, plain_level, to_numbers
+    from bayescascade.data.levels import are_numbers, level_text, plain_level, to_numbers
 
-    is_continuous = kind is not None and kind.kind == "continuous"
+    is_whole = kind is not None and kind.is_whole
+    is_continuous = kind is not None and kind.kind == "continuous" and not is_whole
     if is_text:
         levels = () if kind is None else kind.levels
-        if typed and (is_continuous or (levels and not isinstance(levels[0], str | bool))):
+        if typed and (is_continuous or is_whole or are_numbers(levels)):
             numbers = to_numbers(f'column "{name}"', cells)
             if is_continuous or not all(isinstance(level, int) for level in levels):
                 return pyarrow.array(numbers)

@@ -46,6 +46,14 @@ class RowSample:
         """Return edges of equal-frequency bins from `lowest` to `highest`."""
         return equal_frequency_edges(self._values, self._weights, n_bins, lowest, highest)
 
+    def whole_edges(self, n_bins: int, lowest: float, highest: float) -> tuple[float, ...]:
+        """Return the same of whole numbers: each edge is halfway between two of them.
+
+        Those at the ends are half a number further out, so that widths are how many a bin holds.
+        """
+        inner = self.edges(n_bins, lowest, highest)[1:-1]
+        return (lowest - 0.5, *(math.ceil(edge) - 0.5 for edge in inner), highest + 0.5)
+
 
 def equal_frequency_edges(
     values: NDArray[np.float64],

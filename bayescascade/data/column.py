@@ -3,7 +3,8 @@
 Codes run over 0 .. n_levels - 1: positions in `levels` for a counted column, bins for a continuous
 one, and last of all the missing level where there is one. Bins are half-open, [edge, next edge),
 except the last, which is closed. The missing level of a continuous column is an atom of volume 1
-beside its bins.
+beside its bins. Bins of whole numbers begin and end halfway between two of them: the width of a bin
+is how many it holds, and words name the first and the last.
 """
 
 import itertools
@@ -17,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelError
+from bayescascade.data.level_words import level_set_words, run_words, runs
 from bayescascade.data.levels import (
     Cells,
     Level,
@@ -30,7 +32,15 @@ from bayescascade.data.levels import (
     to_numbers,
 )
 
-__all__ = ["MAX_LEVELS", "MAX_NOMINAL_LEVELS", "MISSING", "UNKNOWN", "Column", "Kind"]
+__all__ = [
+    "LARGEST_WHOLE",
+    "MAX_LEVELS",
+    "MAX_NOMINAL_LEVELS",
+    "MISSING",
+    "UNKNOWN",
+    "Column",
+    "Kind",
+]
 
 Kind: TypeAlias = Literal["nominal", "ordinal", "continuous"]
 
@@ -38,6 +48,7 @@ MISSING = -1  # the code of a missing cell in a column without a missing level
 UNKNOWN = -2  # that of a cell outside the domain, where it is no error
 MAX_NOMINAL_LEVELS = 64  # a set of levels is one 64-bit word
 MAX_LEVELS = 65_536  # codes are at most uint16
+LARGEST_WHOLE = 2.0**51  # below, every half is a float
 
 _FIELDS = {"name", "kind", "levels", "edges", "has_missing_level"}
 
@@ -57,6 +68,9 @@ class Column:
         Continuous: the strictly increasing, finite edges of the bins; otherwise empty.
     has_missing_level : bool
         Whether missing cells are a level of their own, which is then the last code.
+    is_whole : bool
+        Whether a continuous column is of whole numbers, below 2**51. Its edges are then all halfway
+        between two of them, such as 29.5.
 
     Raises
     ------
@@ -70,6 +84,7 @@ class Column:
     levels: tuple[Level, ...] = ()
     edges: tuple[float, ...] = ()
     has_missing_level: bool = False
+    is_whole: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in ("nominal", "ordinal", "continuous"):
@@ -139,7 +154,8 @@ class Column:
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> Cells:
         """Return the values of `codes`; continuous ones are drawn uniformly within their bins.
 
-        Integer and truth-value columns keep their type (pandas' nullable one if a cell is missing).
+        Whole numbers stay whole. Integer and truth-value columns keep their type (pandas' nullable
+        one if a cell is missing).
         """
         positions = codes.astype(np.int64)
         if codes.size and (codes.min() < 0 or codes.max() >= self.n_levels):
@@ -149,7 +165,11 @@ class Column:
             )
         missing = positions == (self.n_levels - 1 if self.has_missing_level else MISSING)
         if self.kind == "continuous":
-            return pd.Series(self._draw_within_bins(positions, missing, rng), name=self.name)
+            numbers = self._draw_within_bins(positions, missing, rng)
+            drawn: Cells = pd.Series(numbers, name=self.name)
+            if self.is_whole:
+                drawn = drawn.astype(pd.Int64Dtype() if missing.any() else np.int64)
+            return drawn
         if not self.levels:
             return pd.Series([None] * len(positions), name=self.name, dtype=object)
         values: Cells = pd.Series(list(self.levels), name=self.name)
@@ -194,35 +214,53 @@ class Column:
                 raise self._unknown(level, None)
         return tuple(sorted({int(code) for code in codes}))
 
-    def condition_words(self, codes: Iterable[int]) -> str:
+    def condition_words(self, codes: Iterable[int], *, is_full: bool = False) -> str:
         """Return the condition that a cell is one of some codes, such as "class is crew, 3rd"."""
-        return f"{quoted(self.name)} is {self.describe_codes(codes)}"
+        return f"{quoted(self.name)} is {self.describe_codes(codes, is_full=is_full)}"
 
-    def describe_codes(self, codes: Iterable[int]) -> str:
+    def describe_codes(self, codes: Iterable[int], *, is_full: bool = False) -> str:
         """Return words for a set of codes that fit after "*name* is".
 
-        "crew, 3rd" for a nominal column; "1, 2" or "3 to 7" for an ordinal one; "in [0, 2.5)" for a
-        continuous one; "missing" for the missing level; "anything" for all codes. Levels that would
-        read as several, or as several conditions, are in quotes.
+        "crew, 3rd" for a nominal column, where many levels are told in short unless `is_full` (see
+        `level_words`); "1, 2" or "3 to 7" for an ordinal one; "in [0, 2.5)" for a continuous one,
+        "29 to 54" if it is of whole numbers; "missing" for the missing level; "anything" for all
+        codes. Levels that would read as several, or as several conditions, are in quotes.
         """
         chosen = sorted({int(code) for code in codes})
         if len(chosen) == self.n_levels:
             return "anything"
-        words = []
-        if self.has_missing_level and chosen and chosen[-1] == self.n_levels - 1:
-            words.append("missing")
+        is_missing = self.has_missing_level and bool(chosen) and chosen[-1] == self.n_levels - 1
+        if is_missing:
             chosen.pop()
-        if self.kind == "nominal" and chosen:
-            words.insert(0, ", ".join(quoted(level_text(self.levels[code])) for code in chosen))
-        elif self.kind == "ordinal" and chosen:
-            words.insert(0, ", ".join(self._describe_levels(*run) for run in _runs(chosen)))
+        if self.kind == "nominal":
+            gap = is_missing if self.has_missing_level else None
+            return level_set_words(self.levels, chosen, gap, is_full=is_full)
+        words = ["missing"] * is_missing
+        if self.kind == "ordinal" and chosen:
+            told = itertools.chain(*(run_words(self.levels, *run) for run in runs(chosen)))
+            words.insert(0, ", ".join(told))
         elif chosen:
-            bins = " or ".join(self._describe_bins(*run) for run in _runs(chosen))
-            words.insert(0, "in " + bins)
+            bins = " or ".join(self.bin_words(*run) for run in runs(chosen))
+            words.insert(0, bins if self.is_whole else "in " + bins)
         return " or ".join(words)
+
+    def bin_words(self, first: int, last: int) -> str:
+        """Return neighboring bins in words: "[0, 2.5)", or "29 to 54" of whole numbers."""
+        if self.is_whole:
+            low, high = self.whole_ends(first, last)
+            return f"{low} to {high}" if low < high else str(low)
+        texts = self.edge_texts()
+        closing = "]" if last == len(self.edges) - 2 else ")"
+        return f"[{texts[first]}, {texts[last + 1]}{closing}"
+
+    def whole_ends(self, first: int, last: int) -> tuple[int, int]:
+        """Return the lowest and the highest whole number of neighboring bins."""
+        return math.ceil(self.edges[first]), math.floor(self.edges[last + 1])
 
     def edge_texts(self) -> list[str]:
         """Return the edges in words, with as few digits, six or more, as keep them apart."""
+        if self.is_whole:
+            return [f"{edge:.1f}" for edge in self.edges]
         for digits in range(6, 18):
             texts = [
                 str(int(edge)) if edge.is_integer() and abs(edge) < 1e15 else f"{edge:.{digits}g}"
@@ -233,13 +271,14 @@ class Column:
         return texts
 
     def to_dict(self) -> dict[str, object]:
-        """Return the column as plain JSON types."""
+        """Return the column as plain JSON types; `is_whole` is there only if it is true."""
         return {
             "name": self.name,
             "kind": self.kind,
             "levels": list(self.levels),
             "edges": list(self.edges),
             "has_missing_level": self.has_missing_level,
+            **({"is_whole": True} if self.is_whole else {}),
         }
 
     @classmethod
@@ -251,8 +290,10 @@ class Column:
         ModelFileError
             If anything in the record is missing, superfluous, of a wrong type or inconsistent.
         """
-        if not isinstance(record, Mapping) or set(record) != _FIELDS:
+        if not isinstance(record, Mapping) or set(record) - {"is_whole"} != _FIELDS:
             raise ModelFileError(f"a column must have exactly the fields {sorted(_FIELDS)}")
+        if record.get("is_whole", True) is not True:
+            raise ModelFileError(f"is_whole of column {record['name']!r} must be true or left out")
         name, levels, edges = record["name"], record["levels"], record["edges"]
         if not isinstance(name, str):
             raise ModelFileError(f"a column's name must be text, got {name!r}")
@@ -269,12 +310,13 @@ class Column:
                 levels=tuple(plain_level(name, level) for level in levels),
                 edges=tuple(float(edge) for edge in edges),
                 has_missing_level=record["has_missing_level"],
+                is_whole="is_whole" in record,
             )
         except (DataError, OverflowError) as error:
             raise ModelFileError(str(error)) from None
 
     def _check_levels(self) -> None:
-        if self.edges:
+        if self.edges or self.is_whole:
             raise DataError(f'{self.kind} column "{self.name}" must have no edges')
         if tidy_levels(self.levels) != list(self.levels) or len(
             {level_text(level) for level in self.levels}
@@ -304,6 +346,13 @@ class Column:
                 f'edges of column "{self.name}" must be at least two finite, strictly increasing '
                 f"numbers, got {_shorten(self.edges)}"
             )
+        if self.is_whole and not all(
+            (edge - 0.5).is_integer() and abs(edge) < LARGEST_WHOLE for edge in self.edges
+        ):
+            raise DataError(
+                f'edges of column "{self.name}" of whole numbers must be halfway between two of '
+                f"them, got {_shorten(self.edges)}"
+            )
 
     def _codes_of_levels(self, values: list[Level]) -> NDArray[np.int32]:
         """Return the code of each value, (len(values),) int32, UNKNOWN where there is none."""
@@ -318,16 +367,24 @@ class Column:
         return bins
 
     def _bins_between(self, pair: list[object]) -> tuple[int, ...]:
-        # An edge may also be given as it is printed.
+        # An edge may also be given as it is printed, whole numbers as the first and the last.
         position = {edge: i for i, edge in enumerate(self.edges)}
         position |= {float(text): i for i, text in enumerate(self.edge_texts())} | position
-        ends = [position.get(end, -1) if isinstance(end, (int, float)) else -1 for end in pair]
-        if len(ends) != 2 or min(ends) < 0 or ends[0] >= ends[1]:
+        starts = ends = position
+        if self.is_whole:
+            starts, ends = (
+                {e + half: i for e, i in position.items()} | position for half in (0.5, -0.5)
+            )
+        numbers = [end for end in pair if isinstance(end, (int, float))]
+        low = high = -1
+        if len(numbers) == len(pair) == 2:
+            low, high = starts.get(numbers[0], -1), ends.get(numbers[1], -1)
+        if not 0 <= low < high:
             raise DataError(
                 f'evidence on column "{self.name}" must be a number or a pair of increasing edges '
                 f"out of {', '.join(self.edge_texts())}, got {pair}"
             )
-        return tuple(range(ends[0], ends[1]))
+        return tuple(range(low, high))
 
     def _draw_within_bins(
         self, codes: NDArray[np.int64], missing: NDArray[np.bool_], rng: np.random.Generator
@@ -337,26 +394,17 @@ class Column:
         low, high = edges[bins], edges[bins + 1]
         # Rounding must not push a value onto the next bin's edge.
         values = np.minimum(low + rng.random(len(codes)) * (high - low), np.nextafter(high, low))
+        if self.is_whole:
+            values = np.minimum(np.floor(values + 0.5), high - 0.5)
         return np.where(missing, np.nan, values)
-
-    def _describe_levels(self, first: int, last: int) -> str:
-        texts = [quoted(level_text(self.levels[code])) for code in (first, last)]
-        if last - first > 1:
-            return " to ".join(texts)
-        return ", ".join(texts[: 1 + last - first])
-
-    def _describe_bins(self, first: int, last: int) -> str:
-        texts = self.edge_texts()
-        closing = "]" if last == len(self.edges) - 2 else ")"
-        return f"[{texts[first]}, {texts[last + 1]}{closing}"
 
     def _unknown(self, value: object, row: int | None) -> DataError:
         where = "" if row is None else f" in row {row}"
         if self.kind == "continuous":
-            texts = self.edge_texts()
+            rule = "" if self.is_whole else " (a bin includes its lower edge, the last bin both)"
             return DataError(
-                f'column "{self.name}" has {value}{where}, outside [{texts[0]}, {texts[-1]}] '
-                "(a bin includes its lower edge, the last bin both)"
+                f'column "{self.name}" has {value}{where}, outside '
+                f"{self.bin_words(0, len(self.edges) - 2)}{rule}"
             )
         shown = value if isinstance(value, str) else level_text(plain_level(self.name, value))
         return UnknownLevelError(
@@ -370,13 +418,6 @@ class Column:
 
 def _is_many(value: object) -> TypeGuard[Iterable[object]]:
     return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
-
-
-def _runs(codes: list[int]) -> list[tuple[int, int]]:
-    """Return the first and last of each run of consecutive codes."""
-    starts = [code for code in codes if code - 1 not in set(codes)]
-    ends = [code for code in codes if code + 1 not in set(codes)]
-    return list(zip(starts, ends, strict=True))
 
 
 def _shorten(values: Iterable[Level], limit: int = 8) -> str:

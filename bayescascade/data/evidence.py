@@ -17,7 +17,8 @@ Evidence: TypeAlias = Mapping[int, tuple[int, ...]]
 
 def evidence_words(schema: Schema, known: Evidence) -> str:
     """Return evidence in words, such as "sex is male and grade is 1, 2"; empty if there is none."""
-    return " and ".join(schema.columns[j].condition_words(codes) for j, codes in known.items())
+    columns = schema.columns
+    return " and ".join(columns[j].condition_words(left, is_full=True) for j, left in known.items())
 
 
 def narrow_evidence(

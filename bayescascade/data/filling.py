@@ -1,7 +1,5 @@
 """Codes as what stands in a frame's cells: labels, values, and values among other cells."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -9,26 +7,36 @@ from numpy.typing import NDArray
 from bayescascade.data.column import Column
 from bayescascade.data.levels import Cells, level_text, plain_level
 
-__all__ = ["filled", "labels_of", "values_of"]
+__all__ = ["filled", "labels_of", "numbers_of", "values_of"]
 
 
 def labels_of(column: Column) -> list[object]:
     """Return what stands for each code of a column."""
     if column.kind == "continuous":
-        texts = column.edge_texts()
-        bins: list[object] = [f"[{low}, {high})" for low, high in itertools.pairwise(texts[:-1])]
-        labels = [*bins, f"[{texts[-2]}, {texts[-1]}]"]
+        labels: list[object] = [column.bin_words(k, k) for k in range(len(column.edges) - 1)]
     else:
         labels = list(column.levels)
     return [*labels, None] if column.has_missing_level else labels
 
 
 def values_of(column: Column, codes: NDArray[np.integer], rng: np.random.Generator | None) -> Cells:
-    """Return levels, and numbers within bins: drawn if there is a generator, else the middles."""
+    """Return levels, and numbers within bins: drawn if there is a generator, else the middles.
+
+    Of two whole numbers in the middle it is the lower one.
+    """
     if column.kind == "continuous" and rng is None:
-        edges = np.array(column.edges)
-        return pd.Series((edges[:-1] + np.diff(edges) / 2)[codes], name=column.name)
+        middles = _middles(column)
+        if column.is_whole:
+            middles = np.floor(middles).astype(np.int64)
+        return pd.Series(middles[codes], name=column.name)
     return column.decode(codes, rng or np.random.default_rng(0))
+
+
+def numbers_of(column: Column) -> NDArray[np.float64]:
+    """Return the number that each code of a column of numbers stands for in a mean."""
+    if column.kind == "continuous":
+        return _middles(column)
+    return np.array(column.levels, np.float64)
 
 
 def filled(
@@ -61,3 +69,9 @@ def filled(
         return with_values.astype(cells.dtype)
     except (TypeError, ValueError):  # such as the middle of a bin among integers
         return with_values.infer_objects()
+
+
+def _middles(column: Column) -> NDArray[np.float64]:
+    edges = np.array(column.edges)
+    middles: NDArray[np.float64] = edges[:-1] + np.diff(edges) / 2
+    return middles

@@ -3,7 +3,7 @@
 A collector reads a column block by block, in bounded memory, and then names its `Column`: what was
 declared, else what the cells show, else an error that says what to declare.
 
-Where nothing is declared, numbers are cut into bins if some are not whole, if more than 64 are
+Where nothing is declared, numbers are cut into bins if some are not whole, if more than 12 are
 different, or if all rows of five or more have others: into as many as the cube root of their weight
 comes nearest to, from 2 to 10. That a column is one of those is known when all of it was read, so
 it is then read once more, for its bins: they do not depend on how rows come in blocks.
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.bins import RowSample, default_bins
-from bayescascade.data.column import MAX_LEVELS, MAX_NOMINAL_LEVELS, Column
+from bayescascade.data.column import LARGEST_WHOLE, MAX_LEVELS, MAX_NOMINAL_LEVELS, Column
 from bayescascade.data.declarations import ColumnDeclaration
 from bayescascade.data.levels import (
     Cells,
     DatesError,
     Level,
+    are_numbers,
     check_numbers,
     factorize,
     holds_numbers,
@@ -48,8 +49,8 @@ __all__ = [
 
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
-_MOST_UNREMARKABLE = 10  # whole numbers that may well be names of categories
-_MOST_GAPS_TOLD = 3  # columns with missing cells that are told of one by one
+_MOST_WHOLE = 12  # whole numbers of which nothing is declared that are levels
+_MOST_TOLD = 3  # columns that notes of one kind are of one by one
 
 
 class _UndeclaredError(DataError):
@@ -101,11 +102,6 @@ class Collector(ABC):
     n_missing: int = 0
     first_missing_row: int = 0
 
-    @property
-    def notes(self) -> list[str]:
-        """What a user should know of how the column is read, once it was collected."""
-        return []
-
     @abstractmethod
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells and the rows' weights, (n,) or None for ones."""
@@ -150,18 +146,6 @@ class LevelCollector(Collector):
     _values: dict[tuple[type, Level], Any] = field(default_factory=dict)
     _has_many_numbers: bool = False  # too many to be kept
     _problem: _UndeclaredError | None = None
-    _n_whole: int = 0  # levels that are whole numbers of which nothing is declared
-
-    @property
-    def notes(self) -> list[str]:
-        """What a user should know; of few whole numbers there is nothing to say."""
-        if self._n_whole <= _MOST_UNREMARKABLE:
-            return []
-        told = (
-            f'column "{self.name}" has {self._n_whole} whole numbers as levels without order: '
-            "declare it ordinal or continuous if their order matters"
-        )
-        return [told]
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
@@ -182,7 +166,7 @@ class LevelCollector(Collector):
             return
         self._count_missing(factor.positions < 0)
         if self._has_many_numbers:
-            if factor.values and not _are_numbers(self._parsed(factor.values)):
+            if factor.values and not are_numbers(self._parsed(factor.values)):
                 self._problem = self._too_many(f"over {MAX_LEVELS:,}", has_missing_level=False)
             return
         self._is_categorical |= factor.is_categorical
@@ -193,7 +177,7 @@ class LevelCollector(Collector):
             # Too many for any kind (unless they are spellings of fewer): do not keep more.
             if self.declared.kind is not None or self._is_categorical or self._is_ordered:
                 self.column("level", is_weighted=weights is not None)
-            elif _are_numbers(self._parsed(list(self._plain_values))):
+            elif are_numbers(self._parsed(list(self._plain_values))):
                 self._has_many_numbers = True
                 self._values.clear()
             elif len(levels := self._levels) > MAX_NOMINAL_LEVELS:
@@ -210,10 +194,22 @@ class LevelCollector(Collector):
         if self._has_many_numbers:
             return True
         levels = [] if self._is_ordered else self._levels
-        if len(levels) < 2 or not _are_numbers(levels):
+        if len(levels) < 2 or not are_numbers(levels):
             return False
-        is_real, is_long = isinstance(levels[0], float), len(levels) > MAX_NOMINAL_LEVELS
+        is_real, is_long = isinstance(levels[0], float), len(levels) > _MOST_WHOLE
         return is_real or is_long or self._are_different(levels, is_weighted)
+
+    def with_bins(self) -> "BinCollector":
+        """Return what collects bins of the same column, of which nothing is declared."""
+        levels = self._levels
+        is_whole = bool(levels) and isinstance(levels[0], int)
+        is_short = len(levels) + (self.n_missing > 0) <= MAX_NOMINAL_LEVELS
+        return BinCollector(
+            name=self.name,
+            declared=self.declared,
+            is_text=self.is_text,
+            may_be_nominal=is_whole and is_short,
+        )
 
     @property
     def _plain_values(self) -> list[Level]:
@@ -253,7 +249,6 @@ class LevelCollector(Collector):
             count = f"{len(levels) + has_missing_level:,}"
             problem = self._too_many(count, has_missing_level)
             raise problem if is_undeclared else DataError(str(problem))
-        self._n_whole = len(levels) if is_plain and _are_numbers(levels) else 0
         is_in_order = kind == "ordinal" and self._is_ordered
         if kind == "ordinal" and not is_in_order and isinstance(levels[0], str):
             some = [level_text(level) for level in sorted(levels)[:3]]
@@ -289,10 +284,13 @@ class BinCollector(Collector):
     Without declared edges or number of bins, there are `default_bins`.
     """
 
+    may_be_nominal: bool = False  # whether it holds few enough whole numbers
+    n_bins: int = 0  # once they were cut
+
     _lowest: float = math.inf
     _highest: float = -math.inf
+    _are_whole: bool = True
     _weight: float = 0.0
-    _n_bins: int = 0  # once they were cut
     _sample: "RowSample" = field(default_factory=lambda: RowSample())
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
@@ -307,6 +305,7 @@ class BinCollector(Collector):
             values = numbers[present]
             self._lowest = min(self._lowest, float(values.min()))
             self._highest = max(self._highest, float(values.max()))
+            self._are_whole = self._are_whole and bool((values == np.rint(values)).all())
             weights = np.ones(len(numbers)) if weights is None else weights
             self._weight += float(weights[present].sum())
             self._sample.add(values, weights[present], first_row + np.flatnonzero(present))
@@ -323,28 +322,29 @@ class BinCollector(Collector):
             )
         else:
             n_bins = self.declared.n_bins or default_bins(self._weight)
-            edges = self._sample.edges(n_bins, self._lowest, self._highest)
-        self._n_bins = len(edges) - 1
-        return Column(self.name, "continuous", (), edges, has_missing_level)
+            cut = self._sample.whole_edges if self.is_whole else self._sample.edges
+            edges = cut(n_bins, self._lowest, self._highest)
+        self.n_bins = len(edges) - 1
+        return Column(self.name, "continuous", (), edges, has_missing_level, self.is_whole)
 
     @property
-    def notes(self) -> list[str]:
-        """What a user should know; of declared bins there is nothing to say."""
-        if self.declared.kind is not None:
-            return []
-        told = "1 bin" if self._n_bins == 1 else f"{self._n_bins} bins of about equally many rows"
-        declare = f"continuous= (--continuous {self.name}:BINS) chooses others"
-        return [f'column "{self.name}" holds numbers, cut into {told}: {declare}']
+    def is_whole(self) -> bool:
+        """Whether nothing is declared of the column and it holds whole numbers."""
+        largest = max(-self._lowest, self._highest)
+        return self.declared.kind is None and self._are_whole and largest < LARGEST_WHOLE
 
 
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
     """Return what a user should know of how columns are read, once they were collected.
 
-    Where many have missing cells, one note is of all of these.
+    Of declared bins there is nothing to say. Where many columns are cut, or have missing cells, one
+    note is of all of these.
     """
-    told = [note for collector in collectors for note in collector.notes]
+    told = _notes_of_bins(
+        [one for one in collectors if isinstance(one, BinCollector) and one.declared.kind is None]
+    )
     gaps = [collector for collector in collectors if collector.n_missing]
-    if len(gaps) <= _MOST_GAPS_TOLD:
+    if len(gaps) <= _MOST_TOLD:
         for one in gaps:
             cells = "1 missing cell" if one.n_missing == 1 else f"{one.n_missing:,} missing cells"
             told.append(f'column "{one.name}" has {cells}: a level of its own')
@@ -353,8 +353,28 @@ def notes_of(collectors: Sequence[Collector]) -> list[str]:
     return [*told, f"columns {names} have missing cells: a level of each column's own"]
 
 
-def _are_numbers(values: Sequence[Level]) -> bool:
-    """Return whether there are values, and all of them are numbers."""
-    return bool(values) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
+    if len(cut) <= _MOST_TOLD:
+        return [_note_of_bins(one) for one in cut]
+    names = listed_names([f'"{one.name}"' for one in cut])
+    fewest, most = min(one.n_bins for one in cut), max(one.n_bins for one in cut)
+    bins = f"{fewest} bins" if fewest == most else f"{fewest} to {most} bins"
+    told = (
+        f"columns {names} hold numbers, cut into {bins} of about equally many rows: "
+        "continuous= (--continuous NAME:BINS) chooses others"
     )
+    if any(one.may_be_nominal for one in cut):
+        told += ", nominal= (--nominal NAME) keeps whole numbers as levels"
+    return [told]
+
+
+def _note_of_bins(one: BinCollector) -> str:
+    whole = "whole numbers" if one.is_whole else "numbers"
+    bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins of about equally many rows"
+    told = (
+        f'column "{one.name}" holds {whole}, cut into {bins}: '
+        f"continuous= (--continuous {one.name}:BINS) chooses others"
+    )
+    if one.may_be_nominal:
+        told += f', nominal=["{one.name}"] (--nominal {one.name}) keeps them as levels'
+    return told

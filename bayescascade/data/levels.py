@@ -27,6 +27,7 @@ __all__ = [
     "DatesError",
     "Factor",
     "Level",
+    "are_numbers",
     "check_numbers",
     "factorize",
     "holds_numbers",
@@ -206,6 +207,13 @@ def check_numbers(label: str, numbers: NDArray[np.float64], first_row: int = 1) 
         raise DataError(
             f"{label} must hold finite numbers, got {numbers[row]} in row {first_row + row}"
         )
+
+
+def are_numbers(values: Sequence[object]) -> bool:
+    """Return whether there are values, and all of them are numbers."""
+    return bool(values) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
 
 
 def holds_numbers(cells: Cells) -> bool:

@@ -84,7 +84,8 @@ def _join(columns: Sequence[Column]) -> Column:
             f"together, got {len(levels) + has_missing_level:,}: declare it, such as continuous= "
             "or ordinal=, when they are read"
         )
-    return Column(first.name, first.kind, levels, first.edges, has_missing_level)
+    is_whole = all(column.is_whole for column in columns)
+    return Column(first.name, first.kind, levels, first.edges, has_missing_level, is_whole)
 
 
 def _union(columns: Sequence[Column]) -> tuple[Level, ...]:

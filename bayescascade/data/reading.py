@@ -220,9 +220,7 @@ class RowReader:
         """
         is_weighted = self.weights is not None
         found = [
-            BinCollector(name=c.name, declared=c.declared, is_text=c.is_text)
-            if isinstance(c, LevelCollector) and c.needs_bins(is_weighted)
-            else c
+            c.with_bins() if isinstance(c, LevelCollector) and c.needs_bins(is_weighted) else c
             for c in collectors
         ]
         binned = [new for new, old in zip(found, collectors, strict=True) if new is not old]

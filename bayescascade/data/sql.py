@@ -11,6 +11,7 @@ import numpy as np
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.column import Column
+from bayescascade.data.level_words import runs
 from bayescascade.data.levels import Level
 from bayescascade.data.schema import Schema
 
@@ -76,7 +77,7 @@ def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = Fal
         parts.append(f"{name} IS NULL")
         chosen.pop()
     if column.kind == "continuous":
-        parts = [_bins(column, *run, is_open) for run in _runs(chosen)] + parts
+        parts = [_bins(column, *run, is_open) for run in runs(chosen)] + parts
     elif chosen:
         levels = ", ".join(sql_literal(column.levels[code]) for code in chosen)
         parts.insert(0, f"{name} IN ({levels})")
@@ -120,12 +121,6 @@ def _bins(column: Column, first: int, last: int, is_open: bool) -> str:
         sign = "<=" if last == n_bins - 1 else "<"
         ends.append(f"{name} {sign} {sql_literal(column.edges[last + 1])}")
     return f"({' AND '.join(ends)})" if ends else f"{name} IS NOT NULL"
-
-
-def _runs(codes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and last of each run of consecutive codes, ascending."""
-    starts = [code for code in codes if code - 1 not in codes]
-    return list(zip(starts, (code for code in codes if code + 1 not in codes), strict=True))
 
 
 def _plain(text: str) -> str:

@@ -41,7 +41,7 @@ class Table:
     columns, drop : list of str
         The columns to use, in this order (default: all), and those to leave out.
     nominal : list of str, or mapping of str to levels
-        Columns whose levels have no order; integers with at most 64 values, unless all rows differ,
+        Columns whose levels have no order; integers with at most 12 values, unless all rows differ,
         text, truth values and pandas categories are so by default. At most 64 levels.
     ordinal : list of str, or mapping of str to levels in order
         Columns of which only contiguous groups of levels make sense. Levels that are not given (or
@@ -49,7 +49,8 @@ class Table:
     continuous : mapping of str to int or list of float
         Columns of real numbers: the number of equal-frequency bins, or increasing bin edges. Other
         numbers are so by default, in as many bins as the cube root of the weight of their rows
-        comes nearest to, from 2 to 10, which `notes` say.
+        comes nearest to, from 2 to 10, which `notes` say; of integers they begin and end halfway
+        between two.
     missing : {"level", "error"}
         What a missing cell is: a level of its own in the columns that have some, which `notes` say,
         or an error.

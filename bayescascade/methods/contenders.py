@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayescascade.data.table import Table
+from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.det import DensityEstimationTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.histogram.estimators import SmoothedHistogram
@@ -17,6 +18,11 @@ from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model.comparison import Learned, Learner, best_of, fit_whole
 
 __all__ = ["CONTENDERS", "TITLES"]
+
+
+def _auto(table: Table, seed: int, n_jobs: int | None) -> Learned:
+    model = AutoCascade(random_state=seed, n_jobs=n_jobs).fit(table)
+    return Learned(model, model.tree_.n_leaves, {"cascade": model.candidates_.settings[0]})
 
 
 def _leaf(table: Table, seed: int, n_jobs: int | None) -> Learned:
@@ -57,6 +63,7 @@ def _det(table: Table, seed: int, _: object) -> Learned:
 
 
 CONTENDERS: Mapping[str, Learner] = {
+    "auto": _auto,
     "leaf": _leaf,
     "branch": _branch,
     "rules": _rules,
@@ -65,7 +72,14 @@ CONTENDERS: Mapping[str, Learner] = {
 }
 """How each learns, by its name."""
 
-_CLASSES = (LeafCascade, BranchCascade, DensityRuleList, SmoothedHistogram, DensityEstimationTree)
+_CLASSES = (
+    AutoCascade,
+    LeafCascade,
+    BranchCascade,
+    DensityRuleList,
+    SmoothedHistogram,
+    DensityEstimationTree,
+)
 
-TITLES = {each.model_name: each.title for each in _CLASSES}
+TITLES = dict(zip(CONTENDERS, (each.title for each in _CLASSES), strict=True))
 """What each is called."""

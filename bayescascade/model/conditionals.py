@@ -21,7 +21,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.file_frames import as_rows
-from bayescascade.data.filling import filled, labels_of, values_of
+from bayescascade.data.filling import filled, labels_of, numbers_of, values_of
 from bayescascade.data.schema import (
     CodedTable,
     Rows,
@@ -324,8 +324,7 @@ def _chosen(column: Column, log_shares: Floats, how: str) -> NDArray[np.generic]
     if how == "mode":
         return values_of(column, log_shares.argmax(axis=1), None).to_numpy()
     shares = np.exp(log_shares - logsumexp(log_shares, axis=1, keepdims=True))
-    numbers = values_of(column, np.arange(_n_known(column)), None).to_numpy(np.float64)
-    means: Floats = shares @ numbers
+    means: Floats = shares @ numbers_of(column)
     return means
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayescascade.data.column import Column
-from bayescascade.data.levels import level_text
+from bayescascade.data.level_words import shortened
+from bayescascade.data.levels import are_numbers, level_text
 from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
 from bayescascade.report.page import Page, Pieces, counted
@@ -12,6 +13,7 @@ from bayescascade.report.page import Page, Pieces, counted
 __all__ = ["column_words", "data_pieces", "shares_page"]
 
 _MOST_ORDERED = 12  # levels of an ordinal column that are all listed
+_LETTERS = 36  # of levels of a nominal column that are listed where there are more
 _LEAST_SHARE = 0.005  # shares that would be printed as 0.00 are left out
 _MOST_SHARES = 10
 
@@ -40,13 +42,17 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
     if column.kind == "continuous":
         n_bins = len(column.edges) - 1
         low, high = column.edges[0], column.edges[-1]
-        domain = f"{counted(n_bins, 'bin')} in [{low:g}, {high:g}]"
+        ends = column.bin_words(0, n_bins - 1) if column.is_whole else f"[{low:g}, {high:g}]"
+        domain = f"{counted(n_bins, 'bin')} in {ends}"
         if is_open and n_bins > 1:
             domain = f"{n_bins:,} bins cut at {', '.join(column.edge_texts()[1:-1])}"
     elif column.kind == "ordinal" and len(texts) > _MOST_ORDERED:
         domain = f"{texts[0]} < {texts[1]} < ... < {texts[-1]} ({len(texts):,} levels)"
     elif column.kind == "ordinal":
         domain = " < ".join(texts)
+    elif len(texts) > _MOST_ORDERED:
+        end = f"{texts[-1]} " * are_numbers(column.levels)
+        domain = ", ".join(shortened(texts, f"{end}({len(texts):,} levels)", _LETTERS))
     else:
         domain = ", ".join(texts)
     if column.has_missing_level:

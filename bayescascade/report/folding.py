@@ -24,11 +24,20 @@ from bayescascade.report.page import (
     counted,
 )
 
-__all__ = ["MOST_ROWS", "fold_words", "folded", "left_out", "shown_nodes", "shown_rows"]
+__all__ = [
+    "MOST_ROWS",
+    "fold_words",
+    "folded",
+    "left_out",
+    "shown_nodes",
+    "shown_rows",
+    "with_short_labels",
+]
 
 MOST_ROWS = 40
 
 _LITTLE = 1.5  # times as many rows are not folded
+_CUT = "...: some levels are left out"
 _ALL = "all: --full, in Python to_text(full=True)"
 
 
@@ -52,9 +61,12 @@ def _folded(block: Block, most_rows: int) -> Page:
         more = f"... {counted(left, f'more {block.noun}')}"
         return (replace(block, pieces=[*block.pieces[: block.most_pieces], more]),)
     if isinstance(block, Guided) and block.fold is not None:
-        shown = shown_nodes(block, most_rows)
-        if len(shown) < len(block.labels):
-            return (_folded_tree(block, shown), _note(block.fold, *_splits(block, shown)))
+        tree = with_short_labels(block)
+        shown = shown_nodes(tree, most_rows)
+        if len(shown) < len(tree.labels):
+            return (_folded_tree(tree, shown), _note(block.fold, *_splits(tree, shown)))
+        if tree is not block and list(tree.labels) != list(block.labels):
+            return (tree, Pieces([_CUT, _ALL], "dim"))
     elif isinstance(block, Table) and block.fold is not None:
         shown = shown_rows(block, most_rows)
         if len(shown) < len(block.labels):
@@ -62,6 +74,13 @@ def _folded(block: Block, most_rows: int) -> Page:
             told = counted(len(block.labels), *block.fold.nouns)
             return (_folded_table(block, shown), _note(block.fold, hidden, len(hidden), told))
     return (block,)
+
+
+def with_short_labels(tree: Guided) -> Guided:
+    """Return a tree with the labels that it has where it is folded."""
+    if tree.fold is None or not tree.fold.labels:
+        return tree
+    return replace(tree, labels=tree.fold.labels, fold=replace(tree.fold, labels=()))
 
 
 def left_out(block: Pieces) -> int:

@@ -9,7 +9,13 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from bayescascade.base.texts import printable
-from bayescascade.report.folding import fold_words, left_out, shown_nodes, shown_rows
+from bayescascade.report.folding import (
+    fold_words,
+    left_out,
+    shown_nodes,
+    shown_rows,
+    with_short_labels,
+)
 from bayescascade.report.page import (
     Block,
     Fitting,
@@ -25,6 +31,7 @@ from bayescascade.report.page import (
 __all__ = ["STYLES", "element", "shown_and_more", "text", "to_html"]
 
 _WIDTH = 120  # columns of a terminal that a notebook is about as wide as
+_ALL = "all levels"
 _LINE = "rgba(128,128,128,.38)"
 _FAINT = "rgba(128,128,128,.16)"
 
@@ -186,6 +193,7 @@ def _plain_row(table: Table, row: int) -> str:
 
 def _tree(tree: Guided) -> Iterator[str]:
     """Yield the nodes, each with those below it, which are folded where they are in print."""
+    full, tree = tree.labels, with_short_labels(tree)
     shown, children = shown_nodes(tree), tree.children
     n_leaves = [0] * len(children)
     for node in reversed(range(len(children))):
@@ -202,13 +210,16 @@ def _tree(tree: Guided) -> Iterator[str]:
             yield "</div></details>"
             continue
         node = opened
+        inside = _inside(tree, node)
+        if full[node] != tree.labels[node]:
+            inside = element("div", shown_and_more("", text(full[node]), _ALL), "inside") + inside
         if not children[node]:
-            yield element("div", _cells(tree, node), "row") + _inside(tree, node)
+            yield element("div", _cells(tree, node), "row") + inside
         else:
             count = element("span", text(counted(n_leaves[node], *nouns)), "count")
             is_open = ' open=""' if shown.issuperset(children[node]) else ""
             yield f"<details{is_open}>"
-            yield element("summary", _cells(tree, node, count), "row") + _inside(tree, node)
+            yield element("summary", _cells(tree, node, count), "row") + inside
             yield '<div class="below">'
             left += [None, *reversed(children[node])]
     yield "</div>"

@@ -157,6 +157,8 @@ class Fold:
         One of what `sizes` count.
     keeps_last : bool
         Whether the last row stays, such as an `else`.
+    labels : sequence of str
+        Of a tree, shorter labels of its nodes; empty for the tree's own.
     """
 
     weights: Sequence[float]
@@ -165,6 +167,7 @@ class Fold:
     sizes: Sequence[float] = ()
     counted: str = "row"
     keeps_last: bool = False
+    labels: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

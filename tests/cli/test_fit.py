@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -254,3 +255,33 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
     chosen = run("fit", TITANIC, *options, "--max-depth", 1, "--temper", "auto")
     assert "temper chosen by rows held out" in " ".join(chosen.stdout.split())
     assert_error(run("fit", TITANIC, "--temper", 300), "--temper needs --model branch, got leaf")
+
+
+def test_ages_are_bins_from_file_to_filled_file(tmp_path: Path) -> None:
+    """41 ages were 41 names; as bins, what is printed, given and filled in is still an age."""
+    ages = np.random.default_rng(0).permutation(np.repeat(np.arange(17, 58), 8))
+    frame = pd.DataFrame({"age": ages, "old": np.where(ages >= 34, "yes", "no")})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = tmp_path / "m.json"
+    found = run("fit", tmp_path / "t.csv", *FEW, "--out", model)
+    assert found.exit_code == 0, found.stderr
+    told = " ".join(found.stderr.split())
+    assert 'note: column "age" holds whole numbers, cut into 7 bins' in told
+    assert 'nominal=["age"] (--nominal age) keeps them as levels' in told
+    assert "age: 7 bins in 17 to 57" in found.stdout
+    last = bayescascade.load(model).schema_.columns[0].bin_words(6, 6)
+    given = run("show", model, "--given", f"age={last.replace(' to ', ',')}")
+    assert given.exit_code == 0, given.stderr
+    assert f"age is {last}" in given.stdout
+    (tmp_path / "gaps.csv").write_text("age,old\n,no\n20,\n")
+    for name in ("filled.csv", "filled.parquet"):
+        filled = run("impute", model, tmp_path / "gaps.csv", "--out", tmp_path / name)
+        assert filled.exit_code == 0, filled.stderr
+    assert pd.read_csv(tmp_path / "filled.csv")["age"].dtype == np.int64
+    assert pd.read_parquet(tmp_path / "filled.parquet")["age"].dtype == np.int64
+    kept = run("fit", tmp_path / "t.csv", *FEW, "--nominal", "age", "--out", model)
+    assert kept.exit_code == 0, kept.stderr
+    assert "note: column" not in kept.stderr
+    assert "age: 17, 18, 19," in kept.stdout
+    assert "57 (41 levels)" in kept.stdout
+    assert "age is 34 to 57" in kept.stdout

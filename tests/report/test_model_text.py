@@ -121,7 +121,7 @@ def test_columns_are_printed_with_their_levels(rng: np.random.Generator) -> None
     assert "income: 2 bins in [0, 50.5]" in text
     assert "cell: x, y or missing" in text
     assert "only: a (constant)" in text
-    assert all(f"shade {i:02}" in text.replace("\n  ", " ") for i in range(64))
+    assert "shade: shade 00, shade 01, shade 02, ... (64 levels)" in text
     assert "density: share / volume" in text
 
 

@@ -140,11 +140,12 @@ def test_a_deep_tree_goes_on_in_numbered_sections() -> None:
 
 def test_long_labels_keep_the_guides_beside_them() -> None:
     """A wrapped list of levels must not cut the line from a node to its later branches."""
-    levels = tuple(f"level number {i:02}" for i in range(12))
+    levels = tuple(f"level number {i:02}" for i in range(20))
     schema = Schema((Column("kind", "nominal", levels), Column("sex", "nominal", ("f", "m"))))
     inner = (1, [((0,), None), ((1,), None)])
-    nested = (0, [(tuple(range(10)), inner), ((10, 11), None)])
-    lines = str(density_tree(schema, nested, [5, 6, 7])).splitlines()
+    nested = (0, [(tuple(range(10)), inner), (tuple(range(10, 20)), None)])
+    tree = density_tree(schema, nested, [5, 6, 7])
+    lines = tree.to_text(full=True).splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("├─ kind is"))
     child = next(i for i, line in enumerate(lines) if line.startswith("│  ├─ sex is f"))
     assert child - first > 3

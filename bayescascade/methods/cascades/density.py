@@ -97,9 +97,11 @@ class DensityTree(TreeParts):
             )
             for node, is_leaf in zip(nodes, self.tree.feature < 0, strict=True)
         ]
-        labels = [self.branch_words(node) for node in nodes]
+        labels = [self.branch_words(node, is_full=True) for node in nodes]
+        short = [self.branch_words(node) for node in nodes]
         parents = self.tree.parent.tolist()
-        fold = Fold(self.gains.tolist(), _WON, ("leaf", "leaves"), self.counts.tolist())
+        sizes = self.counts.tolist()
+        fold = Fold(self.gains.tolist(), _WON, ("leaf", "leaves"), sizes, labels=short)
         return (Guided(labels, parents, columns, self.rule_words, inside, fold),)
 
     @property

@@ -12,15 +12,11 @@ import numpy as np
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.dealing import deal, with_weights
-from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
-from bayescascade.methods.cascades.dependent_trees import (
-    TEMPERS,
-    DependentTrees,
-    fitting_trees,
-)
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.shallow_extent import fitting_trees
+from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, shares_of
 from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
@@ -128,7 +124,7 @@ class LeafCascade(Cascade):
         The posterior; not there in a model read from a file, which holds no data.
     run_ : PosteriorRun
         Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
-    exact_ : ExactPosterior, SummedPosterior, StoppedPosterior, TiltedPosterior or DependentTrees
+    exact_ : ExactPosterior, SummedPosterior, StoppedPosterior, TiltedPosterior or ShallowTrees
         After an exact search: evidence, probabilities of leaf counts and splits, independent draws,
         densities averaged over all trees; of large tables evidence and draws alone. See
         `methods.cascades.exact`. Not in a loaded model.
@@ -184,12 +180,12 @@ class BranchCascade(Cascade):
     max_branches : int >= 2 or None
         Most branches of a split; None for as many as there are levels.
     max_depth : int >= 0 or None
-        Of an exact search over dependent leaves, which takes `partitions` "levels": most columns
-        that a path fixes. None: as many as take seconds; of wide tables three, of the columns that
-        tell most of others. Rows are best scored by the average over
-        all trees, `predictive` "average", which in a loaded model is one over the draws kept.
+        Of an exact search with `partitions` "levels": most columns that a path fixes. None: any
+        number; of dependent leaves as many as take seconds, and in wide tables three, of the
+        columns that tell most of others. Rows are best scored by the average over all trees,
+        `predictive` "average", which in a loaded model is one over the draws kept.
     temper : float > 0, "auto" or None
-        In that search, boxes of more rows decide what to do as if they held so many of them. That
+        In such a search, boxes of more rows decide what to do as if they held that many. That
         is no posterior, which likelihoods of many rows make too sure of a few trees. "auto": that
         of none, 400, 200, 100 and 50 by which rows held out have the largest averaged density.
         Rows are dealt at random, with a seed of its own, in five parts; each, or where that takes
@@ -245,30 +241,31 @@ n_features_in_, feature_names_in_
             )
         if self.temper not in (None, "auto"):
             check_real("temper", self.temper, above=0.0)
-        is_exact = self._sums_dependent and self.search in ("auto", "exact")
-        if (self.max_depth, self.temper) != (None, None) and not is_exact:
+        if (self.max_depth, self.temper) == (None, None):
+            return
+        if self.search not in ("auto", "exact") or not self._is_shallow(self.leaf):
             raise ParameterError(
-                'max_depth and temper must be None but for leaf "dependent" or "auto", search '
-                '"auto" or "exact", partitions "levels" and no feature_inclusion, '
-                f"got {self.max_depth} and {self.temper}"
+                'max_depth and temper must be None but for search "auto" or "exact", partitions '
+                '"levels" and no feature_inclusion, and temper without max_depth but for leaf '
+                f'"dependent" or "auto", got {self.max_depth} and {self.temper}'
             )
 
-    @property
-    def _sums_dependent(self) -> bool:
-        """Whether there is an exact search over dependent leaves."""
-        settings = self.partitions, self.feature_inclusion
-        return self.leaf in ("dependent", "auto") and settings == ("levels", None)
+    def _is_shallow(self, leaf: str) -> bool:
+        """Whether an exact search over such leaves is one of trees of a largest depth."""
+        if (self.partitions, self.feature_inclusion) != ("levels", None):
+            return False
+        return leaf in ("dependent", "auto") or self.max_depth is not None
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
-        if posterior.model.leaf != "dependent" or not self._sums_dependent:
+        if not self._is_shallow(posterior.model.leaf):
             return super()._sum_up(posterior, search, in_use)
         from bayescascade.methods.cascades.exact import check_magnitudes
 
         check_magnitudes(posterior)
         table = posterior.table
         extent = fitting_trees(posterior, self.max_depth, self.memory_limit * 1e9 - in_use)
-        temper = self._chosen_temper(table, *extent)
-        exact = DependentTrees(posterior, extent[0], temper, extent[1])
+        temper = self._chosen_temper(posterior, *extent)
+        exact = ShallowTrees(posterior, extent[0], temper, extent[1])
         scope = f"of depth up to {exact.max_depth}"
         if exact.n_columns < (table.schema.n_levels > 1).sum():
             scope += f" over {exact.n_columns} columns"
@@ -284,17 +281,19 @@ n_features_in_, feature_names_in_
         drawn = exact.sample(n_draws_of(search, posterior), search.rng())
         return Summed(exact, certificate, {"first split": shares_of(first)}, log_sum, drawn)
 
-    def _chosen_temper(self, table: Table, max_depth: int, columns: Sequence[int]) -> float | None:
+    def _chosen_temper(
+        self, posterior: CascadePosterior, max_depth: int, columns: Sequence[int]
+    ) -> float | None:
         """Return `temper`, or by which of them rows held out score best."""
         if not isinstance(self.temper, str):
             return self.temper
-        scores = np.zeros(len(TEMPERS))
+        table, leaf, scores = posterior.table, posterior.model.leaf, np.zeros(len(TEMPERS))
         for held in deal(table.weights, _N_FOLDS, np.random.default_rng(0)):
             learned = table.weights - held
             if not (held.any() and learned.any()):
                 return None
-            posterior = self._make_posterior(with_weights(table, learned), leaf="dependent")
-            trees = DependentTrees(posterior, max_depth, columns=columns)
+            others = self._make_posterior(with_weights(table, learned), leaf=leaf)
+            trees = ShallowTrees(others, max_depth, columns=columns)
             rows = with_weights(table, held)
             scores += trees.score_tempers(rows) @ rows.weights
             if trees.steps_a_row * rows.n_distinct > _LONG:

@@ -14,13 +14,13 @@ from bayescascade.model.solution import Certificate
 from bayescascade.model.trace import COLUMNS_USED
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.dependent_trees import DependentTrees
     from bayescascade.methods.cascades.exact import (
         StoppedPosterior,
         SummedPosterior,
         TiltedPosterior,
     )
     from bayescascade.methods.cascades.exact.hull import BestTree
+    from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
 __all__ = ["Summed", "n_draws_of", "shares_of", "sum_up"]
 
@@ -32,7 +32,7 @@ _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 class Summed(NamedTuple):
     """All trees of a posterior, as an exact search sums over them."""
 
-    exact: "SummedPosterior | StoppedPosterior | TiltedPosterior | DependentTrees"
+    exact: "SummedPosterior | StoppedPosterior | TiltedPosterior | ShallowTrees"
     certificate: Certificate
     shares: Mapping[str, Mapping[str, float]]
     log_sum: float | None  # over all trees, nats, if that is known

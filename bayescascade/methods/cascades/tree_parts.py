@@ -107,12 +107,16 @@ class TreeParts(DensityParts):
         """Whether each column is nominal."""
         return tuple(column.kind == "nominal" for column in self.schema.columns)
 
-    def branch_words(self, node: int) -> str:
-        """Return what leads to a node from its parent, "class is crew, 3rd"; else "everyone"."""
+    def branch_words(self, node: int, *, is_full: bool = False) -> str:
+        """Return what leads to a node from its parent, "class is crew, 3rd"; else "everyone".
+
+        Many levels are told in short unless `is_full`.
+        """
         if node == 0:
             return "everyone"
         column = int(self.tree.feature[self.tree.parent[node]])
-        return self.schema.columns[column].condition_words(self._branch_codes(node))
+        codes = self._branch_codes(node)
+        return self.schema.columns[column].condition_words(codes, is_full=is_full)
 
     @cached_property
     def boxes(self) -> list[list[tuple[int, ...]]]:

@@ -13,8 +13,9 @@ from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades import estimators
 from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.dependent_trees import TEMPERS, DependentTrees, fitting_trees
 from bayescascade.methods.cascades.exact import solve
+from bayescascade.methods.cascades.shallow_extent import fitting_trees
+from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.model.record import load
 from tests.methods.cascades.slow_dependence import log_evidence
 from tests.methods.rules.lists import cells_of
@@ -76,7 +77,7 @@ def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
         scores[TEMPERS.index(50.0)] = 1.0
         return scores
 
-    monkeypatch.setattr(DependentTrees, "score_tempers", score)
+    monkeypatch.setattr(ShallowTrees, "score_tempers", score)
     model = BranchCascade(**DEPENDENT, temper="auto", max_depth=2).fit(weather())
     table, counts = model.posterior_.table, Counter()
     for learned, held, depth in asked:
@@ -288,7 +289,7 @@ def test_forged_counts_of_pairs_are_refused(words):
         ({"max_depth": -1}, "max_depth must be an integer >= 0"),
         ({"temper": 0}, "temper must be"),
         ({"temper": "best"}, "temper must be"),
-        ({"leaf": "uniform", "temper": 3.0}, 'must be None but for leaf "dependent"'),
+        ({"leaf": "uniform", "temper": 3.0}, "temper without max_depth but for leaf"),
     ],
 )
 def test_settings_that_dependent_leaves_lack(changed, message):
@@ -355,10 +356,10 @@ def test_trees_over_many_columns_split_those_that_tell_of_others():
     assert len(columns) < 200
     few = Table.from_frame(wide(5))
     posterior = BranchPosterior(few, leaf="dependent", partitions="levels")
-    some = DependentTrees(posterior, 3, columns=[1, 3])
+    some = ShallowTrees(posterior, 3, columns=[1, 3])
     assert (some.n_columns, some.max_depth, some.is_complete) == (2, 2, False)
     assert set(np.flatnonzero(some.first_splits)) <= {1, 3, 5}  # the last is none
-    assert DependentTrees(posterior, 5).is_complete
+    assert ShallowTrees(posterior, 5).is_complete
 
 
 def test_rows_with_too_many_missing_cells_are_refused():

@@ -143,7 +143,7 @@ class Plan:
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None) -> "Plan":
         """Plan the solution of a posterior; `max_leaves` None: entries are not by leaves."""
         model, table = posterior.model, posterior.table
-        if model.leaf == "dependent":  # whose trees `dependent_trees` sums over
+        if model.leaf == "dependent":  # whose trees `shallow_trees` sums over
             raise ParameterError('leaf must be "uniform" or "independent" here, got "dependent"')
         n_levels = [int(q) for q in posterior.schema.n_levels]
         plan = cls(

@@ -13,8 +13,8 @@ from scipy.special import logsumexp
 
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.dependent_trees import DependentTrees
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from bayescascade.methods.cascades.tree import Tree
 from tests import reference
 from tests.methods.cascades.exact.decimal_twin import AllTrees
@@ -178,7 +178,7 @@ def problems_of_dependent(problem, depth, rng):
     trees = [Tree.from_nested(tree, posterior.is_nominal) for tree in nested[:MOST_LISTED]]
     trees = [tree for tree in trees if tree.depth <= depth]
     logs = np.array([posterior.log_density(tree) for tree in trees])
-    found = DependentTrees(posterior, depth)
+    found = ShallowTrees(posterior, depth)
     tree, log_density = found.tree, found.log_density
     if logs.max() > log_density + found.rounding:
         yield f"a tree is {logs.max() - log_density:.3g} nats better"

@@ -15,7 +15,6 @@ from bayescascade.base import jit
 from bayescascade.base.errors import InternalError, TooLargeError
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.dependent_trees import DependentTrees
 from bayescascade.methods.cascades.exact import (
     posterior as exact_posterior,
     recursion,
@@ -34,6 +33,7 @@ from bayescascade.methods.cascades.exact.rounding import (
     of_sums_without_rows,
 )
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from bayescascade.model import guard
 from tests.methods.cascades.exact.decimal_twin import log_gamma, precisely
 from tests.methods.cascades.exact.large_problems import (
@@ -160,13 +160,13 @@ def test_a_million_rows_of_dependent_leaves_end_in_the_guard(monkeypatch):
     frame = pd.DataFrame(cells, columns=list("abc")).astype(str)
     table = Table.from_frame(frame, weights=np.full(4, 250_000.0))
     posterior = BranchPosterior(table, leaf="dependent", partitions="levels")
-    assert DependentTrees(posterior, 2).tree.n_leaves > 1
-    build = DependentTrees._tree
+    assert ShallowTrees(posterior, 2).tree.n_leaves > 1
+    build = ShallowTrees._tree
     monkeypatch.setattr(
-        DependentTrees, "_tree", lambda own, _: build(own, lambda _: own._n_levels.size)
+        ShallowTrees, "_tree", lambda own, _: build(own, lambda _: own._n_levels.size)
     )
     with pytest.raises(InternalError):
-        _ = DependentTrees(posterior, 2).tree
+        _ = ShallowTrees(posterior, 2).tree
 
 
 def test_dependent_leaves_of_huge_concentrations_are_not_called_exact():
@@ -175,9 +175,9 @@ def test_dependent_leaves_of_huge_concentrations_are_not_called_exact():
     frame = pd.DataFrame(cells, columns=list("abc")).astype(str)
     table = Table.from_frame(frame, weights=np.full(4, 80.0))
     posterior = BranchPosterior(table, 2.49118e-25, 2.65e10, leaf="dependent", partitions="levels")
-    trees = DependentTrees(posterior, 1)
+    trees = ShallowTrees(posterior, 1)
     assert trees.rounding > 1e-4
-    assert DependentTrees(BranchPosterior(
+    assert ShallowTrees(BranchPosterior(
         table, leaf="dependent", partitions="levels"), 1).rounding < 1e-6  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""All trees of few fixed columns over dependent leaves, exactly: sum, maximum, average density.
+"""All trees of few fixed columns, exactly: sum, maximum, average density.
 
 Splits send every level its own way (`partitions="levels"`), so that a box is a set of columns and
 the level that each of them is fixed at, and trees that fix at most `max_depth` columns on a path
@@ -12,10 +12,10 @@ column j, given by ``Z``. Then ``U``, the log of the average likelihood of the r
 
     U(x) = log[ pi(leaf) L_leaf(x) + sum_j pi(j) B_j(x) prod_c exp U(x, j = c) ]
 
-with ``L_leaf`` of `dependence` and ``B_j = B(alpha + n_c) / B(alpha, ..)``. The summands, divided
-by their sum, are what the box does in a tree drawn from the posterior; going down from the root
-they give each box the probability that a new row ends in it, and a row's density, averaged over all
-trees, is a sum over the boxes that hold it.
+with ``L_leaf`` of `dependence` or `models` and ``B_j = B(alpha + n_c) / B(alpha, ..)``. The
+summands, divided by their sum, are what the box does in a tree drawn from the posterior; going down
+from the root they give each box the probability that a new row ends in it, and a row's density,
+averaged over all trees, is a sum over the boxes that hold it.
 
 **Tempered** by `temper` = c, likelihoods in a box of n > c rows are taken to the power c / n, and
 ``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
@@ -27,34 +27,34 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property, reduce
 from itertools import combinations
-from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, rel_entr
+from scipy.special import gammaln
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.methods.cascades.dependence import integrate_missing, pair_counts
+from bayescascade.methods.cascades.dependence import integrate_missing
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import new_dependence_work
+from bayescascade.methods.cascades.product_leaves import weigh_products
 from bayescascade.methods.cascades.rounding import rounding_of_all
-from bayescascade.methods.cascades.tree import Tree, root_box
+from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import certified
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["TEMPERS", "DependentTrees", "fitting_trees"]
+__all__ = ["TEMPERS", "ShallowTrees"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
 
-TEMPERS = (None, 400.0, 200.0, 100.0, 50.0)
+TEMPERS = (None, 400.0, 200.0, 100.0, 50.0, 25.0, 12.5)
 """Of which one is chosen by rows held out."""
 
 _LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
@@ -62,19 +62,16 @@ _LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
 
 _ROWS_AT_ONCE = 1 << 24  # times subsets of columns, times tempers
 _CELLS_AT_ONCE = 1 << 22  # pairs of levels in boxes
-_QUICK = 2e9  # steps, some ten seconds
-_MOST_STEPS = 1e13  # hours
-_DEEP = 3  # columns that paths fix, rather than fewer of more columns
 
 
-class DependentTrees:
-    """The posterior over all trees of at most `max_depth` fixed columns with dependent leaves.
+class ShallowTrees:
+    """The posterior over all trees of at most `max_depth` fixed columns.
 
     Parameters
     ----------
     posterior : BranchPosterior
-        Of leaf "dependent" and partitions "levels", without `feature_inclusion`, by which what is
-        split in one branch would depend on the others.
+        Of partitions "levels", without `feature_inclusion`, by which what is split in one branch
+        would depend on the others.
     max_depth : int >= 0
         Most columns that a path from the root may fix.
     temper : float > 0 or None
@@ -132,7 +129,7 @@ class DependentTrees:
         self._find_boxes()
         self._weigh(temper)
 
-    def tempered(self, temper: float | None) -> "DependentTrees":
+    def tempered(self, temper: float | None) -> "ShallowTrees":
         """Return what another `temper` gives, for a fraction of the time: no row is counted."""
         other = copy(self)
         for known in ("tree", "_best", "rounding"):
@@ -264,7 +261,7 @@ class DependentTrees:
         return np.concatenate([np.empty((len(tempers), 0)), *parts], axis=1)
 
     def _score_part(
-        self, codes: NDArray[np.int32], those: Sequence["DependentTrees"], least: float
+        self, codes: NDArray[np.int32], those: Sequence["ShallowTrees"], least: float
     ) -> Floats:
         boxes, log_mass = self._locate(codes, those)
         log_least = np.log(least / len(self._subsets))
@@ -293,6 +290,10 @@ class DependentTrees:
 
         A box holds the table's ``rows[edges[i]:edges[i + 1]]``, and likewise rows that are scored.
         """
+        model = self.posterior.model
+        if model.leaf != "dependent":
+            free = [j for j in range(self._n_levels.size) if j not in subset]
+            return weigh_products(self.table, model, free, (rows, edges), (codes, code_edges))
         left, n_levels = self._n_levels.copy(), self._column.size
         left[list(subset)] = 1
         evidences, densities = np.empty(edges.size - 1), np.empty(codes.shape[1])
@@ -312,7 +313,7 @@ class DependentTrees:
         return evidences, densities
 
     def _locate(
-        self, codes: NDArray[np.int32], those: Sequence["DependentTrees"]
+        self, codes: NDArray[np.int32], those: Sequence["ShallowTrees"]
     ) -> tuple[NDArray[np.int32], Floats]:
         """Return the box of each subset that holds each row, and log probabilities to end there.
 
@@ -396,74 +397,6 @@ class DependentTrees:
             return j, [((code,), below(child)) for code, child in enumerate(levels)]
 
         return Tree.from_nested(below(0), self.posterior.is_nominal)
-
-
-def fitting_trees(
-    posterior: "CascadePosterior", max_depth: int | None, memory_limit: float
-) -> tuple[int, list[int]]:
-    """Return how many columns paths may fix, and which, so that it takes some seconds.
-
-    All of them; or, where paths could then fix fewer than three, those with the largest sums of
-    mutual information with others, of which paths may fix three. If `max_depth` is asked for, it is
-    that, of all columns.
-
-    Raises
-    ------
-    ParameterError
-        If all trees of the depth that is asked for take more than hours, or `memory_limit` bytes.
-    """
-    table = posterior.table
-    can_split = np.flatnonzero(table.schema.n_levels > 1)
-    if max_depth is not None:
-        deepest, steps, n_bytes = _fitting_depth(table, can_split, _MOST_STEPS, memory_limit)
-        if deepest < min(max_depth, can_split.size):
-            raise ParameterError(
-                f"max_depth must be at most {deepest} for all trees over this table to fit, got "
-                f"{max_depth}: {deepest + 1} takes {n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
-            )
-        return max_depth, can_split.tolist()
-    depth, *_ = _fitting_depth(table, can_split, _QUICK, memory_limit)
-    if depth >= min(_DEEP, can_split.size):
-        return depth, can_split.tolist()
-    order = np.argsort(-_information(posterior)[can_split], kind="stable")
-    for n_columns in range(can_split.size - 1, 0, -1):
-        columns = can_split[np.sort(order[:n_columns])]
-        if _fitting_depth(table, columns, _QUICK, memory_limit)[0] >= min(_DEEP, n_columns):
-            return min(_DEEP, n_columns), columns.tolist()
-    return depth, can_split.tolist()
-
-
-def _fitting_depth(
-    table: "Table", columns: Integers, most_steps: float, memory_limit: float
-) -> tuple[int, float, float]:
-    """Return up to how many of some columns may be fixed, and steps and bytes of one more."""
-    levels = table.schema.n_levels[columns].astype(np.float64)
-    n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
-    products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
-    n_left = int((table.schema.n_levels > 1).sum())
-    steps = n_bytes = 0.0
-    for size in range(levels.size + 1):
-        k, n_subsets = n_left - size, float(comb(levels.size, size))
-        n_boxes = min(float(products[size]), n_subsets * n)
-        steps += n_subsets * n * (k**2 / 2 + 1) + n_boxes * (k**3 / 3 + 10 * k**2 + 1)
-        n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
-        if steps > most_steps or n_bytes > memory_limit:
-            return max(size - 1, 0), steps, n_bytes
-    return levels.size, steps, n_bytes
-
-
-def _information(posterior: "CascadePosterior") -> Floats:
-    """Return the sum of each column's mutual information with the others, (p,) float64, nats."""
-    schema = posterior.schema
-    (pairs,) = pair_counts(schema, posterior.arrays, root_box(schema)[np.newaxis])
-    starts = posterior.arrays.offsets[:-1]
-    shares = pairs / pairs.diagonal().sum() * schema.n_columns
-    single = shares.diagonal()
-    worth = rel_entr(shares, np.outer(single, single))
-    sums = np.add.reduceat(np.add.reduceat(worth, starts, axis=0), starts, axis=1)
-    np.fill_diagonal(sums, 0.0)
-    total: Floats = sums.sum(axis=0)
-    return total
 
 
 def _grouped(box: NDArray[np.integer], n_boxes: int) -> tuple[Integers, Integers]:

@@ -1,4 +1,4 @@
-"""All trees of few fixed columns over dependent leaves, against lists of every tree."""
+"""All trees of few fixed columns, against lists of every tree."""
 
 import itertools
 import math
@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from bayescascade.methods.cascades import dependent_trees
-from bayescascade.methods.cascades.dependent_trees import DependentTrees
+from bayescascade.data.dealing import with_weights
+from bayescascade.methods.cascades import shallow_trees
 from bayescascade.methods.cascades.posterior import BranchPosterior
+from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.problems import Problem
 from tests.methods.cascades.slow_dependence import (
@@ -28,7 +29,7 @@ SETTINGS = {"partitions": "levels", "leaf": "dependent", "leaf_concentration": A
 
 def trees_of(problem, max_depth, temper=None, columns=None, **changed):
     posterior = BranchPosterior(problem.table, RATE, ALPHA, **SETTINGS, **changed)
-    return DependentTrees(posterior, max_depth, temper, columns)
+    return ShallowTrees(posterior, max_depth, temper, columns)
 
 
 class Parity(Problem):
@@ -105,6 +106,32 @@ def test_densities_are_averages_over_all_trees(problem, max_depth):
     ]
     np.testing.assert_allclose(densities, expected, rtol=1e-9)
     assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
+
+
+@cases
+@pytest.mark.parametrize("leaf", ["uniform", "independent"])
+def test_leaves_may_be_products(problem, max_depth, leaf):
+    """Evidence and densities are those of every tree, by the posterior's own density, summed up."""
+    nested = [tree for tree in problem.nested if depth(tree) <= max_depth]
+
+    def log_evidence(table):
+        posterior = BranchPosterior(table, RATE, ALPHA, **{**SETTINGS, "leaf": leaf})
+        nominal = posterior.is_nominal
+        values = [posterior.log_density(Tree.from_nested(tree, nominal)) for tree in nested]
+        return log_sum(np.array(values)), ShallowTrees(posterior, max_depth)
+
+    table = problem.table
+    before, found = log_evidence(table)
+    assert found.log_normalizer == pytest.approx(before, rel=1e-12)
+    cells, volumes = cells_of(table.schema)
+    densities = np.exp(found.log_predictive(cells))
+    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
+    if table.n_distinct == 0:
+        return
+    present = np.flatnonzero((table.codes[:, :1] == cells).all(axis=0))[0]
+    more = with_weights(table, table.weights + (np.arange(table.n_distinct) == 0))
+    ratio = math.exp(log_evidence(more)[0] - before)
+    assert densities[present] == pytest.approx(ratio, rel=1e-9)
 
 
 def test_the_average_is_not_that_of_the_best_tree():
@@ -187,7 +214,7 @@ def test_tempering_above_the_number_of_rows_is_none():
 def test_tempers_are_scored_together_as_one_by_one(problem, max_depth, monkeypatch):
     """One above the number of rows is of no effect, to the last bit, so that none is as good."""
     tempers = (None, 6.0, 2.0, 0.5, problem.table.total_weight + 1.0)
-    monkeypatch.setattr(dependent_trees, "TEMPERS", tempers)
+    monkeypatch.setattr(shallow_trees, "TEMPERS", tempers)
     cells, _ = cells_of(problem.table.schema)
     whole = trees_of(problem, max_depth)
     found = whole.score_tempers(replace(problem.table, codes=cells))
@@ -204,7 +231,7 @@ def test_how_much_is_done_at_once_is_of_no_effect(limit, monkeypatch):
     cells, _ = cells_of(MIXED.table.schema)
     whole = trees_of(MIXED, 2)
     scores = whole.log_predictive(cells)
-    monkeypatch.setattr(dependent_trees, limit, 30)
+    monkeypatch.setattr(shallow_trees, limit, 30)
     parts = trees_of(MIXED, 2)
     assert parts.log_evidence == whole.log_evidence
     np.testing.assert_allclose(parts.log_predictive(cells), scores, rtol=1e-12)

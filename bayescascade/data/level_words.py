@@ -1,0 +1,75 @@
+"""Sets of levels without order in words, short where they are many.
+
+Of more than six levels, numbers are told as runs of the column's levels, "29 to 54", and few levels
+left out as "all but x, y". Both are exact. What is too long even so is cut: "x, y, ... (18 of 49
+levels)".
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from bayescascade.data.levels import Level, are_numbers, level_text, quoted
+
+__all__ = ["level_set_words", "run_words", "runs", "shortened"]
+
+_MOST_NAMED = 6  # levels that are always named one by one if they have room
+_MOST_LEFT_OUT = 3  # that are named instead of those that are not
+_FEWEST_CUT = 5  # levels of which some are left out
+_MOST_LETTERS = 50  # of levels in a row
+_LETTERS_LEFT = 18  # of those that stay where there are more: two lines of a tree
+
+
+def level_set_words(
+    levels: Sequence[Level], codes: Sequence[int], is_missing: bool | None, *, is_full: bool = False
+) -> str:
+    """Return words for some levels of a nominal column.
+
+    Parameters
+    ----------
+    levels : sequence of level
+        All of the column, ascending.
+    codes : sequence of int
+        Which, ascending.
+    is_missing : bool or None
+        Whether the missing level is one of them; None if the column has none.
+    is_full : bool
+        Whether nothing is cut, so that the words are exact.
+    """
+    if not codes:
+        return "missing" * bool(is_missing)
+    texts = [quoted(level_text(level)) for level in levels]
+    told = [texts[code] for code in codes]
+    if len(codes) > _MOST_NAMED:
+        if are_numbers(levels):
+            told = [words for run in runs(codes) for words in run_words(levels, *run)]
+        others = sorted(set(range(len(levels))) - set(codes))
+        left_out = [texts[code] for code in others] + ["missing"] * (is_missing is False)
+        if len(left_out) <= _MOST_LEFT_OUT < len(told):
+            return "missing or " * bool(is_missing) + f"all but {', '.join(left_out)}"
+    if not is_full and len(codes) >= _FEWEST_CUT:
+        told = shortened(told, f"({len(codes):,} of {len(levels):,} levels)")
+    return ", ".join(told) + " or missing" * bool(is_missing)
+
+
+def shortened(texts: Sequence[str], count: str, letters: int = _LETTERS_LEFT) -> list[str]:
+    """Return texts for a row, of too many only the first ones, and then how many there are."""
+    if len(", ".join(texts)) <= _MOST_LETTERS:
+        return list(texts)
+    lengths = itertools.accumulate(len(text) + 2 for text in texts)
+    n_kept = max(1, sum(length <= letters for length in lengths))
+    return [*texts[:n_kept], f"... {count}"]
+
+
+def run_words(levels: Sequence[Level], first: int, last: int) -> list[str]:
+    """Return a run of levels: "3 to 7", or each of two or one."""
+    ends = [quoted(level_text(levels[code])) for code in (first, last)]
+    if last - first > 1:
+        return [" to ".join(ends)]
+    return ends[: 1 + last - first]
+
+
+def runs(codes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last of each run of consecutive codes, ascending."""
+    chosen = set(codes)
+    starts = (code for code in codes if code - 1 not in chosen)
+    return zip(starts, (code for code in codes if code + 1 not in chosen), strict=True)

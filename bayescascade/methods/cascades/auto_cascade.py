@@ -1,0 +1,379 @@
+"""The cascade that suits a table, chosen by evidence or by rows held out: `AutoCascade`.
+
+`choosing` weighs the candidates; what they all are is in `candidates`. The chosen one is then
+fitted to all rows, and every role of a density is its own. It predicts by the average over trees,
+and its best tree is there to be read; where that is a single leaf, or has more leaves than a person
+reads, the best tree of another candidate that has a few stands beside it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from math import inf, isnan, nan
+from pathlib import Path
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_choice, check_real
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.candidates import MOST_READ, Candidate, chain_nanoseconds
+from bayescascade.methods.cascades.cascade import Cascade
+from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
+from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.model.baseline import Baseline
+from bayescascade.model.estimator import PREDICTIVES
+from bayescascade.model.page import shares_page
+from bayescascade.model.sampled import Sampled
+from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table as PrintedTable, counted
+
+__all__ = ["AutoCascade"]
+
+_OF_CASCADE = (
+    "summary_",
+    "run_",
+    "exact_",
+    "posterior_",
+    "log_posterior_",
+    "leaf_",
+    "feature_importances_",
+    "leaf_choice_",
+)
+_MOST_SHOWN = 6  # candidates
+_FEWEST_STEPS = 5_000  # of a chain
+
+
+@dataclass(eq=False, repr=False)
+class AutoCascade(Sampled, Baseline[DensityTree]):
+    """The density tree that suits a table: kinds of leaves, splits and prior chosen by the rows.
+
+    Parameters
+    ----------
+    effort : {"normal", "quick", "thorough"}
+        How much is weighed. "normal" takes up to a minute on two cores for tables of up to 40
+        columns and 100,000 rows, "quick" some seconds, "thorough" half an hour.
+    time_limit : float > 0 or None
+        Seconds after which nothing more is weighed, and the search ends with what it has; what is
+        chosen may then depend on the machine. None: what the effort allows, counted in operations.
+    memory_limit : float > 0
+        Gigabytes that sums over trees may take.
+    predictive : {"average", "map"}
+        Score and draw from the average over trees, or from the best.
+    n_steps : int >= 1 or None
+        Proposals per chain and phase, if chains explore what was chosen; None for what the effort
+        allows.
+    n_chains : int >= 1
+        Independent chains.
+    n_jobs : int or None
+        Chains run in parallel, as joblib counts workers; the result does not depend on it.
+    random_state : int, SeedSequence, Generator or None
+        Seed of everything random.
+    columns, drop, nominal, ordinal, continuous, missing, unknown, checkpoint, resume, progress
+        As in `LeafCascade`; a checkpoint is of the search of what was chosen.
+
+    Attributes
+    ----------
+    cascade_ : LeafCascade or BranchCascade
+        The chosen cascade, fitted to all rows.
+    readable_ : LeafCascade, BranchCascade or None
+        One whose best tree has 2 to 30 leaves, if that of `cascade_` has not.
+    candidates_ : DataFrame
+        What was weighed, the best first: settings, log evidence (nats of the normalized prior; NaN
+        where not all trees can be summed over), nats behind the largest, mean log density of rows
+        held out, leaves of the best tree, seconds, and seconds expected.
+    tree_, learned_ : DensityTree
+        The best tree of `cascade_`.
+    summary_, run_, exact_, posterior_, log_posterior_, leaf_
+        Those of `cascade_`.
+    schema_ : Schema
+    feature_importances_, n_features_in_, feature_names_in_
+        As in `LeafCascade`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayescascade import AutoCascade
+    >>> frame = pd.DataFrame({"sky": ["grey"] * 30 + ["blue"] * 10, "wind": ["yes", "no"] * 20})
+    >>> model = AutoCascade(random_state=0).fit(frame)
+    >>> model.cascade_.leaf_
+    'independent'
+    """
+
+    model_name: ClassVar[str] = "AutoCascade"
+    title: ClassVar[str] = "auto cascade"
+    purpose: ClassVar[str] = Cascade.purpose
+    learned_word: ClassVar[str] = Cascade.learned_word
+    learned_name: ClassVar[str] = Cascade.learned_name
+    size_name: ClassVar[str] = Cascade.size_name
+    size_words: ClassVar[tuple[str, str]] = Cascade.size_words
+    search: ClassVar[str] = "auto"
+    draws_states: ClassVar[bool] = True
+    _unlisted: ClassVar[tuple[str, ...]] = (
+        "check_parameters", "draws_states", "learned_name", "learned_word", "search", "size_name",
+        "size_words",
+    )  # fmt: skip
+
+    effort: str = "normal"
+    _: KW_ONLY
+    time_limit: float | None = None
+    memory_limit: float = 2.0
+    predictive: str = "average"
+    n_steps: int | None = None
+    n_chains: int = 4
+    n_jobs: int | None = 1
+    random_state: Seed = None
+    checkpoint: str | Path | None = None
+    resume: bool = False
+    progress: Callable[[samplers.Progress], object] | None = None
+
+    cascade_: LeafCascade | BranchCascade = field(init=False)
+    readable_: LeafCascade | BranchCascade | None = field(init=False)
+    _candidates: tuple[Candidate, ...] = field(init=False)
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def check_parameters(self) -> None:
+        """Raise ParameterError if any parameter is out of its range."""
+        self._check_all()
+
+    def _check_parameters(self) -> None:
+        check_choice("effort", self.effort, tuple(EFFORTS))
+        if self.time_limit is not None:
+            check_real("time_limit", self.time_limit, above=0.0)
+        check_real("memory_limit", self.memory_limit, above=0.0)
+        check_choice("predictive", self.predictive, PREDICTIVES)
+        Search(
+            **{k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__},
+            search="auto",
+        )
+
+    def _fit_table(self, table: Table) -> None:
+        started = perf_counter()
+        chosen_by, found_by = seed_sequence(self.random_state).spawn(2)
+        chooser = Chooser(
+            table,
+            self.effort,
+            self.memory_limit * 1e9,
+            self.n_jobs,
+            int(chosen_by.generate_state(1)[0]),
+            self._report,
+            inf if self.time_limit is None else started + self.time_limit / 2,
+        )
+        choice = chooser.choose()
+        best = choice.candidates[0]
+        run = self._run_of(best, choice, table)
+        run |= {name: getattr(self, name) for name in ("checkpoint", "resume", "progress")}
+        cascade = best.cascade(random_state=found_by, predictive=self.predictive, **run)
+        self._finish(cascade.fit(table), choice, table, found_by)
+
+    def _run_of(self, candidate: Candidate, choice: Choice, table: Table) -> dict[str, Any]:
+        """Return how to search for a candidate's trees."""
+        common = {
+            "n_jobs": self.n_jobs,
+            "n_chains": self.n_chains,
+            "memory_limit": self.memory_limit,
+        }
+        if candidate.is_summed:
+            return {"search": "exact", **common}
+        n_steps = self.n_steps
+        if n_steps is None:
+            a_step = chain_nanoseconds(table, candidate.kind[0]) * 2 * self.n_chains
+            within = int(max(choice.nanoseconds_left, 0.0) / a_step)
+            n_steps = max(_FEWEST_STEPS, min(within, default_steps(table.n_distinct)))
+        return {"search": "anneal+metropolis", "n_steps": n_steps, **common}
+
+    def _finish(self, cascade: Any, choice: Choice, table: Table, seed: Any) -> None:
+        """Become what was found, with a tree to read beside it if that is none."""
+        if choice.is_interrupted:
+            cascade.summary_ = replace(cascade.summary_, interrupted=True)
+        readable = None
+        if not 1 < cascade.tree_.n_leaves <= MOST_READ and choice.readable is not None:
+            run = self._run_of(choice.readable, choice, table)
+            if not choice.readable.is_summed:
+                run["search"] = "anneal"
+            readable = choice.readable.cascade(random_state=seed, **run).fit(table)
+        self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
+
+    def _report(self, phase: str, share: float) -> None:
+        if self.progress is not None:
+            done = min(1000, int(1000 * share))
+            self.progress(samplers.Progress(phase, done, 1000, nan, nan, nan, {}))
+
+    # -- what was found ----------------------------------------------------------------------------
+
+    @property
+    def candidates_(self) -> pd.DataFrame:
+        """What was weighed, the best first."""
+        check_is_fitted(self)
+        rows = self._candidates
+        evidences = np.array([one.log_evidence for one in rows])
+        return pd.DataFrame(
+            {
+                "settings": [one.words for one in rows],
+                "log_evidence": evidences,
+                "nats_behind": np.nanmax(evidences) - evidences,
+                "held_out": [one.held_out for one in rows],
+                "leaves": [one.n_leaves for one in rows],
+                "seconds": [one.seconds for one in rows],
+                "expected_seconds": [one.expected_seconds for one in rows],
+            }
+        )
+
+    @property
+    def learned_(self) -> DensityTree:
+        """The best tree of the cascade that was chosen."""
+        check_is_fitted(self)
+        return self.cascade_.learned_
+
+    tree_ = learned_
+
+    def __getattr__(self, name: str) -> Any:  # Any: what the chosen cascade has of this name
+        if name in _OF_CASCADE and "cascade_" in self.__dict__:
+            return getattr(self.cascade_, name)
+        return self.__getattribute__(name)  # raises what led here
+
+    @property
+    def _total_weight(self) -> float:
+        return self.cascade_.summary_.total_weight
+
+    @property
+    def _predicting(self) -> Cascade:
+        """The cascade, which predicts as `predictive` says."""
+        check_choice("predictive", self.predictive, PREDICTIVES)
+        if self.cascade_.predictive != self.predictive:
+            self.cascade_.predictive = self.predictive
+        return self.cascade_
+
+    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        return self._predicting._score_known(codes)
+
+    def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        return self._predicting._sample_codes(n, rng)
+
+    def to_dot(self) -> str:
+        """Return the tree that is printed as Graphviz source."""
+        return self._shown_cascade.to_dot()
+
+    def to_sql(self) -> str:
+        """Return the log density of a row by the tree that is printed, as standard SQL.
+
+        Raises
+        ------
+        ParameterError
+            If its leaves are dependent.
+        """
+        return self._shown_cascade.learned_.to_sql()
+
+    @property
+    def _shown_cascade(self) -> Cascade:
+        check_is_fitted(self)
+        return self.readable_ or self.cascade_
+
+    # -- what is printed ---------------------------------------------------------------------------
+
+    def page(self) -> Page:
+        """Return what was chosen, by what, and the tree that is there to be read."""
+        check_is_fitted(self)
+        shown = self._shown_cascade
+        beside: Page = () if self.readable_ is None else (Pieces([self._beside_words()]), BLANK)
+        return (
+            *self._choice_page(),
+            Pieces(self.cascade_._column_pieces(), noun="column"),
+            BLANK,
+            *beside,
+            *shown.learned_.page(),
+            BLANK,
+            *shown._legend(shown.learned_),
+            *shares_page(shown.summary_.shares),
+        )
+
+    def _choice_page(self) -> Page:
+        """Return data and search of the chosen cascade, and what it was chosen from."""
+        scored = [one for one in self._candidates if not isnan(one.held_out)]
+        kinds = {(one.model, one.kind, one.is_shallow): one for one in reversed(self._candidates)}
+        listed = [one for one in self._candidates if one in kinds.values()][:_MOST_SHOWN]
+        by = "rows held out, nats a row" if scored else "evidence, nats"
+        heading = "held out" if scored else "log evidence"
+        worth = [one.held_out if scored else one.log_evidence for one in listed]
+        texts = ["" if isnan(one) else f"{one:,.{4 if scored else 2}f}" for one in worth]
+        told = f"chosen from {len(self._candidates):,} candidates by {by}; the best of each kind:"
+        table = PrintedTable(
+            [one.words for one in listed],
+            [Numbers(heading, texts), Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])],
+        )
+        return (*self.cascade_._head(), Pieces([told]), BLANK, table, BLANK)
+
+    def _beside_words(self) -> str:
+        """Return why another tree is shown, and what it loses."""
+        assert self.readable_ is not None
+        n_leaves = counted(self.tree_.n_leaves, *self.size_words)
+        beside = next(one for one in self._candidates if self._is_of(one, self.readable_))
+        best, by = self._candidates[0], "of evidence"
+        lost = (best.log_evidence - beside.log_evidence) / self._total_weight
+        if isnan(lost):
+            lost, by = best.held_out - beside.held_out, "on rows held out"
+        told = f"The best tree has {n_leaves}. This is one to read beside it: {beside.words}"
+        return told + ("." if isnan(lost) else f", which loses {lost:,.2f} nats a row {by}.")
+
+    @staticmethod
+    def _is_of(candidate: Candidate, cascade: Cascade) -> bool:
+        own = {"model": cascade.model_name, **cascade.get_params()}
+        return candidate.model == own["model"] and candidate.settings.items() <= own.items()
+
+    def _own_dict(self) -> dict[str, Any]:
+        beside = {} if self.readable_ is None else {"readable": self.readable_.to_dict()}
+        candidates = [one.to_record() for one in self._candidates]
+        return {"candidates": candidates, "cascade": self.cascade_.to_dict(), **beside}
+
+    def _facts(self) -> list[str]:
+        return self.cascade_._facts()
+
+    def _shown(self) -> Page:
+        return self._shown_cascade._shown()
+
+    def _in_words(self) -> list[tuple[str, str]]:
+        return self._shown_cascade._in_words()
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        beside = [] if self.readable_ is None else [("", self._beside_words())]
+        return [*beside, *self._shown_cascade._how_to_read()]
+
+    def _learned_from(self) -> list[str]:
+        return self.cascade_._learned_from()
+
+    def _doubt(self) -> list[str]:
+        return self.cascade_._doubt()
+
+    def _details(self) -> Page:
+        return (*self._choice_page(), *shares_page(self.cascade_.summary_.shares))
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        return {
+            "candidates": [one.to_record() for one in self._candidates],
+            "cascade": self.cascade_.to_record(),
+            "readable": None if self.readable_ is None else self.readable_.to_record(),
+        }
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        self._candidates = tuple(Candidate.from_record(one) for one in record["candidates"])
+        self.cascade_ = self._read_cascade(record["cascade"])
+        beside = record["readable"]
+        self.readable_ = None if beside is None else self._read_cascade(beside)
+
+    def _read_cascade(self, record: Mapping[str, Any]) -> Any:
+        for kind in (LeafCascade, BranchCascade):
+            if record["model"] == kind.model_name:
+                cascade = kind.from_record(record)
+                if cascade.schema_ != self.schema_:
+                    raise ModelFileError("a cascade's schema must be that of its model")
+                return cascade
+        raise ModelFileError(f"a cascade must be leaf or branch, got {record['model']!r}")

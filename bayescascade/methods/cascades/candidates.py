@@ -1,0 +1,187 @@
+"""Cascades that may suit a table: what each is, what weighing it takes, and what it is worth.
+
+A candidate's log evidence is that of the normalized prior over its trees: the log probability of
+the rows before any of them was seen, per cell of nominal and ordinal columns and per unit of
+continuous ones. So it can be compared over all candidates, whatever their leaves, splits and
+priors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, isnan, nan
+from time import perf_counter
+from typing import Any
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.cascade import Cascade
+from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.methods.cascades.exact import ExactCost, solve_or_tilt
+from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees
+from bayescascade.methods.cascades.shallow_trees import ShallowTrees
+
+__all__ = ["MOST_READ", "Candidate", "chain_nanoseconds", "weighed"]
+
+MOST_READ = 30
+"""Leaves of the largest tree that a person reads."""
+
+_CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
+
+# Nanoseconds of one core, measured: benchmark `calibration`.
+_NS_PAIR_STEP = 0.8  # of a step of dependent leaves
+_NS_LEVEL = 25.0  # of a row and column of other shallow leaves
+_NS_SUBSET = 3e5  # of their set of fixed columns
+_NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
+_NS_ANY = 4e6  # of whatever is weighed
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A cascade that may suit a table.
+
+    Parameters
+    ----------
+    model : {"leaf", "branch"}
+        Which prior over trees.
+    settings : mapping of str to object
+        Parameters of `LeafCascade` or `BranchCascade` that differ from the defaults.
+    log_evidence : float
+        Nats; NaN where not all trees can be summed over.
+    held_out : float
+        Mean log density of rows held out, nats a row; NaN if it was not asked for.
+    n_leaves : int
+        Of the best tree; 0 if none was looked for.
+    seconds, expected_seconds : float
+        That weighing it took, and that it was to take by its number of operations.
+    """
+
+    model: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    log_evidence: float = nan
+    held_out: float = nan
+    n_leaves: int = 0
+    seconds: float = 0.0
+    expected_seconds: float = 0.0
+
+    def cascade(self, **run: Any) -> Cascade:
+        """Return the estimator, with parameters of how to run it."""
+        return _CLASSES[self.model](**{**self.settings, **run})
+
+    def changed(self, **settings: Any) -> "Candidate":
+        """Return a candidate of other settings, of which nothing is known."""
+        return Candidate(self.model, {**self.settings, **settings})
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from others: model and settings."""
+        return (self.model, *sorted(self.settings.items()))
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Leaves and partitions."""
+        own = self.settings
+        return str(own.get("leaf", "uniform")), str(own.get("partitions", "subsets"))
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its best tree has a few leaves, more than one."""
+        return 1 < self.n_leaves <= MOST_READ
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether all its trees can be summed over."""
+        return self.is_shallow or not isnan(self.log_evidence)
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether its trees have a largest depth."""
+        return "max_depth" in self.settings
+
+    @property
+    def words(self) -> str:
+        """What it is, such as "branch cascade, dependent leaves, depth 2, concentration 4"."""
+        own = self.settings
+        leaf, depth = own.get("leaf", "uniform"), own.get("max_depth")
+        told = [f"{self.model} cascade", f"{leaf} leaves"]
+        if self.is_shallow and depth == 0:
+            told = ["columns independent" if leaf == "independent" else f"one {leaf} leaf"]
+        elif self.is_shallow:
+            told.append("depth 3 of some columns" if depth is None else f"depth {depth}")
+        else:
+            told.append(own.get("partitions", "subsets"))
+        if leaf != "uniform":
+            told.append(f"concentration {own.get('leaf_concentration', 1.0):g}")
+        if own.get("temper") is not None:
+            told.append(f"tempered at {own['temper']:g} rows")
+        return ", ".join(told)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain data, None for what is not known, as `from_record` reads it."""
+        known = {name: getattr(self, name) for name in _NUMBERS}
+        plain = {name: None if value != value else value for name, value in known.items()}
+        return {"model": self.model, "settings": dict(self.settings), **plain}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Candidate":
+        """Read what `to_record` wrote; raises as its cascade does if it is none."""
+        numbers: dict[str, Any] = {
+            k: nan if record[k] is None else float(record[k]) for k in _NUMBERS
+        }
+        numbers["n_leaves"] = int(numbers["n_leaves"])
+        made = cls(str(record["model"]), dict(record["settings"]), **numbers)
+        made.cascade().check_parameters()
+        return made
+
+    def nanoseconds(self, table: Table, memory_limit: float) -> float:
+        """Return about how long weighing it takes one core; infinity if it takes more memory."""
+        posterior = self.cascade()._make_posterior(table)
+        if self.is_shallow:
+            depth = self.settings["max_depth"]
+            steps, n_bytes, n_subsets = extent_of(posterior, depth)
+            if n_bytes > memory_limit:
+                return inf
+            if posterior.model.leaf == "dependent":
+                return _NS_ANY + _NS_PAIR_STEP * steps
+            each = table.n_distinct * table.schema.n_columns * _NS_LEVEL + _NS_SUBSET
+            return _NS_ANY + n_subsets * each
+        try:
+            cost = ExactCost.of(posterior)
+        except TooLargeError:
+            return inf
+        if cost.memory_bytes > memory_limit:
+            return inf
+        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms
+
+
+_NUMBERS = ("log_evidence", "held_out", "n_leaves", "seconds", "expected_seconds")
+
+
+def weighed(
+    candidate: Candidate, table: Table, memory_limit: float, n_jobs: int | None
+) -> Candidate:
+    """Return the candidate with its log evidence, and the leaves of its best tree.
+
+    Raises
+    ------
+    TooLargeError
+        If it takes more memory, bytes, or time than was foreseen.
+    """
+    started = perf_counter()
+    posterior = candidate.cascade()._make_posterior(table)
+    if candidate.is_shallow:
+        depth, columns = fitting_trees(posterior, candidate.settings["max_depth"], memory_limit)
+        exact: Any = ShallowTrees(posterior, depth, columns=columns)
+    else:
+        exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit, n_jobs=n_jobs)
+    return replace(
+        candidate,
+        log_evidence=exact.log_evidence,
+        n_leaves=exact.tree.n_leaves,
+        seconds=perf_counter() - started,
+    )
+
+
+def chain_nanoseconds(table: Table, leaf: str) -> float:
+    """Return about how long a step of a chain takes one core."""
+    per_row = 0.8 if leaf == "uniform" else 0.8 + 0.3 * table.schema.n_columns
+    return 1.5e4 + 500.0 * table.schema.n_columns + per_row * table.n_distinct

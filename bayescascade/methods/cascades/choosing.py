@@ -1,0 +1,210 @@
+"""Which cascade suits a table: by evidence, or by rows held out where not all can be summed over.
+
+Candidates are weighed from cheap to dear as long as the operations that they take, counted
+beforehand, fit the effort: what is chosen depends on table and seed, never on the clock. Where
+every kind of cascade can be summed over, the largest log evidence decides. Else those that only
+chains can explore, and tempered averages, which are not Bayes, are compared with what has the
+largest evidence by rows held out, see `held_out`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import inf
+from time import perf_counter
+from typing import NamedTuple
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.candidates import Candidate, weighed
+from bayescascade.methods.cascades.held_out import HeldOut
+
+__all__ = ["EFFORTS", "Choice", "Chooser"]
+
+EFFORTS = {"quick": 2e9, "normal": 4e10, "thorough": 1e12}
+"""Nanoseconds of one core that choosing and searching may take, by what is asked for."""
+
+_OF_SUMS, _OF_HELD = 0.5, 0.25  # parts of the effort: for sums over trees, and rows held out
+_OF_ONE = 0.3  # for one sum
+_OF_DEPTH = {"independent": 0.04, "dependent": 0.3, "uniform": 0.01}  # for one of some depth
+_GAIN = 1.0  # nats of log evidence that a level of depth more must win
+_FINE = 0.01  # part of the effort up to which a sum is made for several concentrations
+_FINALISTS = 3  # compared by more rows
+
+_SEARCHED = (
+    Candidate("branch", {"leaf": "independent", "leaf_concentration": 0.5}),
+    Candidate("leaf", {"leaf": "independent", "leaf_concentration": 0.5}),
+    Candidate("leaf", {"leaf": "independent", "leaf_concentration": 2.0}),
+    Candidate("branch", {}),
+    Candidate("leaf", {}),
+)
+"""What chains explore, where sums over all trees do not fit."""
+
+
+class Choice(NamedTuple):
+    """What suits a table, and what it was compared with."""
+
+    candidates: tuple[Candidate, ...]  # the best first
+    readable: Candidate | None  # to show beside the best, where that is no tree to read
+    is_interrupted: bool
+    nanoseconds_left: float
+
+    @property
+    def is_by_evidence(self) -> bool:
+        """Whether evidence decided, not rows held out."""
+        return self.candidates[0].held_out != self.candidates[0].held_out
+
+
+@dataclass(eq=False)
+class Chooser:
+    """Weighs candidates within an effort; see the module.
+
+    Parameters
+    ----------
+    table : Table
+    effort : str
+        One of `EFFORTS`.
+    memory_limit : float, bytes
+    n_jobs : int or None
+    seed : int
+        Of folds and chains.
+    report : callable
+        Takes what is being done, and the share of the effort that is spent.
+    deadline : float
+        Of `time.perf_counter`, after which nothing more is weighed.
+    """
+
+    table: Table
+    effort: str
+    memory_limit: float
+    n_jobs: int | None
+    seed: int
+    report: Callable[[str, float], None]
+    deadline: float = inf
+    left: float = field(init=False)
+    known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
+
+    def choose(self) -> Choice:
+        """Weigh, compare, and return what was found; Ctrl-C ends it once anything is known."""
+        self.left = self._all = EFFORTS[self.effort]
+        compared, is_interrupted = list[Candidate](), False
+        try:
+            self._weigh_all()
+            compared = self._compare()
+        except KeyboardInterrupt:
+            if not self.known:
+                raise
+            is_interrupted = True
+        best_first = _with(compared, self._summed)
+        readable = None
+        if not best_first[0].is_readable:
+            trees = (one for one in best_first if one.is_readable)
+            readable = next((one for one in trees if one.kind[0] != "dependent"), None)
+        return Choice(tuple(best_first), readable, is_interrupted, self.left)
+
+    @property
+    def _summed(self) -> list[Candidate]:
+        return sorted(self.known.values(), key=lambda one: -one.log_evidence)
+
+    def _weigh_all(self) -> None:
+        """Weigh what can be summed over, from cheap to dear."""
+        for leaf in _OF_DEPTH:
+            self._deepen(leaf)
+        for model in ("branch", "leaf"):
+            for partitions in ("subsets", "levels"):
+                for leaf in ("independent", "uniform"):
+                    self._climb(Candidate(model, {"leaf": leaf, "partitions": partitions}))
+
+    def _deepen(self, leaf: str) -> None:
+        """Weigh one leaf, then trees of one level more for as long as that wins enough."""
+        settings = {"partitions": "levels", "leaf": leaf, "max_depth": 0}
+        best = self._climb(Candidate("branch", settings))
+        n_open = int((self.table.schema.n_levels > 1).sum())
+        for depth in range(1, n_open + 1):
+            deeper = None if best is None else self._climb(best.changed(max_depth=depth))
+            if best is None or deeper is None:
+                if best is not None and leaf == "dependent" and depth <= 3:
+                    self._climb(best.changed(max_depth=None))
+                return
+            if depth > 1 and deeper.log_evidence < best.log_evidence + _GAIN:
+                return
+            best = max(best, deeper, key=lambda one: one.log_evidence)
+
+    def _climb(self, candidate: Candidate) -> Candidate | None:
+        """Return it with the leaf concentration of most evidence, a power of 2; None if too dear.
+
+        If one takes a good part of the effort, it is weighed with its own concentration alone.
+        """
+        best = self._weigh(candidate)
+        if best is None or best.kind[0] == "uniform":
+            return best
+        if best.expected_seconds * 1e9 > _FINE * self._all:
+            return best
+        for factor in (4.0, 0.25, 2.0, 0.5):
+            while True:
+                a = best.settings.get("leaf_concentration", 1.0) * factor
+                other = self._weigh(best.changed(leaf_concentration=a))
+                if other is None or other.log_evidence <= best.log_evidence:
+                    break
+                best = other
+        return best
+
+    def _weigh(self, candidate: Candidate) -> Candidate | None:
+        """Return it with its evidence; None if it takes too much of what is left."""
+        if candidate.key in self.known:
+            return self.known[candidate.key]
+        expected = candidate.nanoseconds(self.table, self.memory_limit)
+        spent = self._all - self.left
+        of_one = _OF_DEPTH[candidate.kind[0]] if candidate.is_shallow else _OF_ONE
+        allowed = min(of_one * self._all, _OF_SUMS * self._all - spent)
+        if self.known and (expected > allowed or perf_counter() > self.deadline):
+            return None
+        self.report("weighing", spent / self._all)
+        self.left -= expected
+        try:
+            found = weighed(candidate, self.table, self.memory_limit, self.n_jobs)
+        except TooLargeError:
+            return None
+        self.known[candidate.key] = replace(found, expected_seconds=expected * 1e-9)
+        return self.known[candidate.key]
+
+    def _compare(self) -> list[Candidate]:
+        """Return candidates by their scores on rows held out; none if evidence decides."""
+        summed = self._summed
+        kinds = {(one.model, *one.kind) for one in summed if not one.is_shallow}
+        searched = [one for one in _SEARCHED if (one.model, *one.kind) not in kinds]
+        held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
+        if not searched or not held_out.folds or self.effort == "quick":
+            return []
+        deep = [one for one in summed if one.kind[0] == "dependent" and one.is_shallow]
+        few = [one for one in summed if one.is_readable and one.kind[0] != "dependent"]
+        with_sums = _with(summed[:1], [*deep[:1], *few[:1]])
+        allowed = _OF_HELD * self._all
+        of_sums = 1e9 * sum(one.expected_seconds for one in with_sums)
+        held_out = held_out.cut(max(1, int(allowed / 2 / max(of_sums, 1.0))))
+        n_steps = held_out.steps_within(searched, _FINALISTS, allowed / 2)
+        contestants = [*with_sums, *(searched if n_steps else ())]
+        found = self._scored(held_out.cut(1), contestants, n_steps)
+        if len(held_out.folds) > 1:
+            best = {one.changed(temper=None).key for one in found[:_FINALISTS]}
+            finalists = [one for one in contestants if one.changed(temper=None).key in best]
+            found = _with(self._scored(held_out, finalists, n_steps), found)
+        self.left -= allowed
+        return found
+
+    def _scored(
+        self, held_out: HeldOut, contestants: list[Candidate], n_steps: int
+    ) -> list[Candidate]:
+        """Return candidates with their scores, the best first."""
+        found = list[Candidate]()
+        for one in contestants:
+            if found and perf_counter() > self.deadline:
+                break
+            self.report("comparing", 1 - self.left / self._all)
+            found += held_out.scored(one, n_steps)
+        return sorted(found, key=lambda one: -one.held_out)
+
+
+def _with(first: list[Candidate], others: list[Candidate]) -> list[Candidate]:
+    """Return candidates, and those of others that are not among them."""
+    keys = {one.key for one in first}
+    return [*first, *(one for one in others if one.key not in keys)]

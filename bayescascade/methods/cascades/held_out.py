@@ -1,0 +1,134 @@
+"""Scores of candidates on rows held out: each learns from four fifths, and is scored on the rest.
+
+Fifths are dealt at random until 2,000 rows were scored, or all. What is scored is the average over
+trees: all trees where they can be summed over, and each temper of trees of dependent leaves; else
+draws of short chains.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.table import Table
+from bayescascade.methods.cascades.candidates import Candidate, chain_nanoseconds
+from bayescascade.methods.cascades.shallow_extent import fitting_trees
+from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
+
+__all__ = ["HeldOut"]
+
+_N_FOLDS, _MOST_HELD = 5, 2_000.0  # and rows after which no fold follows
+_N_CHAINS, _N_AVERAGED = 2, 40  # of short searches, and draws that are averaged over
+_FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
+_FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # distinct rows of a fold that are scored
+_MOST_SCORING = 3e8  # of them, times columns to the third power
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows to learn from and rows to score, once or a few times."""
+
+    folds: Sequence[tuple[Table, Table]]
+    seed: int
+    n_jobs: int | None
+    memory_limit: float  # bytes
+
+    @classmethod
+    def of(cls, table: Table, seed: int, n_jobs: int | None, memory_limit: float) -> "HeldOut":
+        """Deal a table's rows; no folds if there are too few."""
+        folds, n_held, weights = list[tuple[Table, Table]](), 0.0, table.weights
+        rng, p = np.random.default_rng(seed), table.schema.n_columns
+        most = min(max(_FEWEST_SCORED, int(_MOST_SCORING / p**3)), _MOST_SCORED)
+        for held in deal(weights, _N_FOLDS, rng):
+            learned = weights - held
+            if held.any() and learned.any() and n_held < _MOST_HELD:
+                n_held += float(held.sum())
+                some = np.flatnonzero(held)
+                if some.size > most:
+                    is_left_out = np.ones(held.size, bool)
+                    is_left_out[rng.permutation(some)[:most]] = False
+                    held[is_left_out] = 0.0
+                folds.append((with_weights(table, learned), with_weights(table, held)))
+        return cls(folds, seed, n_jobs, memory_limit)
+
+    def cut(self, n_folds: int) -> "HeldOut":
+        """Return the first of the folds."""
+        return replace(self, folds=self.folds[:n_folds])
+
+    def steps_within(
+        self, searched: Sequence[Candidate], n_finalists: int, nanoseconds: float
+    ) -> int:
+        """Return the steps of each short chain, 0 if there is no time for any.
+
+        All candidates are compared by one fold, and then finalists by all if there are several.
+        """
+        learned, _ = self.folds[0]
+        steps = [chain_nanoseconds(learned, one.kind[0]) for one in searched]
+        a_step = sum(steps)
+        if len(self.folds) > 1:
+            a_step += len(self.folds) * sum(sorted(steps)[-n_finalists:])
+        n_steps = int(nanoseconds / (2 * _N_CHAINS * a_step))
+        return 0 if n_steps < _FEWEST_STEPS else min(n_steps, _MOST_STEPS)
+
+    def scored(self, candidate: Candidate, n_steps: int) -> list[Candidate]:
+        """Return the candidate with its score, and, of dependent leaves, tempered ones."""
+        started = perf_counter()
+        tempers = TEMPERS if candidate.is_shallow and candidate.kind[0] == "dependent" else (None,)
+        if not candidate.settings.get("max_depth", True):
+            tempers = (None,)  # one leaf: nothing to decide
+        scores, n_leaves, n_held = np.zeros(len(tempers)), candidate.n_leaves, 0.0
+        for learned, held in self.folds:
+            if candidate.is_shallow:
+                of_rows = self._by_shallow_trees(candidate, learned, held, tempers)
+            elif not isnan(candidate.log_evidence):
+                run = {"search": "exact", "predictive": "average", "n_jobs": self.n_jobs}
+                model = candidate.cascade(memory_limit=self.memory_limit / 1e9, **run)
+                of_rows = model.fit(learned).score_codes(held.codes.astype(np.int32))[np.newaxis]
+            else:
+                of_rows, n_leaves = self._by_chains(candidate, learned, held, n_steps)
+            scores += of_rows @ held.weights
+            n_held += float(held.weights.sum())
+        seconds = candidate.seconds + perf_counter() - started
+        found = [
+            replace(
+                candidate if temper is None else candidate.changed(temper=temper),
+                held_out=float(score / n_held), n_leaves=n_leaves, seconds=seconds,
+            )
+            for temper, score in zip(tempers, scores, strict=True)
+        ]  # fmt: skip
+        return found[:1] + sorted(found[1:], key=lambda one: -one.held_out)[:1]
+
+    def _by_shallow_trees(
+        self, candidate: Candidate, learned: Table, held: Table, tempers: Sequence[float | None]
+    ) -> Floats:
+        """Return log densities of rows with each temper."""
+        posterior = candidate.cascade()._make_posterior(learned)
+        extent = fitting_trees(posterior, candidate.settings["max_depth"], self.memory_limit)
+        trees = ShallowTrees(posterior, extent[0], columns=extent[1])
+        if len(tempers) > 1:
+            return trees.score_tempers(held)
+        return trees.log_predictive(held.codes.astype(np.int32))[np.newaxis]
+
+    def _by_chains(
+        self, candidate: Candidate, learned: Table, held: Table, n_steps: int
+    ) -> tuple[Floats, int]:
+        """Return log densities of rows averaged over draws, and the leaves of the best tree."""
+        run = {"search": "anneal+metropolis", "n_steps": n_steps, "n_chains": _N_CHAINS}
+        model = candidate.cascade(n_jobs=self.n_jobs, random_state=self.seed, **run)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the chains are short
+            model.fit(learned)
+        drawn = [tree for chain in model.run_.draws for tree in chain]
+        some = np.linspace(0, len(drawn) - 1, min(_N_AVERAGED, len(drawn))).round().astype(int)
+        codes = held.codes.astype(np.int32)
+        scores = [model.density_tree(drawn[i]).score_codes(codes) for i in some.tolist()]
+        return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], model.tree_.n_leaves

@@ -1,0 +1,116 @@
+"""How deep all trees may be summed over, and of which columns: what it takes, told beforehand."""
+
+from collections.abc import Iterator
+from itertools import islice
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import rel_entr
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.cascades.dependence import pair_counts
+from bayescascade.methods.cascades.tree import root_box
+
+if TYPE_CHECKING:
+    from bayescascade.data.table import Table
+    from bayescascade.methods.cascades.posterior import CascadePosterior
+
+__all__ = ["extent_of", "fitting_trees"]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_QUICK = 2e9  # steps, a second or a few
+_MOST_STEPS = 1e13  # hours
+_OF_SUBSET = 4e5  # steps that a set of columns takes, however few rows there are
+_DEEP = 3  # columns that paths fix, rather than fewer of more columns
+
+
+def extent_of(posterior: "CascadePosterior", max_depth: int | None) -> tuple[float, float, float]:
+    """Return steps, bytes and sets of columns of all trees that `fitting_trees` would choose."""
+    table = posterior.table
+    depth, columns = max_depth, np.flatnonzero(table.schema.n_levels > 1)
+    if depth is None:
+        depth, chosen = fitting_trees(posterior, None, np.inf)
+        columns = np.array(chosen, np.int64)
+    depth = min(depth, columns.size)
+    steps, n_bytes = next(islice(_extents(table, columns), depth, None))
+    return steps, n_bytes, float(sum(comb(columns.size, size) for size in range(depth + 1)))
+
+
+def fitting_trees(
+    posterior: "CascadePosterior", max_depth: int | None, memory_limit: float
+) -> tuple[int, list[int]]:
+    """Return how many columns paths may fix, and which, so that it takes some seconds.
+
+    All of them; or, where paths could then fix fewer than three, those with the largest sums of
+    mutual information with others, of which paths may fix three. If `max_depth` is asked for, it is
+    that, of all columns.
+
+    Raises
+    ------
+    ParameterError
+        If all trees of the depth that is asked for take more than hours, or `memory_limit` bytes.
+    """
+    table = posterior.table
+    can_split = np.flatnonzero(table.schema.n_levels > 1)
+    if max_depth is not None:
+        deepest, steps, n_bytes = _fitting_depth(table, can_split, _MOST_STEPS, memory_limit)
+        if deepest < min(max_depth, can_split.size):
+            raise ParameterError(
+                f"max_depth must be at most {deepest} for all trees over this table to fit, got "
+                f"{max_depth}: {deepest + 1} takes {n_bytes / 1e9:,.1f} GB and {steps:.0e} steps"
+            )
+        return max_depth, can_split.tolist()
+    depth, *_ = _fitting_depth(table, can_split, _QUICK, memory_limit)
+    if depth >= min(_DEEP, can_split.size):
+        return depth, can_split.tolist()
+    order = np.argsort(-_information(posterior)[can_split], kind="stable")
+    for n_columns in range(can_split.size - 1, 0, -1):
+        columns = can_split[np.sort(order[:n_columns])]
+        if _fitting_depth(table, columns, _QUICK, memory_limit)[0] >= min(_DEEP, n_columns):
+            return min(_DEEP, n_columns), columns.tolist()
+    return depth, can_split.tolist()
+
+
+def _fitting_depth(
+    table: "Table", columns: Integers, most_steps: float, memory_limit: float
+) -> tuple[int, float, float]:
+    """Return up to how many of some columns may be fixed, and steps and bytes of one more."""
+    steps = n_bytes = 0.0
+    for size, (steps, n_bytes) in enumerate(_extents(table, columns)):
+        if steps > most_steps or n_bytes > memory_limit:
+            return max(size - 1, 0), steps, n_bytes
+    return columns.size, steps, n_bytes
+
+
+def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]:
+    """Yield steps and bytes of all trees that fix up to 0, 1, 2, ... of some columns."""
+    levels = table.schema.n_levels[columns].astype(np.float64)
+    n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
+    products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
+    n_left = int((table.schema.n_levels > 1).sum())
+    steps = n_bytes = 0.0
+    for size in range(levels.size + 1):
+        k, n_subsets = n_left - size, float(comb(levels.size, size))
+        n_boxes = min(float(products[size]), n_subsets * n)
+        steps += n_subsets * (n * (k**2 / 2 + 1) + _OF_SUBSET)
+        steps += n_boxes * (k**3 / 3 + 10 * k**2 + 1)
+        n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
+        yield steps, n_bytes
+
+
+def _information(posterior: "CascadePosterior") -> Floats:
+    """Return the sum of each column's mutual information with the others, (p,) float64, nats."""
+    schema = posterior.schema
+    (pairs,) = pair_counts(schema, posterior.arrays, root_box(schema)[np.newaxis])
+    starts = posterior.arrays.offsets[:-1]
+    shares = pairs / pairs.diagonal().sum() * schema.n_columns
+    single = shares.diagonal()
+    worth = rel_entr(shares, np.outer(single, single))
+    sums = np.add.reduceat(np.add.reduceat(worth, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(sums, 0.0)
+    total: Floats = sums.sum(axis=0)
+    return total
