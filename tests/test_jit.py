@@ -124,9 +124,10 @@ def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypat
             told += [json.dumps(model.to_record()), model.score_samples(rows).tolist()]
         return [*told, model.run_.traces["log_density"].tolist()]
 
+    monkeypatch.setattr(_jit._Kernel, "_is_worth_interpreting", lambda *_: False)
     compiled, calls = learned(), []
-    monkeypatch.setattr(_jit._Kernel, "_most_interpreted", 1e300)  # but not without end
-    monkeypatch.setattr(_jit._Kernel, "_is_compiled", lambda kernel: calls.append(kernel))
+    monkeypatch.setattr(_jit._Kernel, "_is_worth_interpreting", lambda _, steps: steps < np.inf)
+    monkeypatch.setattr(_jit._Kernel, "_is_compiled", calls.append)
     assert learned() == compiled
     names = {kernel.__name__ for kernel in calls}
     assert {"count_rows", "load", "evaluate_boxes", "choose_splits"} <= names
