@@ -36,6 +36,7 @@ MOST_INTERPRETED = 2.0
 _LEAST_INTERPRETED = 0.5
 _SECONDS_OF_CODE = 1.5e-4  # for each byte of bytecode: about half of what compiling it takes
 _SECONDS_OF_STEP = 1.5e-6  # at most, if there are many
+_SECONDS_OF_TICK = 0.02  # what a coarse clock may miss, lest a pace of 0 is taken for granted
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
 _is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)
@@ -150,7 +151,7 @@ class _Kernel(CPUDispatcher):
         """Whether more steps, at the pace of those before, stay below what is allowed."""
         pace = _SECONDS_OF_STEP
         if self.n_interpreted > 0:
-            pace = min(pace, self.seconds_interpreted / self.n_interpreted)
+            pace = min(pace, (self.seconds_interpreted + _SECONDS_OF_TICK) / self.n_interpreted)
         return self.seconds_interpreted + pace * steps <= self._most_interpreted
 
     @cached_property
