@@ -1,10 +1,12 @@
 """Compiled functions are cached on disk, and never stale."""
 
 import importlib.util
+import itertools
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,8 +124,9 @@ def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypat
             told += [json.dumps(model.to_record()), model.score_samples(rows).tolist()]
         return [*told, model.run_.traces["log_density"].tolist()]
 
+    monkeypatch.setattr(_jit._Kernel, "_is_worth_interpreting", lambda *_: False)
     compiled, calls = learned(), []
-    monkeypatch.setattr(_jit, "MOST_INTERPRETED", 1e300)  # but not without end
+    monkeypatch.setattr(_jit._Kernel, "_is_worth_interpreting", lambda _, steps: steps < np.inf)
     monkeypatch.setattr(_jit._Kernel, "_is_compiled", lambda kernel: calls.append(kernel))
     assert learned() == compiled
     names = {kernel.__name__ for kernel in calls}
@@ -133,6 +136,10 @@ def test_interpreted_kernels_say_the_same_to_the_last_bit(model, most, monkeypat
 def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch, tmp_path):
     """What is interpreted costs time, too: it adds up."""
     monkeypatch.setattr(_jit, "MOST_INTERPRETED", 250)
+    monkeypatch.setattr(_jit, "_LEAST_INTERPRETED", 250)
+    monkeypatch.setattr(_jit, "_SECONDS_OF_STEP", 1)
+    seconds = itertools.count(0, 100)
+    monkeypatch.setattr(_jit, "thread_time", lambda: next(seconds))
     path = tmp_path / "fresh.py"  # of which no kernel is on disk, from an earlier run
     path.write_text("def twice(x):\n    return 2 * x\n", encoding="utf-8")
     spec = importlib.util.spec_from_file_location("fresh", path)
@@ -144,6 +151,45 @@ def test_kernels_that_are_called_often_are_compiled_after_all(monkeypatch, tmp_p
             assert twice(2) == 4
     assert twice.n_interpreted == 200
     assert len(twice.signatures) == 1
+
+
+def test_how_long_compiling_takes_is_told_by_the_code_of_all_helpers():
+    """A kernel of a few lines that calls a hundred helpers would else be compiled at once."""
+    from bayescascade.methods.cascades.kernels import densities, sweep, trees
+
+    if hasattr(sweep.sweep, "py_func"):  # not when the JIT is disabled
+        helpers = _jit._helpers(sweep.sweep)
+        assert {trees.log_density, densities.block_size} < helpers  # by its module, and indirectly
+        assert _jit._helpers(sweep.count_levels) < helpers | {sweep.count_levels}
+
+
+FIRST_FITS = """
+import pandas as pd
+from numba.core import event
+from bayescascade import BranchCascade, LeafCascade
+
+rows = pd.read_csv("data/titanic.csv").drop(columns="survived")
+with event.install_recorder("numba:compile") as compiled:
+    for leaf in ("uniform", "independent"):
+        LeafCascade(leaf=leaf, search="exact", random_state=0).fit(rows).score_samples(rows)
+    model = BranchCascade(leaf="dependent", partitions="levels", search="exact", random_state=0)
+    model.fit(rows).score_samples(rows)
+print(sorted({event.data["dispatcher"].__name__ for _, event in compiled.buffer}))
+"""
+
+
+def test_the_first_fit_of_a_small_table_compiles_nothing(tmp_path):
+    """Who tries it would otherwise wait for half a minute, for a fit of a second."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_FITS], env=environment, capture_output=True, text=True,
+        check=True, cwd=Path(__file__).parents[1],
+    )  # fmt: skip
+    assert done.stdout.split() == ["[]"]
 
 
 @pytest.mark.parametrize("is_told", [False, True])

@@ -6,17 +6,18 @@ of the function called, and would go on returning the old code after a helper el
 `chain_kernels`, which all folders share.
 
 Compiling takes seconds, and a table of a few rows hardly any steps: what is `sparing` runs kernels
-as the Python that they are until they have taken as long. The result is the same to the last bit,
-as there is no fastmath, and functions and random numbers are those of the same libraries.
+as the Python that they are until they have taken about half as long. The result is the same to the
+last bit, as there is no fastmath, and functions and random numbers are those of the same libraries.
 """
 
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from types import SimpleNamespace
+from time import thread_time
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,8 +30,13 @@ from numba.core.registry import CPUDispatcher
 
 __all__ = ["cache_folder", "inner_kernel", "kernel", "sparing"]
 
-MOST_INTERPRETED = 400_000
-"""Steps that a kernel is interpreted for, in all, before it is compiled: a few seconds."""
+MOST_INTERPRETED = 2.0
+"""Seconds that a kernel is interpreted for, in all, before it is compiled; less if it is short."""
+
+_LEAST_INTERPRETED = 0.5
+_SECONDS_OF_CODE = 1.5e-4  # for each byte of bytecode: about half of what compiling it takes
+_SECONDS_OF_STEP = 1.5e-6  # at most, if there are many
+_SECONDS_OF_TICK = 0.02  # what a coarse clock may miss, lest a pace of 0 is taken for granted
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
 _is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)
@@ -123,25 +129,54 @@ class _Kernel(CPUDispatcher):
     """A kernel that is interpreted while compiling does not pay."""
 
     n_interpreted = 0.0  # steps
+    seconds_interpreted = 0.0
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel."""
         if _is_interpreting.get():  # part of a kernel that is
             return self.py_func(*args)
         steps = _steps.get()
-        if self.n_interpreted + steps > MOST_INTERPRETED or self._is_compiled():
+        if not self._is_worth_interpreting(steps) or self._is_compiled():
             return super().__call__(*args)
-        self.n_interpreted += steps
-        token = _is_interpreting.set(True)
+        token, started = _is_interpreting.set(True), thread_time()
         try:
             with np.errstate(all="ignore"):
                 return self.py_func(*args)
         finally:
             _is_interpreting.reset(token)
+            self.n_interpreted += steps
+            self.seconds_interpreted += thread_time() - started
+
+    def _is_worth_interpreting(self, steps: float) -> bool:
+        """Whether more steps, at the pace of those before, stay below what is allowed."""
+        pace = _SECONDS_OF_STEP
+        if self.n_interpreted > 0:
+            pace = min(pace, (self.seconds_interpreted + _SECONDS_OF_TICK) / self.n_interpreted)
+        return self.seconds_interpreted + pace * steps <= self._most_interpreted
+
+    @cached_property
+    def _most_interpreted(self) -> float:
+        """Seconds: short kernels are compiled sooner, as that takes less time."""
+        code = sum(len(one.py_func.__code__.co_code) for one in _helpers(self))
+        return min(MOST_INTERPRETED, _LEAST_INTERPRETED + _SECONDS_OF_CODE * code)
 
     def _is_compiled(self) -> bool:
         cache: Any = self._cache  # type: ignore[attr-defined] # untyped
         return bool(self.overloads or cache._cache_file._load_index())
+
+
+def _helpers(function: Any) -> set[Any]:
+    """Return a kernel and all helpers that it calls, by their own names or as ``module.name``."""
+    found, waiting = {function}, [function]
+    while waiting:
+        py_func = waiting.pop().py_func
+        names, room = py_func.__code__.co_names, py_func.__globals__
+        modules = [vars(room[name]) for name in names if isinstance(room.get(name), ModuleType)]
+        called = (one.get(name) for one in (room, *modules) for name in names)
+        new = {helper for helper in called if isinstance(helper, _Kernel)} - found
+        found |= new
+        waiting += new
+    return found
 
 
 class _LinkedCompiler(Compiler):

@@ -147,15 +147,17 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def log_likelihood(self, state: Tree | DensityTree) -> float:
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
         tree = _structure(state)
-        counts, log_volumes = self.node_statistics(tree)
+        with sparing(self._n_cells_of(tree)):
+            work = self._load(tree, tree.n_nodes)
+        reals = np.ascontiguousarray(work.reals.T)
+        counts, log_volumes = reals[layout.COUNT], reals[layout.LOG_VOLUME]
         inside = -counts * log_volumes
         if self.model.leaf == "independent":
-            boxes, levels = tree.boxes(root_box(self.schema)), self.level_counts(tree)
+            boxes, levels = tree.boxes(root_box(self.schema)), self._count_levels(work, tree)
             a = self.model.leaf_concentration
             inside = independent_log_inside(self.schema, boxes, levels, a)
         elif self.model.leaf == "dependent":  # what kernels say of a leaf, less what models do
-            with sparing(self._n_cells_of(tree) * self.schema.n_columns):
-                inside = self._load(tree, tree.n_nodes).reals[:, layout.VALUE].copy()
+            inside = reals[layout.VALUE]
             if isinstance(self.model, LeafModel):
                 a = self.model.concentration
                 inside -= gammaln(counts + a) - gammaln(a)
@@ -316,13 +318,18 @@ class CascadePosterior(CompiledPosterior[Tree]):
         """
         with sparing(self._n_cells_of(state)):
             work = self._load(state, state.n_nodes)
+        return self._count_levels(work, state)
+
+    def _count_levels(self, work: layout.Work, state: Tree) -> NDArray[np.float64]:
+        with sparing(self._n_cells_of(state)):
             count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
 
     def _n_cells_of(self, state: Tree) -> int:
-        """Return how many cells of the table counting a tree goes through, at most."""
-        n_columns = 1 if self.model.leaf == "uniform" else self.table.schema.n_columns
-        return self.table.n_distinct * n_columns * state.n_nodes
+        """Return how many cells of the table counting a tree goes through, or pairs, at most."""
+        p = self.table.schema.n_columns
+        n_counted = {"uniform": 1, "independent": p, "dependent": p * p}[self.model.leaf]
+        return self.table.n_distinct * n_counted * state.n_nodes
 
     def _load(self, state: Tree, capacity: int) -> layout.Work:
         arrays, model = self.arrays, self.model_arrays

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.dependence import integrate_missing
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
@@ -301,10 +302,14 @@ class ShallowTrees:
         for i in range(0, evidences.size, n_at_once):
             part, found = slice(i, i + n_at_once + 1), evidences[i : i + n_at_once]
             pairs = np.zeros((found.size, n_levels, n_levels))
-            count_pairs(self._arrays, self._work, left, rows, edges[part], pairs)
-            score_leaves(
-                self._starts, self._work, left, pairs, scored, code_edges[part], found, densities
-            )
+            n_counted, n_scored = np.ptp(edges[part]), np.ptp(code_edges[part])
+            with sparing(float(n_counted * left.size**2)):
+                count_pairs(self._arrays, self._work, left, rows, edges[part], pairs)
+            with sparing(float(pairs.size + (found.size + n_scored) * left.size**3 / 6)):
+                score_leaves(
+                    self._starts, self._work, left, pairs, scored, code_edges[part], found,
+                    densities,
+                )  # fmt: skip
         return evidences, densities
 
     def _locate(
