@@ -8,15 +8,14 @@ there are distinct rows. No bound is put on trees: of tables with few rows and m
 probable ones may have more leaves than rows.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 import samplers
+from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.search import SCHEDULE
-
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+from samplers.types import StepCounts
 
 __all__ = ["cooling"]
 
@@ -25,25 +24,33 @@ _PASSES = 10  # of as many steps as there are distinct rows
 _MOST_ROWS = 10_000  # of a pilot, which takes seconds; of more, trees seldom outgrow them
 
 
-def cooling(posterior: "CascadePosterior") -> samplers.GeometricSchedule:
-    """Return the schedule of an annealing; it depends on the table and the model alone.
+class Pilot(Protocol):
+    """What takes the steps of a pilot; a `CascadePosterior` does."""
 
-    Of dependent leaves, whose steps are slow, and of many rows it is that of other models.
-    """
-    n_rows = posterior.table.n_distinct
-    if not 0 < n_rows <= _MOST_ROWS or posterior.model.leaf == "dependent":
+    def initial_state(self, rng: np.random.Generator) -> Tree:
+        """Return a random tree."""
+
+    def sweep(
+        self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
+    ) -> tuple[Tree, StepCounts[Tree]]:
+        """Take compiled steps."""
+
+
+def cooling(pilot: Pilot, n_rows: int) -> samplers.GeometricSchedule:
+    """Return the schedule of an annealing given `n_rows` distinct rows: always the same."""
+    if not 0 < n_rows <= _MOST_ROWS:
         return SCHEDULE
-    fits = (t for t in _TEMPERATURES[:-1] if not _outgrows(posterior, t, n_rows))
+    fits = (t for t in _TEMPERATURES[:-1] if not _outgrows(pilot, t, n_rows))
     initial = next(fits, _TEMPERATURES[-1])
     return samplers.GeometricSchedule(initial, SCHEDULE.final_temperature)
 
 
-def _outgrows(posterior: "CascadePosterior", temperature: float, n_rows: int) -> bool:
+def _outgrows(pilot: Pilot, temperature: float, n_rows: int) -> bool:
     """Return whether a pilot chain comes to a tree of more leaves than rows."""
     rng = np.random.default_rng(0)
-    tree = posterior.initial_state(rng)
+    tree = pilot.initial_state(rng)
     for _ in range(_PASSES):
-        tree, _ = posterior.sweep(rng, tree, n_rows, 1.0 / temperature)
+        tree, _ = pilot.sweep(rng, tree, n_rows, 1.0 / temperature)
         if tree.n_leaves > n_rows:
             return True
     return False

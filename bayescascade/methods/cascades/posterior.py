@@ -35,6 +35,7 @@ from bayescascade.methods.cascades.rounding import density_rounding
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
+from bayescascade.model.search import SCHEDULE
 from samplers.types import StepCounts
 
 if TYPE_CHECKING:
@@ -338,8 +339,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     @cached_property
     def schedule(self) -> samplers.GeometricSchedule:
-        """How an annealing cools."""
-        return cooling(self)
+        """How an annealing cools; steps over dependent leaves are too slow for a pilot."""
+        return SCHEDULE if self.model.leaf == "dependent" else cooling(self, self.table.n_distinct)
 
     @cached_property
     def arrays(self) -> layout.TableArrays:
