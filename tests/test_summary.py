@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayescascade.model.diagnostics import Diagnostic
+from bayescascade.model.diagnostics import Diagnostic, fallen_chains
 from bayescascade.model.summary import FitSummary
 from tests.methods.cascades.fits import ESTIMATORS, fitted
 
@@ -70,3 +70,20 @@ def test_undefined_diagnostics_survive_json():
     again = FitSummary.from_dict(json.loads(text))
     assert np.isnan(again.diagnostics["log_posterior"].r_hat)
     assert again.warnings
+
+
+def test_an_annealing_that_fell_says_so():
+    """The best tree is then one of the first temperature: all steps after it were lost."""
+    gained = {"best_log_density": np.array([[-9.0, -5.0], [-8.0, -5.0]]),
+              "log_density": np.array([[-9.0, -5.0], [-8.0, -5.5]])}  # fmt: skip
+    fell = {**gained, "log_density": np.array([[-9.0, -5.0], [-8.0, -99.0]])}
+    assert (fallen_chains(gained), fallen_chains(fell)) == (0, 1)
+    fine = replace(fitted(ESTIMATORS[0], search="anneal").summary_, fallen=0)
+    assert fine.warnings == []
+    assert fine.objection == ""
+    summary = replace(fine, fallen=1)
+    assert summary.warnings[0].startswith("1 of 2 chains: annealing ended below")
+    assert "R-hat" not in summary.objection
+    assert FitSummary.from_dict(summary.to_dict()).fallen == 1
+    older = {name: value for name, value in fine.to_dict().items() if name != "fallen"}
+    assert FitSummary.from_dict(older).fallen == 0

@@ -4,16 +4,25 @@ They come from ``arviz_stats``, ArviZ's own and light to import.
 """
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ESS_FLOOR", "RHAT_CEILING", "Diagnostic", "convergence_advice", "diagnose_array"]
+__all__ = [
+    "ESS_FLOOR",
+    "RHAT_CEILING",
+    "Diagnostic",
+    "convergence_advice",
+    "diagnose_array",
+    "fallen_chains",
+]
 
 RHAT_CEILING = 1.01
 ESS_FLOOR = 400.0
+_FALL = 1.0  # nats: less is what a cold chain fluctuates by
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,17 @@ def convergence_advice(search: object, n_chains: int | None = None) -> str:
     if search == "tempering" or "langevin" in str(search):
         return longer
     return f'{longer} or search="tempering" (--search tempering)'
+
+
+def fallen_chains(traces: Mapping[str, NDArray[np.float64]]) -> int:
+    """Return how many annealing chains ended below where one had been at its first temperature.
+
+    A chain that starts too hot, or is too short, falls and does not climb back. 0 of other engines.
+    """
+    if "best_log_density" not in traces or traces["best_log_density"].size == 0:
+        return 0
+    start = float(traces["best_log_density"][:, 0].max())
+    return int((traces["log_density"][:, -1] < start - _FALL).sum())
 
 
 def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:

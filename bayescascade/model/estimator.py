@@ -222,6 +222,9 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         del posterior
         return None
 
+    def _prepare_chains(self, posterior: Any) -> None:
+        """Give a posterior what only chains need, before they run; nothing unless extended."""
+
     def _most_kept_draws(self) -> int:
         """Return how many draws are kept with their weights, and saved, at most."""
         return MAX_KEPT_DRAWS
@@ -267,6 +270,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             self._make_posterior(table),
             solve=self._solve,
             starts=self._starts,
+            prepare=self._prepare_chains,
             default_steps=self._default_steps(table),
             n_blocks=most_blocks(table.n_distinct),
             n_replicas=self._n_replicas,

@@ -178,6 +178,7 @@ def explore_by(
     *,
     solve: Solver[S] | None = None,
     starts: Sequence[S] | Callable[[Any], Sequence[S] | None] | None = None,
+    prepare: Callable[[Any], None] | None = None,
     default_steps: int = DEFAULT_STEPS,
     n_blocks: int = MOST_BLOCKS,
     n_replicas: int = 6,
@@ -195,6 +196,8 @@ def explore_by(
         What a trace file says beside search, source and the posterior's parameters, and before.
     starts : sequence of states or callable, optional
         Where each chain starts, or what says so of the posterior if chains are run at all.
+    prepare : callable, optional
+        Called with the posterior before chains are run, if they are run at all.
     search, posterior, solve, default_steps, n_blocks, n_replicas
         See `explore` and `Search.run`.
     """
@@ -211,6 +214,8 @@ def explore_by(
     if solution is not None:
         run = solution.as_run(posterior)
     else:
+        if prepare is not None:
+            prepare(posterior)
         run = search.run(
             posterior,
             default_steps=default_steps,

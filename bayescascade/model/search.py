@@ -15,6 +15,7 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_jobs
 from bayescascade.model.ascent import OPTIMIZERS, ascend
+from bayescascade.model.diagnostics import fallen_chains
 from samplers.types import ProvidesGradient
 
 __all__ = [
@@ -42,7 +43,7 @@ SEARCHES = ("auto", "exact", *SAMPLED)
 """ "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
 
 SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
-"""Hotter starts find no better states: they grow thousands of parts first."""
+"""Of posteriors without one of their own. Hotter starts grow thousands of parts first."""
 
 DEFAULT_STEPS = 50_000
 """Steps per chain and phase where neither a user nor the rows say how many."""
@@ -106,6 +107,7 @@ class Search:
         A chain samples from where it annealed to by itself, so that R-hat compares chains that may
         have found different states. If the posterior has ``polished(state)``, which returns a state
         that is as probable or more, each chain's end is polished before, and the best state last.
+        If it has a ``schedule``, an annealing cools by that.
 
         Parameters
         ----------
@@ -149,7 +151,7 @@ class Search:
         if "anneal" in self.search:
             run = samplers.anneal(
                 posterior,
-                schedule=SCHEDULE,
+                schedule=getattr(posterior, "schedule", SCHEDULE),
                 initial_states=starts,
                 n_temperatures=n_blocks,
                 seed=annealing_seed,
@@ -265,5 +267,5 @@ def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]
         best_state=better.best_state,
         best_log_density=better.best_log_density,
         seconds={**first.seconds, **second.seconds},
-        extras={**first.extras, **second.extras},
+        extras={"fallen": fallen_chains(first.traces), **first.extras, **second.extras},
     )

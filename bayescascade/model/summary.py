@@ -11,6 +11,7 @@ from bayescascade.model.diagnostics import (
     RHAT_CEILING,
     Diagnostic,
     convergence_advice,
+    fallen_chains,
 )
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.solution import Certificate, Solution
@@ -29,6 +30,7 @@ _SEARCHES = {
     "ascent": "gradient ascent in {chains}",
     "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
+_FELL = "annealing ended below where a chain had been at its first temperature"
 _NOTHING = "nothing sampled: no posterior"
 
 
@@ -74,6 +76,8 @@ class FitSummary:
         What was proved, of an exact search.
     reason : str
         Why search "auto" was not exact; empty if it was, or was not asked for.
+    fallen : int
+        Chains whose annealing ended below where one of them had been at its first temperature.
     """
 
     source: str
@@ -90,11 +94,12 @@ class FitSummary:
     shares: Mapping[str, Mapping[str, float]]
     certificate: Certificate | None = None
     reason: str = ""
+    fallen: int = 0
 
     @property
     def warnings(self) -> list[str]:
         """What the diagnostics object to, and last what to do, in words; empty if nothing."""
-        found = []
+        found = [f"{self.fallen} of {counted(self.n_chains, 'chain')}: {_FELL}"][: self.fallen]
         for name, diagnostic in self.diagnostics.items():
             if not diagnostic.is_fine:
                 found.append(
@@ -111,6 +116,8 @@ class FitSummary:
         """
         if not self.warnings:
             return ""
+        if all(diagnostic.is_fine for diagnostic in self.diagnostics.values()):
+            return f"{_FELL}; {convergence_advice(self.method, self.n_chains)}"
         return (
             f"chains do not agree yet, or drew too little: R-hat must be at most {RHAT_CEILING:g} "
             f"and ESS at least {ESS_FLOOR:g}, see summary_; "
@@ -192,6 +199,7 @@ class FitSummary:
             },
             certificate=None if certificate is None else Certificate.from_dict(certificate),
             reason=str(record.get("reason", "")),
+            fallen=int(record.get("fallen", 0)),
         )
 
 
@@ -235,6 +243,7 @@ def summarize(
         shares=shares if solution is None else {**shares, **solution.shares},
         certificate=None if solution is None else solution.certificate,
         reason=reason,
+        fallen=int(run.extras.get("fallen", fallen_chains(run.traces))),
     )
 
 

@@ -250,8 +250,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         self, posterior: CascadePosterior, search: Search, summed: Summed
     ) -> samplers.Run[Tree]:
         """Return chains from the most probable tree, where nothing draws independently."""
-        if posterior.model.leaf != "dependent":
-            self._add_redraws(posterior)
+        self._prepare_chains(posterior)
         sampling = replace(search, search="metropolis", checkpoint=None, resume=False)
         return sampling.run(
             posterior,
@@ -260,7 +259,10 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             starts=[summed.exact.tree] * int(search.n_chains),
         )
 
-    def _add_redraws(self, posterior: CascadePosterior) -> None:
+    def _prepare_chains(self, posterior: CascadePosterior) -> None:
+        """Let chains redraw subtrees, but those over dependent leaves, which have no sums."""
+        if posterior.model.leaf == "dependent":
+            return
         from bayescascade.methods.cascades.exact import Redraws
 
         posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs)
@@ -283,8 +285,6 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return sum_up(posterior, search, self.memory_limit * 1e9 - in_use, self.scratch)
 
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
-        if self.search == "auto" and posterior.model.leaf != "dependent":  # nothing exact fits
-            self._add_redraws(posterior)
         if self.start == "random":
             return None
         from bayescascade.methods.cascades.det import DensityEstimationTree

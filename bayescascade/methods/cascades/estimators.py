@@ -72,8 +72,8 @@ class LeafCascade(Cascade):
         "anneal+metropolis" anneals for the best tree and samples from there; the others only
         anneal, or only sample, by plain chains or by replica exchange. "auto" is exact where that
         takes minutes at most and fits `memory_limit`, else "anneal+metropolis"; the summary says
-        which. Unless leaves are dependent, some of its steps redraw a whole subtree exactly, of
-        those that fit (`methods.cascades.exact.redraws`). Each chain anneals, is polished and
+        which. Unless leaves are dependent, some steps of every sampled search redraw a whole
+        subtree exactly (`methods.cascades.exact.redraws`). Each chain anneals, is polished and
         samples by itself: R-hat near 1 says that chains from different best trees of their own came
         to agree; a larger one, that splits near the root, which are seldom redrawn, still differ.
     n_steps : int >= 1 or None

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+import samplers
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
+from bayescascade.methods.cascades.cooling import cooling
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
@@ -33,6 +35,7 @@ from bayescascade.methods.cascades.rounding import density_rounding
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
+from bayescascade.model.search import SCHEDULE
 from samplers.types import StepCounts
 
 if TYPE_CHECKING:
@@ -340,6 +343,11 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def canonical(self, state: Tree) -> Tree:
         """Return the tree that stands for all trees of this one's leaves and density."""
         return state
+
+    @cached_property
+    def schedule(self) -> samplers.GeometricSchedule:
+        """How an annealing cools; steps over dependent leaves are too slow for a pilot."""
+        return SCHEDULE if self.model.leaf == "dependent" else cooling(self, self.table.n_distinct)
 
     @cached_property
     def arrays(self) -> layout.TableArrays:

@@ -1,5 +1,6 @@
 """Redraws of subtrees leave the posterior as it is."""
 
+import warnings
 from collections import defaultdict
 from functools import cache
 
@@ -7,18 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
 
 import samplers
 from bayescascade import LeafCascade, LeafPosterior, Table
 from bayescascade.methods.cascades.exact import Redraws, redraws
 from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.model.search import SAMPLED
 from tests.methods.cascades.exact.brute_force import BruteForce, cases
 from tests.methods.cascades.fits import people
 from tests.methods.cascades.problems import (
     BINS,
     BOUNDED,
     BRANCH,
-    DEPENDENT,
     INCLUSION,
     INDEPENDENT,
     INDEPENDENT_BRANCH,
@@ -227,14 +229,15 @@ def test_auto_searches_what_does_not_fit_as_well_as_what_does(monkeypatch):
     assert found.run_ == LeafCascade(**how, n_jobs=2).fit(frame).run_
 
 
-def test_only_auto_redraws_and_not_dependent_leaves():
-    """Who names an engine gets it, with the draws of before; dependent leaves have no sums."""
-    posterior = LEAF.on(MULTIWAY)
-    for settings in ({"search": "anneal+metropolis"}, {"search": "tempering"}):
-        assert LeafCascade(**settings)._starts(posterior) is None
-        assert posterior.redraws is None
-    dependent = DEPENDENT.on(MULTIWAY)
-    LeafCascade(leaf="auto")._starts(dependent)
-    assert dependent.redraws is None
-    LeafCascade(leaf="auto")._starts(posterior)
-    assert posterior.redraws is not None
+@pytest.mark.parametrize("search", SAMPLED)
+def test_a_sampled_search_redraws_also_if_it_is_asked_for(search):
+    """Chains under one name are the same chains; dependent leaves have no sums to redraw from."""
+    how = {"search": search, "n_steps": 2000, "n_chains": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LeafCascade(**how).fit(people()[["sex", "crew"]])
+        dependent = LeafCascade(**{**how, "n_steps": 50}, leaf="dependent").fit(
+            people()[["sex", "crew"]]
+        )
+    assert "redraw" in model.run_.acceptance
+    assert "redraw" not in dependent.run_.acceptance
