@@ -5,6 +5,7 @@ tree and runs Metropolis-Hastings chains from where the annealing chains ended, 
 be.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
@@ -36,12 +37,14 @@ from bayescascade.methods.cascades.models import (
     independent_log_inside,
     independent_probabilities,
 )
+from bayescascade.methods.cascades.packed_trees import PackedTrees
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
-from bayescascade.model.estimator import PREDICTIVES
+from bayescascade.model.estimator import MAX_KEPT_DRAWS, PREDICTIVES, Draws, check_times
+from bayescascade.model.packing import MOST_BYTES
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Solution
 
@@ -52,7 +55,8 @@ __all__ = ["Cascade"]
 
 STARTS = ("random", "greedy")
 
-_MOST_COUNTS = 1 << 21  # of pairs of levels, in all draws that are kept
+_MOST_COUNTS = 1 << 21  # of pairs of levels, in all distinct leaves of the draws kept
+_SHARE_OF_DRAWS = 1 / 8  # of `memory_limit`
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 
@@ -297,11 +301,39 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             )
         return [tree] * self.n_chains
 
-    def _most_kept_draws(self) -> int:
-        if self._leaf != "dependent":
-            return super()._most_kept_draws()
-        n_counts = self._best.tree.n_leaves * int(self.schema_.n_levels.sum()) ** 2
-        return max(1, min(super()._most_kept_draws(), _MOST_COUNTS // n_counts))
+    def _keep(self, drawn: Sequence[Tree]) -> Draws[CountedTree]:
+        most_bytes = min(MOST_BYTES, _SHARE_OF_DRAWS * self.memory_limit * 1e9)
+        n_counts = int(self.schema_.n_levels.sum()) ** 2
+        most_inside = _MOST_COUNTS // n_counts if self._leaf == "dependent" else np.inf
+        while drawn:
+            times = Counter(drawn)
+            counted = (self._count(tree) for tree in times)
+            if len(drawn) == 1:
+                most_bytes = most_inside = np.inf
+            packed = PackedTrees.of(counted, self.schema_, self._leaf, most_bytes, most_inside)
+            if packed is not None:
+                return Draws(packed, list(times.values()))
+            drawn = drawn[::2]
+        return Draws([], [])
+
+    def _draws_record(self) -> Any:
+        counted, times = self._draws
+        if not isinstance(counted, PackedTrees):
+            return super()._draws_record()
+        return {"times": times, **counted.to_record()}
+
+    def _read_draws(self, record: Any, total: float) -> Draws[CountedTree]:
+        if isinstance(record, list):  # as older versions wrote them
+            draws = super()._read_draws(record, total)
+            packed = PackedTrees.of(draws.counted, self.schema_, self._leaf) if record else None
+            return draws if packed is None else Draws(packed, draws.times)
+        of_trees = dict(record)
+        times = [check_times(n) for n in of_trees.pop("times")]
+        if not 1 <= len(times) <= MAX_KEPT_DRAWS:
+            raise ModelFileError(f"draws must be 1 to {MAX_KEPT_DRAWS}, got {len(times)}")
+        leaf = self._leaf
+        trees = PackedTrees.from_record(of_trees, len(times), total, self.schema_, leaf)
+        return Draws(trees, times)
 
     def density_tree(self, tree: Tree) -> DensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.
@@ -355,7 +387,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             pairs = pair_counts(self.schema_, self.posterior_.arrays, boxes)
         return CountedTree(state, counts, levels, pairs)
 
-    def _readable(self, counted: CountedTree) -> DensityTree:
+    def _readable_draws(self, counted: Sequence[CountedTree]) -> list[DensityTree]:
+        made: dict[Any, Any] = {}
+        return [self._readable(one, made) for one in counted]
+
+    def _readable(self, counted: CountedTree, made: dict[Any, Any] | None = None) -> DensityTree:
         check_choice("density", self.density, DENSITIES)
         tree, counts, model = counted.tree, counted.counts, self._model()
         if self.density == "empirical":
@@ -363,8 +399,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         else:
             probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
         if counted.pair_counts is not None:
-            pairs = counted.pair_counts
-            return DependentTree.of(self.schema_, tree, counts, probabilities, pairs, a)
+            pairs, made = counted.pair_counts, {} if made is None else made
+            return DependentTree.of(self.schema_, tree, counts, probabilities, pairs, a, made)
         levels = None
         if counted.level_counts is not None:
             boxes = leaf_boxes(self.schema_, tree)
@@ -418,8 +454,9 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             raise ParameterError(
                 'leaf must be "uniform" or "independent" for credible intervals, got "dependent"'
             )
+        trees: Sequence[CountedTree]
         if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
-            trees, shares = [self._best], np.ones(1)
+            trees, shares = (self._best,), np.ones(1)
         else:
             trees, shares = self._drawn_counted()
         unknown = codes == UNKNOWN
