@@ -3,6 +3,9 @@
 import copy
 import json
 import math
+import tracemalloc
+import zlib
+from base64 import b64encode
 
 import numpy as np
 import pandas as pd
@@ -13,8 +16,9 @@ from numpy.testing import assert_array_equal
 import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError
+from bayescascade.model.packing import _TYPES, Unpacked, narrow, pack
 from bayescascade.model.record import _NAMES_OF_0_1
-from tests.forgeries import at, edited_at_random, forged, loaded_or_refused, write
+from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades import fits as trees
 from tests.methods.rules.fits import boats, classifier, fitted as rules, people
 
@@ -45,7 +49,9 @@ def saved(request):
     """Return a model and the record in its file, but for most draws."""
     model = MODELS[request.param]()
     record = json.loads(json.dumps(model.to_record()))
-    return model, {**record, "draws": record["draws"][:3]}
+    if "rules" in record:
+        record["draws"] = record["draws"][:3]
+    return model, record
 
 
 @pytest.mark.parametrize(
@@ -136,11 +142,6 @@ ANY = [
     (("summary", "shares"), {"rules": {"1": 2.0}}),
     (("summary", "diagnostics"), {"log_posterior": {"mean": 1}}),
     (("draws",), None),
-    (("draws", 0), {}),
-    (("draws", 0, "times"), 0),
-    (("draws", 0, "times"), 1.5),
-    (("draws", 0, "times"), True),
-    (("draws", 0, "times"), 10**400),
 ]
 OF_TREES = [
     (("parameters", "max_branches"), 1),
@@ -157,10 +158,31 @@ OF_TREES = [
     (("tree", "leaf_counts", 0), 1e308),
     (("tree", "leaf_counts", 0), "many"),
     (("tree", "leaf_counts"), []),
-    (("draws", 0, "leaf_counts", 0), 10**6),
-    (("draws", 0, "block"), None),
+    (("draws",), {}),
+    (("draws", "times"), []),
+    (("draws", "times", 0), 0),
+    (("draws", "times", 0), 1.5),
+    (("draws", "times", 0), True),
+    (("draws", "times", 0), 10**400),
+    (("draws", "times"), [1] * 100_000),
+    (("draws", "more"), {"type": "|u1", "size": 0, "data": ""}),
+    (("draws", "block"), None),
+    (("draws", "block", "type"), "|O"),
+    (("draws", "block", "size"), True),
+    (("draws", "block", "size"), -1),
+    (("draws", "block", "size"), 3),
+    (("draws", "blocks", "size"), 10**12),
+    (("draws", "blocks", "size"), 1),
+    (("draws", "counts", "data"), None),
+    (("draws", "counts", "data"), "eJw"),
+    (("draws", "counts", "data"), "\u00e9"),
 ]
 OF_RULES = [
+    (("draws", 0), {}),
+    (("draws", 0, "times"), 0),
+    (("draws", 0, "times"), 1.5),
+    (("draws", 0, "times"), True),
+    (("draws", 0, "times"), 10**400),
     (("parameters", "max_size"), 3),
     (("parameters", "memory_limit"), 0),
     (("n_candidates",), []),
@@ -210,10 +232,10 @@ def test_missing_fields_are_named(saved, tmp_path):
 def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
     """They are what the probabilities inside leaves are made of, and so is the log posterior."""
     record = json.loads(json.dumps(trees.fitted(estimator, leaf="independent").to_record()))
-    for place in (("tree",), ("draws", 0)):
+    for place, words in (("tree", "exactly if its leaves are"), ("draws", "trees with indep")):
         without = copy.deepcopy(record)
-        del at(without, place)["level_counts"]
-        with pytest.raises(ModelFileError, match="exactly if its leaves are independent"):
+        del without[place]["level_counts"]
+        with pytest.raises(ModelFileError, match=words):
             bayescascade.load(write(tmp_path, without))
     for name, value, words in (
         ("leaf", "uniform", "exactly if its leaves are independent"),
@@ -221,6 +243,103 @@ def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
     ):
         with pytest.raises(ModelFileError, match=words):
             bayescascade.load(write(tmp_path, forged(record, ("parameters", name), value)))
+
+
+@pytest.mark.parametrize("leaf", ["uniform", "independent", "dependent"])
+def test_draws_are_read_as_older_versions_wrote_them(leaf, tmp_path):
+    """Files stay of use: a list of trees, one after the other, has the same averages."""
+    model = trees.fitted(LeafCascade, leaf=leaf, predictive="average")
+    record = model.to_record()
+    drawn = zip(*model._draws, strict=True)
+    record["draws"] = [{**tree.to_record(), "times": times} for tree, times in drawn]
+    assert len(record["draws"]) > 3
+    older = bayescascade.load(write(tmp_path, record))
+    newer = type(model).from_record(json.loads(json.dumps(model.to_record())))
+    frame = people(60, seed=9)
+    assert_array_equal(older.score_samples(frame), newer.score_samples(frame))
+    assert older.to_record() == newer.to_record() == model.to_record()
+    for change in ({"times": 0}, {"leaf_counts": [1.0]}, {"block": None}):
+        forged_draws = [*record["draws"][:-1], record["draws"][-1] | change]
+        with pytest.raises(ModelFileError, match=r"forged\.json"):
+            bayescascade.load(write(tmp_path, {**record, "draws": forged_draws}))
+
+
+def swap(numbers):
+    numbers[[1, 2]] = numbers[[2, 1]]
+
+
+FORGED = {
+    "feature": [
+        lambda numbers: numbers.__setitem__(numbers.argmin(), 1),  # a leaf
+        lambda numbers: numbers.__setitem__(numbers.argmax(), 9),
+    ],
+    "depth": [
+        lambda numbers: numbers.__setitem__(0, 1),
+        lambda numbers: numbers.__setitem__(1, 0),
+        lambda numbers: numbers.__setitem__(numbers.argmax(), numbers.max() + 1),
+    ],
+    "block": [
+        swap,
+        lambda numbers: numbers.__setitem__(0, 1),
+        lambda numbers: numbers.__setitem__(1, 0),
+        lambda numbers: numbers.__setitem__(1, numbers.max()),
+        lambda numbers: numbers.__setitem__(1, numbers.max() + 1),
+    ],
+    "blocks": [lambda numbers: numbers.__setitem__(slice(None), 3)],
+    "n_nodes": [
+        lambda numbers: numbers.__setitem__(0, 0),
+        lambda numbers: numbers.__setitem__(0, numbers[0] + 1),
+        lambda numbers: numbers.__setitem__(slice(2), numbers[:2] + np.array([1, -1])),
+    ],
+    "counts": [lambda numbers: numbers.__setitem__(0, numbers[0] + 1)],
+    "rows": [swap, lambda numbers: numbers.__setitem__(0, numbers.max() + 1)],
+    "level_counts": [
+        lambda numbers: numbers.__setitem__(0, numbers[0] + 1),
+        lambda numbers: numbers.__setitem__(slice(2), numbers[1::-1]),
+    ],
+    "pair_counts": [
+        lambda numbers: numbers.__setitem__(1, numbers[1] + 1),
+        lambda numbers: numbers.__setitem__(2, numbers[2] + 1),
+    ],
+}
+"""What may be edited in packed draws, and how."""
+
+
+@pytest.mark.parametrize("leaf", ["uniform", "independent", "dependent"])
+def test_forged_draws_are_refused(leaf, tmp_path):
+    """Packed numbers are checked like those in plain sight."""
+    model = trees.fitted(LeafCascade, leaf=leaf, predictive="average")
+    record = model.to_record()
+    for name, edits in FORGED.items():
+        if record["draws"].get(name, {"size": 0})["size"] < 2:
+            continue
+        for edit in edits:
+            numbers = (
+                Unpacked(record["draws"])
+                ._array(name, None, _TYPES["number"] + _TYPES["whole"])
+                .astype(float)
+            )
+            edit(numbers)
+            draws = {**record["draws"], name: pack(narrow(numbers))}
+            with pytest.raises(ModelFileError, match=r"forged\.json: a (draw|saved)"):
+                bayescascade.load(write(tmp_path, {**record, "draws": draws}))
+
+
+@pytest.mark.parametrize("n_bytes", [1 << 20, 1 << 33])
+def test_draws_take_no_more_memory_than_they_say(n_bytes, tmp_path):
+    """A few kilobytes of zeros, unpacked, would fill the memory."""
+    record = trees.fitted(LeafCascade).to_record()
+    zeros = zlib.compressobj(9)
+    data = b"".join(zeros.compress(bytes(1 << 20)) for _ in range(min(n_bytes, 1 << 26) >> 20))
+    data = b64encode(data + zeros.flush()).decode()
+    for size in (record["draws"]["blocks"]["size"], n_bytes):
+        bomb = {"type": "|u1", "size": size, "data": data}
+        draws = {**record["draws"], "blocks": bomb}
+        tracemalloc.start()
+        with pytest.raises(ModelFileError, match=r"forged\.json"):
+            bayescascade.load(write(tmp_path, {**record, "draws": draws}))
+        assert tracemalloc.get_traced_memory()[1] < 2e7
+        tracemalloc.stop()
 
 
 def test_parts_without_cells_are_refused(tmp_path):
