@@ -305,6 +305,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         most_bytes = min(MOST_BYTES, _SHARE_OF_DRAWS * self.memory_limit * 1e9)
         n_counts = int(self.schema_.n_levels.sum()) ** 2
         most_inside = _MOST_COUNTS // n_counts if self._leaf == "dependent" else np.inf
+        n_drawn = len(drawn)
         while drawn:
             times = Counter(drawn)
             counted = (self._count(tree) for tree in times)
@@ -312,9 +313,14 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 most_bytes = most_inside = np.inf
             packed = PackedTrees.of(counted, self.schema_, self._leaf, most_bytes, most_inside)
             if packed is not None:
-                return Draws(packed, list(times.values()))
+                break
             drawn = drawn[::2]
-        return Draws([], [])
+        else:
+            return Draws([], [])
+        if len(drawn) < n_drawn:
+            note = f"of {n_drawn:,} draws {len(drawn):,} are kept, as trees are large"
+            self.summary_ = replace(self.summary_, notes=(*self.summary_.notes, note))
+        return Draws(packed, list(times.values()))
 
     def _draws_record(self) -> Any:
         counted, times = self._draws
