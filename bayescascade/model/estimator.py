@@ -454,13 +454,14 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
+        draws = self._draws_record()  # first: it may leave a note in the summary
         return {
             "schema": self.schema_.to_dict(),
             **self._own_record(),
             "log_posterior": self.log_posterior_,
             self.learned_name: self._best.to_record(),
             "summary": self.summary_.to_dict(),
-            "draws": self._draws_record(),
+            "draws": draws,
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
