@@ -228,8 +228,8 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         times = Counter(drawn)
         return Draws([self._count(state) for state in times], list(times.values()))
 
-    def _readable_draws(self, counted: Sequence[C]) -> list[L]:
-        """Return what a user sees of each of some states."""
+    def _readable_draws(self, counted: Sequence[C]) -> Sequence[L]:
+        """Return what a user sees of each of some states, made once or whenever it is asked for."""
         return [self._readable(one) for one in counted]
 
     def _draws_record(self) -> Any:  # Any: plain JSON types
@@ -331,7 +331,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             drawn = [drawn[i] for i in chosen]
         return self._keep(drawn)
 
-    def _drawn(self) -> tuple[list[L], NDArray[np.float64]]:
+    def _drawn(self) -> tuple[Sequence[L], NDArray[np.float64]]:
         """Return what a user sees of each distinct draw, and its share of the draws."""
         counted, shares = self._drawn_counted()
         parameters = [vars(self)[name] for name in self._get_param_names()]
@@ -339,7 +339,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         if not kept.parameters or not all(map(operator.is_, kept.parameters, parameters)):
             kept.draws = self._readable_draws(counted)
             kept.parameters = parameters
-        return list(kept.draws), shares
+        return kept.draws, shares
 
     def _drawn_counted(self) -> tuple[Sequence[C], NDArray[np.float64]]:
         """Return each distinct draw with its weights, and its share of the draws.

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
 
 import bayescascade
 from bayescascade import BranchCascade, LeafCascade
@@ -21,6 +22,7 @@ from bayescascade.model.record import _NAMES_OF_0_1
 from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades import fits as trees
 from tests.methods.rules.fits import boats, classifier, fitted as rules, people
+from tests.people import DECLARED
 
 MODELS = {
     "leaf": lambda: trees.fitted(LeafCascade),
@@ -323,6 +325,29 @@ def test_forged_draws_are_refused(leaf, tmp_path):
             draws = {**record["draws"], name: pack(narrow(numbers))}
             with pytest.raises(ModelFileError, match=r"forged\.json: a (draw|saved)"):
                 bayescascade.load(write(tmp_path, {**record, "draws": draws}))
+
+
+def test_as_many_draws_are_kept_as_fit(tmp_path):
+    """A limit of memory holds for draws as well; who reads the file learns that some are left out.
+
+    Fewer are an average over fewer, evenly chosen, and are read as they were saved.
+    """
+    how = {"leaf": "independent", "predictive": "average"}
+    model = LeafCascade(**trees.QUICK, **DECLARED, **how, memory_limit=1e-4).fit(people())
+    n_all = sum(trees.fitted(LeafCascade, **how)._draws.times)
+    n_kept = sum(model._draws.times)
+    assert 1 <= n_kept <= n_all / 2
+    assert model.summary_.notes[-1] == f"of {n_all} draws {n_kept} are kept, as trees are large"
+    model.save(tmp_path / "model.json")
+    loaded, frame = bayescascade.load(tmp_path / "model.json"), people(60, seed=9)
+    assert loaded.summary_ == model.summary_
+    assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
+    assert_array_equal(loaded.sample(9, random_state=1), model.sample(9, random_state=1))
+    alone = logsumexp(
+        [one.score_codes(model.encode(frame)) for one in model._drawn()[0]],
+        axis=0, b=np.array(model._draws.times)[:, np.newaxis] / n_kept,
+    )  # fmt: skip
+    assert_allclose(model.score_samples(frame), alone, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_bytes", [1 << 20, 1 << 33])

@@ -5,7 +5,6 @@ tree and runs Metropolis-Hastings chains from where the annealing chains ended, 
 be.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
+from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
@@ -26,6 +25,12 @@ from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.dependence import DependentTree, pair_counts
+from bayescascade.methods.cascades.kept_draws import (
+    MappedSequence,
+    are_large,
+    keep_draws,
+    read_draws,
+)
 from bayescascade.methods.cascades.leaf_choice import LeafChoice, best_of_few_steps, steps_within
 from bayescascade.methods.cascades.models import (
     LEAVES,
@@ -43,8 +48,7 @@ from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
-from bayescascade.model.estimator import MAX_KEPT_DRAWS, PREDICTIVES, Draws, check_times
-from bayescascade.model.packing import MOST_BYTES
+from bayescascade.model.estimator import PREDICTIVES, Draws
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Solution
 
@@ -55,8 +59,6 @@ __all__ = ["Cascade"]
 
 STARTS = ("random", "greedy")
 
-_MOST_COUNTS = 1 << 21  # of pairs of levels, in all distinct leaves of the draws kept
-_SHARE_OF_DRAWS = 1 / 8  # of `memory_limit`
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 
@@ -302,25 +304,12 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return [tree] * self.n_chains
 
     def _keep(self, drawn: Sequence[Tree]) -> Draws[CountedTree]:
-        most_bytes = min(MOST_BYTES, _SHARE_OF_DRAWS * self.memory_limit * 1e9)
-        n_counts = int(self.schema_.n_levels.sum()) ** 2
-        most_inside = _MOST_COUNTS // n_counts if self._leaf == "dependent" else np.inf
-        n_drawn = len(drawn)
-        while drawn:
-            times = Counter(drawn)
-            counted = (self._count(tree) for tree in times)
-            if len(drawn) == 1:
-                most_bytes = most_inside = np.inf
-            packed = PackedTrees.of(counted, self.schema_, self._leaf, most_bytes, most_inside)
-            if packed is not None:
-                break
-            drawn = drawn[::2]
-        else:
-            return Draws([], [])
-        if len(drawn) < n_drawn:
-            note = f"of {n_drawn:,} draws {len(drawn):,} are kept, as trees are large"
+        limit = self.memory_limit * 1e9
+        draws = keep_draws(drawn, self._count, self.schema_, self._leaf, limit)
+        if sum(draws.times) < len(drawn):
+            note = f"of {len(drawn):,} draws {sum(draws.times):,} are kept, as trees are large"
             self.summary_ = replace(self.summary_, notes=(*self.summary_.notes, note))
-        return Draws(packed, list(times.values()))
+        return draws
 
     def _draws_record(self) -> Any:
         counted, times = self._draws
@@ -329,17 +318,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return {"times": times, **counted.to_record()}
 
     def _read_draws(self, record: Any, total: float) -> Draws[CountedTree]:
-        if isinstance(record, list):  # as older versions wrote them
-            draws = super()._read_draws(record, total)
-            packed = PackedTrees.of(draws.counted, self.schema_, self._leaf) if record else None
-            return draws if packed is None else Draws(packed, draws.times)
-        of_trees = dict(record)
-        times = [check_times(n) for n in of_trees.pop("times")]
-        if not 1 <= len(times) <= MAX_KEPT_DRAWS:
-            raise ModelFileError(f"draws must be 1 to {MAX_KEPT_DRAWS}, got {len(times)}")
-        leaf = self._leaf
-        trees = PackedTrees.from_record(of_trees, len(times), total, self.schema_, leaf)
-        return Draws(trees, times)
+        if not isinstance(record, list):
+            return read_draws(record, total, self.schema_, self._leaf)
+        draws = super()._read_draws(record, total)  # as older versions wrote them
+        packed = PackedTrees.of(draws.counted, self.schema_, self._leaf) if record else None
+        return draws if packed is None else Draws(packed, draws.times)
 
     def density_tree(self, tree: Tree) -> DensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.
@@ -393,7 +376,9 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             pairs = pair_counts(self.schema_, self.posterior_.arrays, boxes)
         return CountedTree(state, counts, levels, pairs)
 
-    def _readable_draws(self, counted: Sequence[CountedTree]) -> list[DensityTree]:
+    def _readable_draws(self, counted: Sequence[CountedTree]) -> Sequence[DensityTree]:
+        if are_large(counted, self.memory_limit * 1e9):
+            return MappedSequence(self._readable, counted)
         made: dict[Any, Any] = {}
         return [self._readable(one, made) for one in counted]
 
