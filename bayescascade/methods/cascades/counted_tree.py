@@ -28,6 +28,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import CascadeModel
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
+from bayescascade.model.packing import Unpacked, narrow, pack
 
 __all__ = [
     "N_DRAWS",
@@ -78,7 +79,7 @@ class CountedTree:
         if self.level_counts is not None:
             record["level_counts"] = self.level_counts.tolist()
         if self.pair_counts is not None:
-            record["pair_counts"] = lower_of_pairs(self.pair_counts).tolist()
+            record["pair_counts"] = pack(narrow(lower_of_pairs(self.pair_counts).reshape(-1)))
         return record
 
     @classmethod
@@ -154,11 +155,16 @@ def _read_level_counts(
 
 def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
     """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be anything."""
-    n_levels, given = int(schema.n_levels.sum()), np.array(told, np.float64)
-    n_pairs = n_levels * (n_levels + 1) // 2
-    if given.shape != (tree.n_leaves, n_pairs):
+    n_levels = int(schema.n_levels.sum())
+    shape = (tree.n_leaves, n_levels * (n_levels + 1) // 2)
+    if isinstance(told, Mapping):
+        unpacked = Unpacked({"counts of pairs": told}).numbers("counts of pairs", math.prod(shape))
+        given = unpacked.reshape(shape).astype(np.float64)
+    else:  # of older versions
+        given = np.array(told, np.float64)
+    if given.shape != shape:
         raise ModelFileError(
-            f"a saved tree's counts of pairs must be {tree.n_leaves} lists of {n_pairs}, "
+            f"a saved tree's counts of pairs must be {shape[0]} lists of {shape[1]}, "
             f"got an array of shape {given.shape}"
         )
     pairs = pairs_of_lower(given, n_levels)
