@@ -367,6 +367,21 @@ def test_draws_take_no_more_memory_than_they_say(n_bytes, tmp_path):
         tracemalloc.stop()
 
 
+def test_forged_trees_are_not_as_large_as_files_can_say(tmp_path):
+    """Fifty million nodes, a chain of splits, are 50 kilobytes: boxes of all would be gigabytes."""
+    record = trees.fitted(LeafCascade).to_record()
+    for n in (50_000_000, 500_000):
+        many = pack(np.ones(n, np.uint8))
+        depth = pack(np.arange(n, dtype="<u4")) if n < 10**6 else many
+        own = {"times": [1], "n_nodes": pack(np.array([n], "<u4")), "feature": many}
+        own |= {"depth": depth, "block": many, "counts": pack(np.empty(0, np.uint8))}
+        text = json.dumps({**record, "draws": {**record["draws"], **own}})
+        tracemalloc.start()
+        assert loaded_or_refused(tmp_path, text) is None
+        assert tracemalloc.get_traced_memory()[1] < 3e8
+        tracemalloc.stop()
+
+
 def test_parts_without_cells_are_refused(tmp_path):
     """A density cannot live where there is nothing."""
     record = json.loads(json.dumps(rules().to_record()))

@@ -54,8 +54,11 @@ def check_boxes(
     ModelFileError
         If these are no trees over the schema's columns.
     """
-    if feature.max() >= schema.n_columns:
-        raise ModelFileError(f"a saved tree's columns must be below {schema.n_columns}")
+    deepest = int(schema.n_levels.sum())
+    if feature.max() >= schema.n_columns or depth.max() > deepest:
+        raise ModelFileError(
+            f"a saved tree must have columns below {schema.n_columns} and depths up to {deepest}"
+        )
     is_root = np.zeros(depth.size, np.bool_)
     is_root[starts] = True
     rises = np.diff(depth, prepend=0)

@@ -25,12 +25,13 @@ from bayescascade.methods.cascades.checked_trees import (
 )
 from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs, pairs_of_lower
 from bayescascade.methods.cascades.tree import Tree
-from bayescascade.model.packing import MOST_BYTES, Unpacked, narrow, pack
+from bayescascade.model.packing import Unpacked, narrow, pack
 
 __all__ = ["PackedTrees"]
 
 _NODE_BYTES = 32  # of a node, while trees are packed
-_AT_ONCE = 1 << 16  # nodes checked at once
+_AT_ONCE, _LARGEST = 1 << 22, 1 << 26  # words of boxes checked at once, and of one tree's
+_WORDS = 16  # checked of a node, beside its box
 _TOLERANCE = 1e-6  # between the weights of trees
 _FIELDS = ("n_nodes", "feature", "depth", "block", "blocks", "counts", "rows")
 _INSIDE = {"independent": "level_counts", "dependent": "pair_counts"}
@@ -199,8 +200,9 @@ class PackedTrees(Sequence[CountedTree]):
             raise ModelFileError(f"a saved model's draws must be trees with {leaf} leaves")
         arrays, n_levels = Unpacked(record), int(schema.n_levels.sum())
         n_nodes = arrays.whole("n_nodes", n_trees)
-        if not ((n_nodes >= 1) & (n_nodes <= MOST_BYTES)).all():
-            raise ModelFileError("a saved tree must have one node or more")
+        most = _LARGEST // (schema.n_columns + _WORDS)
+        if not ((n_nodes >= 1) & (n_nodes <= most)).all():
+            raise ModelFileError(f"a saved tree must have 1 to {most:,} nodes")
         n = int(n_nodes.sum(dtype=np.int64))
         feature, depth, block = (arrays.whole(name, n) for name in ("feature", "depth", "block"))
         blocks, n_leaves = arrays.whole("blocks"), n - int(np.count_nonzero(feature))
@@ -224,10 +226,10 @@ class PackedTrees(Sequence[CountedTree]):
         held = None
         if self.leaf != "uniform":
             held = Inside.of(schema, self.inside, self.leaf == "dependent")
-        begin = 0
+        begin, at_once = 0, _AT_ONCE // (schema.n_columns + _WORDS)
         for end in range(1, len(self) + 1):
             n_next = self._ends[min(end + 1, len(self))][0] - self._ends[begin][0]
-            if end < len(self) and n_next <= _AT_ONCE:
+            if end < len(self) and n_next <= at_once:
                 continue
             (first_node, first_leaf), (last_node, last_leaf) = self._ends[begin], self._ends[end]
             nodes, leaves = slice(first_node, last_node), slice(first_leaf, last_leaf)
