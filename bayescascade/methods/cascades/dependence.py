@@ -263,7 +263,7 @@ class DependentTree(DensityTree):
         for box, own in zip(leaf_boxes(schema, tree), pairs, strict=True):
             key = (box.tobytes(), sha256(own).digest())
             if key not in made:
-                made[key] = DependentLeaf(schema, box, own, a)
+                made[key] = DependentLeaf(schema, box, own.copy(), a)  # of one leaf, not of all
             inside.append(made[key])
         levels = np.array([leaf.level_probabilities for leaf in inside])
         return cls(schema, tree, counts, shares, level_probabilities=levels, inside=inside)

@@ -46,14 +46,14 @@ def keep_draws(
     memory_limit : float > 0
         Bytes that the fit may take, of which draws take an eighth.
     """
-    most_bytes, most_inside = min(MOST_BYTES, _SHARE * memory_limit), np.inf
+    most_bytes, most_boxes = min(MOST_BYTES, _SHARE * memory_limit), np.inf
     if leaf == "dependent":
-        most_inside = _MOST_COUNTS // int(schema.n_levels.sum()) ** 2
+        most_boxes = _MOST_COUNTS // int(schema.n_levels.sum()) ** 2
     while drawn:
         times = Counter(drawn)
         if len(drawn) == 1:
-            most_bytes = most_inside = np.inf
-        packed = PackedTrees.of(map(count, times), schema, leaf, most_bytes, most_inside)
+            most_bytes = most_boxes = np.inf
+        packed = PackedTrees.of(map(count, times), schema, leaf, most_bytes, most_boxes)
         if packed is not None:
             return Draws(packed, list(times.values()))
         drawn = drawn[::2]

@@ -24,7 +24,7 @@ from bayescascade.methods.cascades.checked_trees import (
     parents_of,
 )
 from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs, pairs_of_lower
-from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.packing import Unpacked, narrow, pack
 
 __all__ = ["PackedTrees"]
@@ -89,9 +89,9 @@ class PackedTrees(Sequence[CountedTree]):
         schema: Schema,
         leaf: str,
         most_bytes: float = np.inf,
-        most_inside: float = np.inf,
+        most_boxes: float = np.inf,
     ) -> "PackedTrees | None":
-        """Pack one tree or more; None if they take more bytes, or distinct leaves of a kind.
+        """Pack one tree or more; None if they take more bytes, or have more distinct leaves.
 
         Parameters
         ----------
@@ -99,11 +99,12 @@ class PackedTrees(Sequence[CountedTree]):
         schema : Schema
         leaf : {"uniform", "independent", "dependent"}
         most_bytes : float
-        most_inside : float
-            Rows of `inside`.
+        most_boxes : float
+            Of the leaves of all trees.
         """
         parts: list[tuple[Narrow, ...]] = []
         distinct: dict[bytes, int] = {}
+        boxes = set[bytes]()
         n_bytes = 0
         for one in trees:
             tree, places = one.tree, list[int]()
@@ -112,7 +113,9 @@ class PackedTrees(Sequence[CountedTree]):
                 n_bytes += 0 if key in distinct else 2 * len(key)
                 places.append(distinct.setdefault(key, len(distinct)))
             n_bytes += _NODE_BYTES * tree.n_nodes
-            if n_bytes > most_bytes or len(distinct) > most_inside:
+            if most_boxes < np.inf:
+                boxes.update(box.tobytes() for box in leaf_boxes(schema, tree))
+            if n_bytes > most_bytes or len(boxes) > most_boxes:
                 return None
             parts.append((
                 np.array([tree.n_nodes]), narrow(tree.feature + 1), narrow(tree.depths),
