@@ -7,6 +7,7 @@ posterior is made of a table, what of a state is kept without the data, and what
 
 import operator
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +42,7 @@ from bayescascade.report.printed import Pictured
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PREDICTIVES", "Counted", "Draw", "PosteriorEstimator"]
+__all__ = ["PREDICTIVES", "Counted", "Draws", "PosteriorEstimator", "check_times"]
 
 PREDICTIVES = ("map", "average")
 
@@ -67,11 +68,11 @@ C = TypeVar("C", bound=Counted)
 L = TypeVar("L", bound=Pictured)
 
 
-class Draw(NamedTuple, Generic[C]):
-    """A state drawn from the posterior, and how often it was drawn."""
+class Draws(NamedTuple, Generic[C]):
+    """Distinct states drawn from the posterior with their weights, and how often each was drawn."""
 
-    counted: C
-    times: int
+    counted: Sequence[C]
+    times: Sequence[int]
 
 
 class _Readables:
@@ -225,9 +226,28 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     def _prepare_chains(self, posterior: Any) -> None:
         """Give a posterior what only chains need, before they run; nothing unless extended."""
 
-    def _most_kept_draws(self) -> int:
-        """Return how many draws are kept with their weights, and saved, at most."""
-        return MAX_KEPT_DRAWS
+    def _keep(self, drawn: Sequence[S]) -> Draws[C]:
+        """Return what is kept of draws, and saved."""
+        times = Counter(drawn)
+        return Draws([self._count(state) for state in times], list(times.values()))
+
+    def _readable_draws(self, counted: Sequence[C]) -> Sequence[L]:
+        """Return what a user sees of each of some states, made once or whenever it is asked for."""
+        return [self._readable(one) for one in counted]
+
+    def _draws_record(self) -> Any:  # Any: plain JSON types
+        """Return the draws kept as `_read_draws` takes them."""
+        draws = zip(*self._draws, strict=True)
+        return [{**counted.to_record(), "times": times} for counted, times in draws]
+
+    def _read_draws(self, record: Any, total: float) -> Draws[C]:
+        """Return what `_draws_record` wrote, of rows of this weight; see `_read_counted`."""
+        times = [check_times(draw["times"]) for draw in record]
+        counted = [self._read_counted(draw) for draw in record]
+        for one in counted:
+            if not abs(one.total - total) <= _TOLERANCE * total:
+                raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {one.total!r}")
+        return Draws(counted, times)
 
     def _set_features(self, schema: Schema) -> None:
         """Set the attributes that say which columns the model is about."""
@@ -307,29 +327,25 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         return self._readable(self._best)
 
     @cached_property
-    def _draws(self) -> list[Draw[C]]:
-        """Distinct posterior draws with their weights and how often each was drawn."""
+    def _draws(self) -> Draws[C]:
+        """Posterior draws with their weights, up to 1,000."""
         drawn = [state for chain in self.run_.draws for state in chain]
-        most = self._most_kept_draws()
-        if len(drawn) > most:
-            chosen = np.linspace(0, len(drawn) - 1, most).round().astype(int)
+        if len(drawn) > MAX_KEPT_DRAWS:
+            chosen = np.linspace(0, len(drawn) - 1, MAX_KEPT_DRAWS).round().astype(int)
             drawn = [drawn[i] for i in chosen]
-        times: dict[S, int] = {}
-        for state in drawn:
-            times[state] = times.get(state, 0) + 1
-        return [Draw(self._count(state), n) for state, n in times.items()]
+        return self._keep(drawn)
 
-    def _drawn(self) -> tuple[list[L], NDArray[np.float64]]:
+    def _drawn(self) -> tuple[Sequence[L], NDArray[np.float64]]:
         """Return what a user sees of each distinct draw, and its share of the draws."""
         counted, shares = self._drawn_counted()
         parameters = [vars(self)[name] for name in self._get_param_names()]
         kept = self._readables
         if not kept.parameters or not all(map(operator.is_, kept.parameters, parameters)):
-            kept.draws = [self._readable(one) for one in counted]
+            kept.draws = self._readable_draws(counted)
             kept.parameters = parameters
-        return list(kept.draws), shares
+        return kept.draws, shares
 
-    def _drawn_counted(self) -> tuple[list[C], NDArray[np.float64]]:
+    def _drawn_counted(self) -> tuple[Sequence[C], NDArray[np.float64]]:
         """Return each distinct draw with its weights, and its share of the draws.
 
         Of a search that was interrupted before it drew any, it is the best state found, alone.
@@ -339,12 +355,13 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         ParameterError
             If there are no draws to average over.
         """
-        if not self._draws and self.summary_.interrupted:
+        counted, times = self._draws
+        if not times and self.summary_.interrupted:
             return [self._best], np.ones(1)
-        if not self._draws:
+        if not times:
             raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
-        times = np.array([draw.times for draw in self._draws], np.float64)
-        return [draw.counted for draw in self._draws], times / times.sum()
+        weights = np.array(times, np.float64)
+        return counted, weights / weights.sum()
 
     def page(self) -> Page:
         """Return data, search, convergence, columns, what was learned and the posterior."""
@@ -441,13 +458,14 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
+        draws = self._draws_record()  # first: it may leave a note in the summary
         return {
             "schema": self.schema_.to_dict(),
             **self._own_record(),
             "log_posterior": self.log_posterior_,
             self.learned_name: self._best.to_record(),
             "summary": self.summary_.to_dict(),
-            "draws": [{**draw.counted.to_record(), "times": draw.times} for draw in self._draws],
+            "draws": draws,
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
@@ -455,7 +473,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         self._set_features(Schema.from_dict(record["schema"]))
         self._read_own(record)
         best = self._read_counted(record[self.learned_name])
-        draws = [self._read_draw(draw, best.total) for draw in record["draws"]]
+        draws = self._read_draws(record["draws"], best.total)
         log_posterior = float(record["log_posterior"])
         self.summary_ = FitSummary.from_dict(record["summary"])
         with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, and unequal
@@ -468,11 +486,9 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         self._best, self._draws, self.log_posterior_ = best, draws, log_posterior
         self._readables = _Readables()
 
-    def _read_draw(self, record: Mapping[str, Any], total: float) -> Draw[C]:
-        times = record["times"]
-        if type(times) is not int or not 1 <= times <= _MAX_TIMES:
-            raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
-        counted = self._read_counted(record)
-        if not abs(counted.total - total) <= _TOLERANCE * total:
-            raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {counted.total!r}")
-        return Draw(counted, times)
+
+def check_times(times: object) -> int:
+    """Return how often a state was drawn, as a saved model has it; raises ModelFileError."""
+    if type(times) is not int or not 1 <= times <= _MAX_TIMES:
+        raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
+    return times

@@ -2,13 +2,16 @@
 
 import copy
 import json
+import zlib
+from base64 import b64decode
 from typing import Any
 
 import numpy as np
 
+from bayescascade.model.packing import narrow, pack
 from tests.forgeries import at, places
 
-__all__ = ["damaged_bytes", "damaged_json"]
+__all__ = ["damaged_arrays", "damaged_bytes", "damaged_json"]
 
 _DEEP = 20_000
 _LONG = 5_000
@@ -82,6 +85,25 @@ def damaged_json(rng: np.random.Generator, record: Any) -> bytes:
     if rng.random() < 0.05:  # a key twice
         text = text.replace(', "', ', "version": 1, "', 1)
     return text.encode("utf-8", "surrogatepass")
+
+
+def damaged_arrays(rng: np.random.Generator, record: Any) -> bytes:
+    """Return a record as a file has it, numbers of its packed draws changed where it has any."""
+    record = copy.deepcopy(record)
+    draws = record.get("draws")
+    if not isinstance(draws, dict):
+        return damaged_json(rng, record)
+    name = str(rng.choice([key for key, own in draws.items() if isinstance(own, dict)]))
+    data = zlib.decompress(b64decode(draws[name]["data"]))
+    numbers = np.frombuffer(data, draws[name]["type"]).astype(np.float64)
+    for _ in range(int(rng.integers(1, 4)) if numbers.size else 0):
+        at, other = rng.integers(numbers.size, size=2)
+        choices = (numbers[other], numbers[at] + 1, abs(numbers[at] - 1), 255, 2.0**53, 0.5)
+        numbers[at] = choices[rng.integers(len(choices))]
+    if rng.random() < 0.2:
+        numbers = np.delete(numbers, rng.integers(numbers.size)) if numbers.size else np.ones(1)
+    draws[name] = pack(narrow(numbers))
+    return json.dumps(record).encode()
 
 
 def _near(rng: np.random.Generator, value: float) -> float:

@@ -25,7 +25,7 @@ from bayescascade.base.errors import BayesCascadeError, DataError, ModelFileErro
 from bayescascade.data.table import Table
 from tests.commands import invoke
 from tests.contracts.listed import CHAINS, ESTIMATORS, fitted, rows
-from tests.fuzz.damage import damaged_bytes, damaged_json
+from tests.fuzz.damage import damaged_arrays, damaged_bytes, damaged_json
 from tests.fuzz.running import Found, Problem, main
 
 __all__ = ["CHECKS"]
@@ -40,9 +40,11 @@ def check_model(problem: Problem) -> None:
     rng = problem.rng
     name = list(ESTIMATORS)[rng.integers(len(ESTIMATORS))]
     record = _record(name)
-    how = "bytes" if rng.random() < 0.25 else "json"
-    damage = damaged_bytes(rng, json.dumps(record).encode()) if how == "bytes" else None
-    content = damaged_json(rng, record) if damage is None else damage
+    how = str(rng.choice(["bytes", "json", "arrays"], p=[0.25, 0.5, 0.25]))
+    if how == "bytes":
+        content = damaged_bytes(rng, json.dumps(record).encode())
+    else:
+        content = (damaged_json if how == "json" else damaged_arrays)(rng, record)
     problem.note(model=name, damage=how)
     with _file(content, "model.json") as path, _limits():
         outcome = _loaded(path, name)

@@ -3,20 +3,26 @@
 import copy
 import json
 import math
+import tracemalloc
+import zlib
+from base64 import b64encode
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
 
 import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base.errors import ModelFileError
+from bayescascade.model.packing import _TYPES, Unpacked, narrow, pack
 from bayescascade.model.record import _NAMES_OF_0_1
-from tests.forgeries import at, edited_at_random, forged, loaded_or_refused, write
+from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades import fits as trees
 from tests.methods.rules.fits import boats, classifier, fitted as rules, people
+from tests.people import DECLARED
 
 MODELS = {
     "leaf": lambda: trees.fitted(LeafCascade),
@@ -45,7 +51,9 @@ def saved(request):
     """Return a model and the record in its file, but for most draws."""
     model = MODELS[request.param]()
     record = json.loads(json.dumps(model.to_record()))
-    return model, {**record, "draws": record["draws"][:3]}
+    if "rules" in record:
+        record["draws"] = record["draws"][:3]
+    return model, record
 
 
 @pytest.mark.parametrize(
@@ -136,11 +144,6 @@ ANY = [
     (("summary", "shares"), {"rules": {"1": 2.0}}),
     (("summary", "diagnostics"), {"log_posterior": {"mean": 1}}),
     (("draws",), None),
-    (("draws", 0), {}),
-    (("draws", 0, "times"), 0),
-    (("draws", 0, "times"), 1.5),
-    (("draws", 0, "times"), True),
-    (("draws", 0, "times"), 10**400),
 ]
 OF_TREES = [
     (("parameters", "max_branches"), 1),
@@ -157,10 +160,31 @@ OF_TREES = [
     (("tree", "leaf_counts", 0), 1e308),
     (("tree", "leaf_counts", 0), "many"),
     (("tree", "leaf_counts"), []),
-    (("draws", 0, "leaf_counts", 0), 10**6),
-    (("draws", 0, "block"), None),
+    (("draws",), {}),
+    (("draws", "times"), []),
+    (("draws", "times", 0), 0),
+    (("draws", "times", 0), 1.5),
+    (("draws", "times", 0), True),
+    (("draws", "times", 0), 10**400),
+    (("draws", "times"), [1] * 100_000),
+    (("draws", "more"), {"type": "|u1", "size": 0, "data": ""}),
+    (("draws", "block"), None),
+    (("draws", "block", "type"), "|O"),
+    (("draws", "block", "size"), True),
+    (("draws", "block", "size"), -1),
+    (("draws", "block", "size"), 3),
+    (("draws", "blocks", "size"), 10**12),
+    (("draws", "blocks", "size"), 1),
+    (("draws", "counts", "data"), None),
+    (("draws", "counts", "data"), "eJw"),
+    (("draws", "counts", "data"), "\u00e9"),
 ]
 OF_RULES = [
+    (("draws", 0), {}),
+    (("draws", 0, "times"), 0),
+    (("draws", 0, "times"), 1.5),
+    (("draws", 0, "times"), True),
+    (("draws", 0, "times"), 10**400),
     (("parameters", "max_size"), 3),
     (("parameters", "memory_limit"), 0),
     (("n_candidates",), []),
@@ -210,10 +234,10 @@ def test_missing_fields_are_named(saved, tmp_path):
 def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
     """They are what the probabilities inside leaves are made of, and so is the log posterior."""
     record = json.loads(json.dumps(trees.fitted(estimator, leaf="independent").to_record()))
-    for place in (("tree",), ("draws", 0)):
+    for place, words in (("tree", "exactly if its leaves are"), ("draws", "trees with indep")):
         without = copy.deepcopy(record)
-        del at(without, place)["level_counts"]
-        with pytest.raises(ModelFileError, match="exactly if its leaves are independent"):
+        del without[place]["level_counts"]
+        with pytest.raises(ModelFileError, match=words):
             bayescascade.load(write(tmp_path, without))
     for name, value, words in (
         ("leaf", "uniform", "exactly if its leaves are independent"),
@@ -221,6 +245,141 @@ def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
     ):
         with pytest.raises(ModelFileError, match=words):
             bayescascade.load(write(tmp_path, forged(record, ("parameters", name), value)))
+
+
+@pytest.mark.parametrize("leaf", ["uniform", "independent", "dependent"])
+def test_draws_are_read_as_older_versions_wrote_them(leaf, tmp_path):
+    """Files stay of use: a list of trees, one after the other, has the same averages."""
+    model = trees.fitted(LeafCascade, leaf=leaf, predictive="average")
+    record = model.to_record()
+    drawn = zip(*model._draws, strict=True)
+    record["draws"] = [{**tree.to_record(), "times": times} for tree, times in drawn]
+    assert len(record["draws"]) > 3
+    older = bayescascade.load(write(tmp_path, record))
+    newer = type(model).from_record(json.loads(json.dumps(model.to_record())))
+    frame = people(60, seed=9)
+    assert_array_equal(older.score_samples(frame), newer.score_samples(frame))
+    assert older.to_record() == newer.to_record() == model.to_record()
+    for change in ({"times": 0}, {"leaf_counts": [1.0]}, {"block": None}):
+        forged_draws = [*record["draws"][:-1], record["draws"][-1] | change]
+        with pytest.raises(ModelFileError, match=r"forged\.json"):
+            bayescascade.load(write(tmp_path, {**record, "draws": forged_draws}))
+
+
+def swap(numbers):
+    numbers[[1, 2]] = numbers[[2, 1]]
+
+
+FORGED = {
+    "feature": [
+        lambda numbers: numbers.__setitem__(numbers.argmin(), 1),  # a leaf
+        lambda numbers: numbers.__setitem__(numbers.argmax(), 9),
+    ],
+    "depth": [
+        lambda numbers: numbers.__setitem__(0, 1),
+        lambda numbers: numbers.__setitem__(1, 0),
+        lambda numbers: numbers.__setitem__(numbers.argmax(), numbers.max() + 1),
+    ],
+    "block": [
+        swap,
+        lambda numbers: numbers.__setitem__(0, 1),
+        lambda numbers: numbers.__setitem__(1, 0),
+        lambda numbers: numbers.__setitem__(1, numbers.max()),
+        lambda numbers: numbers.__setitem__(1, numbers.max() + 1),
+    ],
+    "blocks": [lambda numbers: numbers.__setitem__(slice(None), 3)],
+    "n_nodes": [
+        lambda numbers: numbers.__setitem__(0, 0),
+        lambda numbers: numbers.__setitem__(0, numbers[0] + 1),
+        lambda numbers: numbers.__setitem__(slice(2), numbers[:2] + np.array([1, -1])),
+    ],
+    "counts": [lambda numbers: numbers.__setitem__(0, numbers[0] + 1)],
+    "rows": [swap, lambda numbers: numbers.__setitem__(0, numbers.max() + 1)],
+    "level_counts": [
+        lambda numbers: numbers.__setitem__(0, numbers[0] + 1),
+        lambda numbers: numbers.__setitem__(slice(2), numbers[1::-1]),
+    ],
+    "pair_counts": [
+        lambda numbers: numbers.__setitem__(1, numbers[1] + 1),
+        lambda numbers: numbers.__setitem__(2, numbers[2] + 1),
+    ],
+}
+"""What may be edited in packed draws, and how."""
+
+
+@pytest.mark.parametrize("leaf", ["uniform", "independent", "dependent"])
+def test_forged_draws_are_refused(leaf, tmp_path):
+    """Packed numbers are checked like those in plain sight."""
+    model = trees.fitted(LeafCascade, leaf=leaf, predictive="average")
+    record = model.to_record()
+    for name, edits in FORGED.items():
+        if record["draws"].get(name, {"size": 0})["size"] < 2:
+            continue
+        for edit in edits:
+            numbers = (
+                Unpacked(record["draws"])
+                ._array(name, None, _TYPES["number"] + _TYPES["whole"])
+                .astype(float)
+            )
+            edit(numbers)
+            draws = {**record["draws"], name: pack(narrow(numbers))}
+            with pytest.raises(ModelFileError, match=r"forged\.json: a (draw|saved)"):
+                bayescascade.load(write(tmp_path, {**record, "draws": draws}))
+
+
+def test_as_many_draws_are_kept_as_fit(tmp_path):
+    """A limit of memory holds for draws as well; who reads the file learns that some are left out.
+
+    Fewer are an average over fewer, evenly chosen, and are read as they were saved.
+    """
+    how = {"leaf": "independent", "predictive": "average"}
+    model = LeafCascade(**trees.QUICK, **DECLARED, **how, memory_limit=1e-4).fit(people())
+    n_all = sum(trees.fitted(LeafCascade, **how)._draws.times)
+    n_kept = sum(model._draws.times)
+    assert 1 <= n_kept <= n_all / 2
+    assert model.summary_.notes[-1] == f"of {n_all} draws {n_kept} are kept, as trees are large"
+    model.save(tmp_path / "model.json")
+    loaded, frame = bayescascade.load(tmp_path / "model.json"), people(60, seed=9)
+    assert loaded.summary_ == model.summary_
+    assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
+    assert_array_equal(loaded.sample(9, random_state=1), model.sample(9, random_state=1))
+    alone = logsumexp(
+        [one.score_codes(model.encode(frame)) for one in model._drawn()[0]],
+        axis=0, b=np.array(model._draws.times)[:, np.newaxis] / n_kept,
+    )  # fmt: skip
+    assert_allclose(model.score_samples(frame), alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_bytes", [1 << 20, 1 << 33])
+def test_draws_take_no_more_memory_than_they_say(n_bytes, tmp_path):
+    """A few kilobytes of zeros, unpacked, would fill the memory."""
+    record = trees.fitted(LeafCascade).to_record()
+    zeros = zlib.compressobj(9)
+    data = b"".join(zeros.compress(bytes(1 << 20)) for _ in range(min(n_bytes, 1 << 26) >> 20))
+    data = b64encode(data + zeros.flush()).decode()
+    for size in (record["draws"]["blocks"]["size"], n_bytes):
+        bomb = {"type": "|u1", "size": size, "data": data}
+        draws = {**record["draws"], "blocks": bomb}
+        tracemalloc.start()
+        with pytest.raises(ModelFileError, match=r"forged\.json"):
+            bayescascade.load(write(tmp_path, {**record, "draws": draws}))
+        assert tracemalloc.get_traced_memory()[1] < 2e7
+        tracemalloc.stop()
+
+
+def test_forged_trees_are_not_as_large_as_files_can_say(tmp_path):
+    """Fifty million nodes, a chain of splits, are 50 kilobytes: boxes of all would be gigabytes."""
+    record = trees.fitted(LeafCascade).to_record()
+    for n in (50_000_000, 500_000):
+        many = pack(np.ones(n, np.uint8))
+        depth = pack(np.arange(n, dtype="<u4")) if n < 10**6 else many
+        own = {"times": [1], "n_nodes": pack(np.array([n], "<u4")), "feature": many}
+        own |= {"depth": depth, "block": many, "counts": pack(np.empty(0, np.uint8))}
+        text = json.dumps({**record, "draws": {**record["draws"], **own}})
+        tracemalloc.start()
+        assert loaded_or_refused(tmp_path, text) is None
+        assert tracemalloc.get_traced_memory()[1] < 3e8
+        tracemalloc.stop()
 
 
 def test_parts_without_cells_are_refused(tmp_path):

@@ -14,6 +14,7 @@ from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import LeafCascade
 from bayescascade.model.draws import Diagnostic
+from bayescascade.model.estimator import Draws
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import render
 from tests.report.trees import random_density, titanic_tree
@@ -52,7 +53,7 @@ def model(
     fitted = cls(**(parameters or {}))
     fitted._set_features(density.schema)
     counted = CountedTree(density.tree, density.counts)
-    fitted._best, fitted._draws, fitted.log_posterior_ = counted, [], -4913.27
+    fitted._best, fitted._draws, fitted.log_posterior_ = counted, Draws([], []), -4913.27
     fitted.summary_ = replace(SUMMARY, **changed)
     return fitted
 

@@ -25,6 +25,12 @@ from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.dependence import DependentTree, pair_counts
+from bayescascade.methods.cascades.kept_draws import (
+    MappedSequence,
+    are_large,
+    keep_draws,
+    read_draws,
+)
 from bayescascade.methods.cascades.leaf_choice import LeafChoice, best_of_few_steps, steps_within
 from bayescascade.methods.cascades.models import (
     LEAVES,
@@ -36,12 +42,13 @@ from bayescascade.methods.cascades.models import (
     independent_log_inside,
     independent_probabilities,
 )
+from bayescascade.methods.cascades.packed_trees import PackedTrees
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
-from bayescascade.model.estimator import PREDICTIVES
+from bayescascade.model.estimator import PREDICTIVES, Draws
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Solution
 
@@ -52,7 +59,6 @@ __all__ = ["Cascade"]
 
 STARTS = ("random", "greedy")
 
-_MOST_COUNTS = 1 << 21  # of pairs of levels, in all draws that are kept
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 
@@ -297,11 +303,26 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             )
         return [tree] * self.n_chains
 
-    def _most_kept_draws(self) -> int:
-        if self._leaf != "dependent":
-            return super()._most_kept_draws()
-        n_counts = self._best.tree.n_leaves * int(self.schema_.n_levels.sum()) ** 2
-        return max(1, min(super()._most_kept_draws(), _MOST_COUNTS // n_counts))
+    def _keep(self, drawn: Sequence[Tree]) -> Draws[CountedTree]:
+        limit = self.memory_limit * 1e9
+        draws = keep_draws(drawn, self._count, self.schema_, self._leaf, limit)
+        if sum(draws.times) < len(drawn):
+            note = f"of {len(drawn):,} draws {sum(draws.times):,} are kept, as trees are large"
+            self.summary_ = replace(self.summary_, notes=(*self.summary_.notes, note))
+        return draws
+
+    def _draws_record(self) -> Any:
+        counted, times = self._draws
+        if not isinstance(counted, PackedTrees):
+            return super()._draws_record()
+        return {"times": times, **counted.to_record()}
+
+    def _read_draws(self, record: Any, total: float) -> Draws[CountedTree]:
+        if not isinstance(record, list):
+            return read_draws(record, total, self.schema_, self._leaf)
+        draws = super()._read_draws(record, total)  # as older versions wrote them
+        packed = PackedTrees.of(draws.counted, self.schema_, self._leaf) if record else None
+        return draws if packed is None else Draws(packed, draws.times)
 
     def density_tree(self, tree: Tree) -> DensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.
@@ -355,7 +376,13 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             pairs = pair_counts(self.schema_, self.posterior_.arrays, boxes)
         return CountedTree(state, counts, levels, pairs)
 
-    def _readable(self, counted: CountedTree) -> DensityTree:
+    def _readable_draws(self, counted: Sequence[CountedTree]) -> Sequence[DensityTree]:
+        if are_large(counted, self.memory_limit * 1e9):
+            return MappedSequence(self._readable, counted)
+        made: dict[Any, Any] = {}
+        return [self._readable(one, made) for one in counted]
+
+    def _readable(self, counted: CountedTree, made: dict[Any, Any] | None = None) -> DensityTree:
         check_choice("density", self.density, DENSITIES)
         tree, counts, model = counted.tree, counted.counts, self._model()
         if self.density == "empirical":
@@ -363,8 +390,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         else:
             probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
         if counted.pair_counts is not None:
-            pairs = counted.pair_counts
-            return DependentTree.of(self.schema_, tree, counts, probabilities, pairs, a)
+            pairs, made = counted.pair_counts, {} if made is None else made
+            return DependentTree.of(self.schema_, tree, counts, probabilities, pairs, a, made)
         levels = None
         if counted.level_counts is not None:
             boxes = leaf_boxes(self.schema_, tree)
@@ -418,8 +445,9 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             raise ParameterError(
                 'leaf must be "uniform" or "independent" for credible intervals, got "dependent"'
             )
+        trees: Sequence[CountedTree]
         if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
-            trees, shares = [self._best], np.ones(1)
+            trees, shares = (self._best,), np.ones(1)
         else:
             trees, shares = self._drawn_counted()
         unknown = codes == UNKNOWN

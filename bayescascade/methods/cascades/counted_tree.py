@@ -28,8 +28,16 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import CascadeModel
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
+from bayescascade.model.packing import Unpacked, narrow, pack
 
-__all__ = ["N_DRAWS", "CountedTree", "density_intervals"]
+__all__ = [
+    "N_DRAWS",
+    "CountedTree",
+    "check_pair_sums",
+    "density_intervals",
+    "lower_of_pairs",
+    "pairs_of_lower",
+]
 
 N_DRAWS = 4000
 
@@ -71,8 +79,7 @@ class CountedTree:
         if self.level_counts is not None:
             record["level_counts"] = self.level_counts.tolist()
         if self.pair_counts is not None:
-            lower = np.tril_indices(self.pair_counts.shape[1])
-            record["pair_counts"] = self.pair_counts[:, *lower].tolist()
+            record["pair_counts"] = pack(narrow(lower_of_pairs(self.pair_counts).reshape(-1)))
         return record
 
     @classmethod
@@ -148,24 +155,45 @@ def _read_level_counts(
 
 def _read_pair_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
     """Return the counts of pairs of levels in a tree's leaves, checked; `told` may be anything."""
-    n_levels, given = int(schema.n_levels.sum()), np.array(told, np.float64)
-    lower = np.tril_indices(n_levels)
-    if given.shape != (tree.n_leaves, lower[0].size):
+    n_levels = int(schema.n_levels.sum())
+    shape = (tree.n_leaves, n_levels * (n_levels + 1) // 2)
+    if isinstance(told, Mapping):
+        unpacked = Unpacked({"counts of pairs": told}).numbers("counts of pairs", math.prod(shape))
+        given = unpacked.reshape(shape).astype(np.float64)
+    else:  # of older versions
+        given = np.array(told, np.float64)
+    if given.shape != shape:
         raise ModelFileError(
-            f"a saved tree's counts of pairs must be {tree.n_leaves} lists of {lower[0].size}, "
+            f"a saved tree's counts of pairs must be {shape[0]} lists of {shape[1]}, "
             f"got an array of shape {given.shape}"
         )
-    pairs = np.zeros((tree.n_leaves, n_levels, n_levels))
-    pairs[:, *lower] = pairs[:, *lower[::-1]] = given
+    pairs = pairs_of_lower(given, n_levels)
     if not (np.isfinite(pairs) & (pairs >= 0)).all():
         raise ModelFileError("a saved tree's counts of pairs must be finite and >= 0")
-    levels = np.diagonal(pairs, axis1=1, axis2=2)
-    _read_level_counts(levels, tree, counts, schema)
+    _read_level_counts(np.diagonal(pairs, axis1=1, axis2=2), tree, counts, schema)
+    check_pair_sums(schema, pairs)
+    return pairs
+
+
+def check_pair_sums(schema: Schema, pairs: Floats) -> None:
+    """Raise ModelFileError unless (n, L, L) counts of pairs sum up to those of levels alone."""
     with np.errstate(over="ignore"):
         sums = np.add.reduceat(pairs, level_starts(schema)[:-1], axis=2)
-    expected = levels[:, :, np.newaxis]
+    expected = np.diagonal(pairs, axis1=1, axis2=2)[:, :, np.newaxis]
     if not (np.abs(sums - expected) <= _TOLERANCE * expected).all():
         raise ModelFileError("a saved tree's counts of pairs must sum up to those of its levels")
+
+
+def lower_of_pairs(pairs: Floats) -> Floats:
+    """Return the lower triangles of (n, L, L) symmetric counts, row by row, (n, L (L + 1) / 2)."""
+    return pairs[:, *np.tril_indices(pairs.shape[1])]
+
+
+def pairs_of_lower(lower: Floats, n_levels: int) -> Floats:
+    """Return the symmetric counts whose lower triangles are given."""
+    places = np.tril_indices(n_levels)
+    pairs = np.zeros((len(lower), n_levels, n_levels))
+    pairs[:, *places] = pairs[:, *places[::-1]] = lower
     return pairs
 
 

@@ -30,6 +30,7 @@ positive numbers alone, and in logs, as weights differ by factors of ``exp(n)``.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
@@ -245,11 +246,25 @@ class DependentTree(DensityTree):
 
     @classmethod
     def of(
-        cls, schema: Schema, tree: Tree, counts: Floats, shares: Floats, pairs: Floats, a: float
+        cls,
+        schema: Schema,
+        tree: Tree,
+        counts: Floats,
+        shares: Floats,
+        pairs: Floats,
+        a: float,
+        made: dict[Any, DependentLeaf],
     ) -> "DependentTree":
-        """Build from counts and probabilities of nodes, leaves' `pair_counts` and concentration."""
-        boxes = leaf_boxes(schema, tree)
-        inside = [DependentLeaf(schema, *own, a) for own in zip(boxes, pairs, strict=True)]
+        """Build from counts and probabilities of nodes, leaves' `pair_counts` and concentration.
+
+        Leaves are taken from those `made` for other trees of the same concentration, and added.
+        """
+        inside = []
+        for box, own in zip(leaf_boxes(schema, tree), pairs, strict=True):
+            key = (box.tobytes(), sha256(own).digest())
+            if key not in made:
+                made[key] = DependentLeaf(schema, box, own.copy(), a)  # of one leaf, not of all
+            inside.append(made[key])
         levels = np.array([leaf.level_probabilities for leaf in inside])
         return cls(schema, tree, counts, shares, level_probabilities=levels, inside=inside)
 

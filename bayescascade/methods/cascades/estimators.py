@@ -83,7 +83,9 @@ class LeafCascade(Cascade):
     n_chains : int >= 1
         Independent chains; of an exact search's draws, as many parts.
     memory_limit : float > 0
-        Gigabytes that an exact search may take, or what redraws of all chains keep together.
+        Gigabytes that an exact search may take, or redraws of all chains together. Draws that are
+        kept for averages and files take an eighth of it at most: of 1,000 large trees every second
+        one is left out until the others fit.
     scratch : str or Path, optional
         Directory for the boxes of an exact search that do not fit `memory_limit`, on a quick disk.
         It finds the same, somewhat slower. The files have no names, are gone with `exact_`, and the

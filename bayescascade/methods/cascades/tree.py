@@ -179,10 +179,10 @@ class Tree:
     @property
     def depths(self) -> NDArray[np.int64]:
         """Splits above every node, (n_nodes,) int64."""
-        depths = np.zeros(self.n_nodes, np.int64)
-        for node in range(1, self.n_nodes):
-            depths[node] = depths[self.parent[node]] + 1
-        return depths
+        depths = [0] * self.n_nodes
+        for node, above in enumerate(self.parent.tolist()[1:], start=1):
+            depths[node] = depths[above] + 1
+        return np.array(depths, np.int64)
 
     @property
     def depth(self) -> int:
@@ -204,9 +204,10 @@ class Tree:
         """Return the sum below every node of numbers of the leaves, (n_nodes,) float64."""
         sums = np.zeros(self.n_nodes)
         sums[self.leaves] = of_leaves
+        added, parent = sums.tolist(), self.parent.tolist()
         for node in range(self.n_nodes - 1, 0, -1):
-            sums[self.parent[node]] += sums[node]
-        return sums
+            added[parent[node]] += added[node]
+        return np.array(added)
 
     def boxes(self, root: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the (n_nodes, p) blocks of every column that remain at each node below `root`."""

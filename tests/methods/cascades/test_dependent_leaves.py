@@ -12,7 +12,7 @@ import pytest
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades import estimators
-from bayescascade.methods.cascades.counted_tree import CountedTree
+from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
@@ -265,6 +265,12 @@ def test_forged_counts_of_pairs_are_refused(words):
     """A probability that was edited must not be printed as if it had been computed."""
     model = fitted(max_depth=0)
     record = model._best.to_record()
+    CountedTree.from_record(record, model.schema_, "dependent")
+    shorter = record["pair_counts"] | {"size": record["pair_counts"]["size"] - 1}
+    with pytest.raises(ModelFileError, match="counts of pairs must be"):
+        CountedTree.from_record({**record, "pair_counts": shorter}, model.schema_, "dependent")
+    lists = lower_of_pairs(model._best.pair_counts).tolist()
+    record["pair_counts"] = lists  # as older versions wrote them
     CountedTree.from_record(record, model.schema_, "dependent")
     forged = copy.deepcopy(record)
     FORGERIES[words](forged["pair_counts"])

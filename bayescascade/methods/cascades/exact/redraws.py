@@ -58,8 +58,8 @@ class Redraws:
     ----------
     posterior : CascadePosterior
     memory_limit : float > 0, bytes
-        Of the arrays of all boxes kept, whatever the number of chains. It is no bound on the
-        process, which may hold on to several times as much that was freed.
+        Of all chains together. Arrays of boxes are kept up to half of it: evaluating large ones,
+        and what was freed but not returned to the system, take about as much again.
     n_jobs : int or None
         Threads of large boxes, as joblib counts workers; the result does not depend on it.
 
@@ -84,10 +84,10 @@ class Redraws:
     ) -> None:
         self.share = _SHARE if posterior.table.n_distinct > 0 else 0.0
         self.largest = max(1, int(min(memory_limit, _LARGEST)))
-        self.most_polished = int(min(memory_limit, _MOST_POLISHED))
+        self.most_polished = int(min(memory_limit / 4, _MOST_POLISHED))
         self.smallest = min(_SMALLEST, self.largest)
         self._posterior = posterior
-        self._memory_limit = memory_limit
+        self._most_kept = memory_limit / 2
         self._n_jobs = n_jobs
         plan = replace(Plan.of(posterior, None), shift=0)
         self._is_annealed = plan.is_tabulated
@@ -220,7 +220,7 @@ class Redraws:
             if trees is None:
                 trees = BoxTrees(self._posterior, box, 1.0 if power is None else power)
                 n_bytes = trees.n_bytes + sum(kept.n_bytes for kept in self._kept.values())
-                while self._kept and n_bytes > self._memory_limit:
+                while self._kept and n_bytes > self._most_kept:
                     n_bytes -= self._kept.popitem(last=False)[1].n_bytes
                 trees.run(tilt, power is None, self._n_jobs)
                 self._kept[key] = trees

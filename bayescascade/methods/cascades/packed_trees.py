@@ -1,0 +1,267 @@
+"""The draws of a cascade in few arrays: in memory after a fit, and in files.
+
+Nodes of all trees stand one tree after the other, each in preorder. Of a node are kept the column
+that it splits, its depth, from which the parents follow, and the block that leads to it; of a leaf
+its weight and, where leaves are not uniform, which of the distinct counts of levels or of pairs of
+levels are its own. Draws share most boxes, and boxes of the same rows their counts: each is kept
+once.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.checked_trees import (
+    Inside,
+    check_boxes,
+    check_leaves,
+    parents_of,
+)
+from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs, pairs_of_lower
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes
+from bayescascade.model.packing import Unpacked, narrow, pack
+
+__all__ = ["PackedTrees"]
+
+_NODE_BYTES = 32  # of a node, while trees are packed
+_AT_ONCE, _LARGEST = 1 << 22, 1 << 26  # words of boxes checked at once, and of one tree's
+_WORDS = 16  # checked of a node, beside its box
+_TOLERANCE = 1e-6  # between the weights of trees
+_FIELDS = ("n_nodes", "feature", "depth", "block", "blocks", "counts", "rows")
+_INSIDE = {"independent": "level_counts", "dependent": "pair_counts"}
+_KINDS = {1: "|u1", 2: "<u2", 4: "<u4", 8: "<f8"}  # by bytes, of what `narrow` returns of floats
+
+Narrow = NDArray[Any]  # of the type that `narrow` returns
+
+
+@dataclass(frozen=True, eq=False)
+class PackedTrees(Sequence[CountedTree]):
+    """Trees with the weights of their leaves, each made when it is asked for.
+
+    Parameters
+    ----------
+    leaf : {"uniform", "independent", "dependent"}
+    n_levels : int
+        Levels of all columns.
+    n_nodes : (n_trees,)
+    feature : (n,) of the nodes of all trees
+        The column split and 1, 0 of leaves.
+    depth : (n,)
+    block : (n,)
+        Position in `blocks`.
+    blocks : (n_blocks,)
+    counts : (n_leaves,) of the leaves of all trees
+    rows : (n_leaves,)
+        Which row of `inside` is the leaf's; none of uniform leaves.
+    inside : (n_distinct, width)
+        Counts of levels of independent leaves, or the lower triangles of those of pairs.
+    """
+
+    leaf: str
+    n_levels: int
+    n_nodes: Narrow
+    feature: Narrow
+    depth: Narrow
+    block: Narrow
+    blocks: Narrow
+    counts: Narrow
+    rows: Narrow
+    inside: Narrow
+
+    @cached_property
+    def _ends(self) -> list[list[int]]:
+        """Where the nodes and leaves of each tree begin, and those of the last end."""
+        nodes = np.concatenate([[0], np.cumsum(self.n_nodes, dtype=np.int64)])
+        leaves = np.concatenate([[0], np.cumsum(self.feature == 0)])[nodes]
+        ends: list[list[int]] = np.stack([nodes, leaves], axis=1).tolist()
+        return ends
+
+    @classmethod
+    def of(
+        cls,
+        trees: Iterable[CountedTree],
+        schema: Schema,
+        leaf: str,
+        most_bytes: float = np.inf,
+        most_boxes: float = np.inf,
+    ) -> "PackedTrees | None":
+        """Pack one tree or more; None if they take more bytes, or have more distinct leaves.
+
+        Parameters
+        ----------
+        trees : iterable of CountedTree
+        schema : Schema
+        leaf : {"uniform", "independent", "dependent"}
+        most_bytes : float
+        most_boxes : float
+            Of the leaves of all trees.
+        """
+        parts: list[tuple[Narrow, ...]] = []
+        distinct: dict[bytes, int] = {}
+        boxes = set[bytes]()
+        n_bytes = 0
+        for one in trees:
+            tree, places = one.tree, list[int]()
+            for row in _inside(one):
+                key = row.tobytes()
+                n_bytes += 0 if key in distinct else 2 * len(key)
+                places.append(distinct.setdefault(key, len(distinct)))
+            n_bytes += _NODE_BYTES * tree.n_nodes
+            if most_boxes < np.inf:
+                boxes.update(box.tobytes() for box in leaf_boxes(schema, tree))
+            if n_bytes > most_bytes or len(boxes) > most_boxes:
+                return None
+            parts.append((
+                np.array([tree.n_nodes]), narrow(tree.feature + 1), narrow(tree.depths),
+                tree.block, narrow(one.counts[tree.leaves]), np.array(places, np.uint32),
+            ))  # fmt: skip
+        n_nodes, feature, depth, block, counts, rows = (
+            np.concatenate(own) for own in zip(*parts, strict=True)
+        )
+        del parts
+        blocks, block = np.unique(block, return_inverse=True)
+        n_levels = int(schema.n_levels.sum())
+        width = _width(leaf, n_levels)
+        kept = [np.frombuffer(key, _KINDS[len(key) // width]) for key in distinct]
+        packed = cls(
+            leaf=leaf,
+            n_levels=n_levels,
+            n_nodes=narrow(n_nodes),
+            feature=feature,
+            depth=depth,
+            block=narrow(block),
+            blocks=narrow(blocks),
+            counts=counts,
+            rows=narrow(rows),
+            inside=np.stack(kept) if kept else np.empty((0, width), np.uint8),
+        )
+        return packed if packed.n_bytes <= most_bytes else None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(int(getattr(self, name).nbytes) for name in (*_FIELDS, "inside"))
+
+    def __len__(self) -> int:
+        return self.n_nodes.size
+
+    def __getitem__(self, index: Any) -> Any:  # Any: a tree, or a list of them by a slice
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        (begin, first), (end, last) = self._ends[place : place + 2]
+        nodes, leaves = slice(begin, end), slice(first, last)
+        tree = Tree(
+            self.feature[nodes].astype(np.int32) - np.int32(1),
+            parents_of(self.depth[nodes]).astype(np.int32),
+            self.blocks[self.block[nodes]].astype(np.uint64),
+        )
+        counts = tree.summed(self.counts[leaves].astype(np.float64))
+        if self.leaf == "uniform":
+            return CountedTree(tree, counts)
+        inside = self.inside[self.rows[leaves]].astype(np.float64)
+        if self.leaf == "independent":
+            return CountedTree(tree, counts, level_counts=inside)
+        return CountedTree(tree, counts, pair_counts=pairs_of_lower(inside, self.n_levels))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        record = {name: pack(getattr(self, name)) for name in _FIELDS}
+        if self.leaf in _INSIDE:
+            record[_INSIDE[self.leaf]] = pack(self.inside.reshape(-1))
+        return record
+
+    @classmethod
+    def from_record(
+        cls, record: Mapping[str, Any], n_trees: int, total: float, schema: Schema, leaf: str
+    ) -> "PackedTrees":
+        """Rebuild from what `to_record` returned.
+
+        Parameters
+        ----------
+        record : mapping
+        n_trees : int >= 1
+        total : float
+            The weight of all rows, to which the leaves of each tree sum up.
+        schema : Schema
+        leaf : {"uniform", "independent", "dependent"}
+
+        Raises
+        ------
+        ModelFileError
+            If they are no trees over the schema's columns, or the counts are not their leaves'.
+        KeyError, TypeError, ValueError
+            If a field is missing or of a wrong type.
+        """
+        if set(record) != {*_FIELDS, *([_INSIDE[leaf]] if leaf in _INSIDE else [])}:
+            raise ModelFileError(f"a saved model's draws must be trees with {leaf} leaves")
+        arrays, n_levels = Unpacked(record), int(schema.n_levels.sum())
+        n_nodes = arrays.whole("n_nodes", n_trees)
+        most = _LARGEST // (schema.n_columns + _WORDS)
+        if not ((n_nodes >= 1) & (n_nodes <= most)).all():
+            raise ModelFileError(f"a saved tree must have 1 to {most:,} nodes")
+        n = int(n_nodes.sum(dtype=np.int64))
+        feature, depth, block = (arrays.whole(name, n) for name in ("feature", "depth", "block"))
+        blocks, n_leaves = arrays.whole("blocks"), n - int(np.count_nonzero(feature))
+        counts = arrays.numbers("counts", n_leaves)
+        rows = arrays.whole("rows", 0 if leaf == "uniform" else n_leaves)
+        inside = np.empty(0, np.uint8) if leaf == "uniform" else arrays.numbers(_INSIDE[leaf])
+        width = _width(leaf, n_levels)
+        if inside.size % width or blocks.size <= block.max(initial=0):
+            raise ModelFileError("a saved tree's blocks and counts must be among those kept")
+        if rows.size and inside.size <= width * int(rows.max()):
+            raise ModelFileError("a saved tree's counts of levels must be among those kept")
+        trees = cls(
+            leaf, n_levels, n_nodes, feature, depth, block, blocks, counts, rows,
+            inside.reshape(-1, width),
+        )  # fmt: skip
+        trees._check(schema, total)
+        return trees
+
+    def _check(self, schema: Schema, total: float) -> None:
+        """Raise ModelFileError unless all trees are valid; a few at once, as boxes are large."""
+        held = None
+        if self.leaf != "uniform":
+            held = Inside.of(schema, self.inside, self.leaf == "dependent")
+        begin, at_once = 0, _AT_ONCE // (schema.n_columns + _WORDS)
+        for end in range(1, len(self) + 1):
+            n_next = self._ends[min(end + 1, len(self))][0] - self._ends[begin][0]
+            if end < len(self) and n_next <= at_once:
+                continue
+            (first_node, first_leaf), (last_node, last_leaf) = self._ends[begin], self._ends[end]
+            nodes, leaves = slice(first_node, last_node), slice(first_leaf, last_leaf)
+            starts = np.array(self._ends[begin:end], np.int64) - self._ends[begin]
+            boxes = check_boxes(
+                schema,
+                starts[:, 0],
+                self.feature[nodes].astype(np.int64) - 1,
+                self.depth[nodes].astype(np.int64),
+                self.blocks[self.block[nodes]].astype(np.uint64),
+            )
+            counts = self.counts[leaves].astype(np.float64)
+            with np.errstate(over="ignore"):
+                sums = np.add.reduceat(counts, starts[:, 1].tolist())
+            if not (np.abs(sums - total) <= _TOLERANCE * total).all():
+                raise ModelFileError(f"a draw's counts must sum up to {total!r}")
+            if held is not None:
+                rows = self.rows[leaves]
+                check_leaves(schema, boxes, counts, held.of_rows(rows))
+            begin = end
+
+
+def _width(leaf: str, n_levels: int) -> int:
+    """Return how many numbers are kept of a leaf."""
+    return n_levels * (n_levels + 1) // 2 if leaf == "dependent" else n_levels
+
+
+def _inside(one: CountedTree) -> Narrow:
+    """Return what is kept of each leaf; nothing of uniform ones."""
+    if one.pair_counts is not None:
+        return narrow(lower_of_pairs(one.pair_counts))
+    return np.empty((0, 0)) if one.level_counts is None else narrow(one.level_counts)

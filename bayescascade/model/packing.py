@@ -1,0 +1,97 @@
+"""Arrays in saved models: of the narrowest type, compressed, as text.
+
+A file has ``{"type": "<u2", "size": 1200, "data": "eJzt..."}``: base64 of zlib of 1,200 numbers in
+little-endian order. A reader says how many bytes it takes in all, and what announces more, or turns
+out to hold more or less than it announces, is refused before it is unpacked.
+"""
+
+import zlib
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+
+__all__ = ["MOST_BYTES", "Unpacked", "narrow", "pack"]
+
+MOST_BYTES = 1 << 28
+"""Of all arrays of a model, once they are unpacked."""
+
+WHOLE = ("|u1", "<u2", "<u4")  # larger numbers are floats, which hold them as exactly
+_TYPES = {"whole": (*WHOLE, "<u8"), "number": (*WHOLE, "<f8")}
+
+
+def narrow(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers >= 0 as the narrowest type that has them: float64 unless they are whole."""
+    most = numbers.max(initial=0)
+    for name in WHOLE:
+        if most <= np.iinfo(name).max:
+            found = numbers.astype(name)
+            if numbers.dtype.kind in "ui" or np.array_equal(found, numbers):
+                return found
+    return numbers.astype("<u8" if numbers.dtype.kind in "ui" else "<f8")
+
+
+def pack(numbers: NDArray[Any]) -> dict[str, Any]:
+    """Return a one-dimensional array of a type that `narrow` returns as plain JSON types."""
+    data = np.ascontiguousarray(numbers.astype(numbers.dtype.newbyteorder("<"), copy=False))
+    text = b64encode(zlib.compress(data.tobytes())).decode("ascii")
+    return {"type": data.dtype.str, "size": int(data.size), "data": text}
+
+
+class Unpacked:
+    """Arrays that `pack` wrote, of at most so many bytes in all.
+
+    Parameters
+    ----------
+    record : mapping of str to what `pack` returned
+        Of which nothing is sure.
+    most_bytes : int
+    """
+
+    def __init__(self, record: Mapping[str, Any], most_bytes: int = MOST_BYTES) -> None:
+        self._record, self._left = record, most_bytes
+
+    def whole(self, name: str, size: int | None = None) -> NDArray[Any]:
+        """Return an array of integers >= 0 of some size; None: of any.
+
+        Raises
+        ------
+        ModelFileError
+            If it is none, or takes more bytes than are left.
+        KeyError, TypeError, ValueError
+            If a field is missing or of a wrong type.
+        """
+        return self._array(name, size, _TYPES["whole"])
+
+    def numbers(self, name: str, size: int | None = None) -> NDArray[Any]:
+        """Return an array of finite numbers >= 0; the rest is as in `whole`."""
+        found = self._array(name, size, _TYPES["number"])
+        if found.dtype.kind == "f" and not (np.isfinite(found) & (found >= 0)).all():
+            raise ModelFileError(f"a saved model's {name} must be finite and >= 0")
+        return found
+
+    def _array(self, name: str, size: int | None, types: tuple[str, ...]) -> NDArray[Any]:
+        kind, n, text = (self._record[name][key] for key in ("type", "size", "data"))
+        if kind not in types or type(n) is not int or not isinstance(text, str):
+            raise ModelFileError(f"a saved model's {name} must be packed numbers")
+        if n < 0 or (size is not None and n != size):
+            wanted = "0 or more" if size is None else size
+            raise ModelFileError(f"a saved model's {name} must be {wanted} numbers, got {n}")
+        n_bytes = n * np.dtype(kind).itemsize
+        self._left -= n_bytes
+        if self._left < 0:
+            raise ModelFileError(f"a saved model's {name} must fit the memory of draws, got {n}")
+        unzip = zlib.decompressobj()
+        try:
+            data = unzip.decompress(b64decode(text, validate=True), n_bytes + 1)
+        except (zlib.error, Base64Error, ValueError):
+            raise ModelFileError(f"a saved model's {name} must be packed numbers") from None
+        if len(data) != n_bytes or not unzip.eof or unzip.unused_data:
+            raise ModelFileError(f"a saved model's {name} must be as many numbers as its size says")
+        found = np.frombuffer(data, kind)
+        return found.astype(found.dtype.newbyteorder("="), copy=False)
