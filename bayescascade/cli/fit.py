@@ -24,7 +24,7 @@ MODELS = ("leaf", "branch", "rules")
 OF_MODELS = (
     "expected_leaves", "expected_branches", "max_branches", "max_leaves", "partitions", "leaf",
     "leaf_concentration", "feature_inclusion", "expected_rules", "expected_size", "max_size",
-    "scratch", "start", "time_limit", "max_depth", "temper",
+    "scratch", "start", "max_depth", "temper",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -117,8 +117,7 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
     It is a tree, or with --model rules a list: if ..., else if ..., else. Ctrl-C ends the search
-    early: what was found is printed and saved. Only an exact search of trees has nothing to show
-    before it went through all of them, about halfway.
+    early, and --time-limit ends it then: what was found is printed and saved.
     """
     name = options.pop("model")
     _check_options(name, options)

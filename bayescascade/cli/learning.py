@@ -26,6 +26,7 @@ __all__ = [
     "POSITIVE",
     "RULE_OPTIONS",
     "RUN_OPTIONS",
+    "TIME_OPTION",
     "Task",
     "declarations",
     "learn",
@@ -98,11 +99,6 @@ RULE_OPTIONS: tuple[Option, ...] = (
     click.option("--expected-rules", type=POSITIVE, help="Rules expected of a list (3)."),
     click.option("--expected-size", type=POSITIVE, help="Conditions expected of a rule (1)."),
     click.option("--max-size", type=Integer(1), help="Most conditions of a rule (2)."),
-    click.option(
-        "--time-limit",
-        type=POSITIVE,
-        help="Seconds after which an exact search of lists stops (no limit).",
-    ),
 )
 """What lists of rules are like."""
 
@@ -111,7 +107,16 @@ FULL_OPTION: Option = click.option(
 )
 """Whether long trees, lists and columns are printed in full."""
 
+TIME_OPTION: Option = click.option(
+    "--time-limit",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="Stop then, with the best found so far (no limit).",
+)
+"""When a search is to stop."""
+
 RUN_OPTIONS: tuple[Option, ...] = (
+    TIME_OPTION,
     click.option(
         "--memory-limit",
         type=POSITIVE,
@@ -277,7 +282,7 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         try:
             _fit(task, rows)
         except KeyboardInterrupt:
-            _tell_nothing_found(model)
+            click.echo("interrupted: nothing was found yet", err=True)
             context.exit(INTERRUPTED)
         with deferred_interrupts(), ExitStack() as stack:
             # from the last to the first, each whatever becomes of the others
@@ -295,17 +300,6 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         word = model.learned_word
         click.echo(f"interrupted: the {word} is the best found so far{drawn}{goes_on}", err=True)
         context.exit(INTERRUPTED)
-
-
-def _tell_nothing_found(model: Any) -> None:
-    """Say on stderr that a search ended before it had a state, and which has one from the first."""
-    advice = ""
-    if model.learned_word == "tree" and model.search in ("auto", "exact"):
-        advice = (
-            ": an exact search knows the best tree once it went through all trees, "
-            "chains know one at any time (--search anneal+metropolis)"
-        )
-    click.echo(f"interrupted: nothing was found yet{advice}", err=True)
 
 
 def listed(texts: Sequence[str]) -> list[str] | None:

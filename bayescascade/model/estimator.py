@@ -97,6 +97,7 @@ class Searched:
     checkpoint: str | Path | None = None
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
+    time_limit: float | None = None
 
 
 class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generic[S, C, L]):
@@ -222,6 +223,11 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         del posterior
         return None
 
+    def _quick_state(self, posterior: Any) -> S | None:
+        """Return a state for when Ctrl-C comes before a search has one, or None."""
+        del posterior
+        return None
+
     def _most_kept_draws(self) -> int:
         """Return how many draws are kept with their weights, and saved, at most."""
         return MAX_KEPT_DRAWS
@@ -267,6 +273,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             self._make_posterior(table),
             solve=self._solve,
             starts=self._starts,
+            quickly=self._quick_state,
             default_steps=self._default_steps(table),
             n_blocks=most_blocks(table.n_distinct),
             n_replicas=self._n_replicas,
@@ -328,14 +335,14 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     def _drawn_counted(self) -> tuple[list[C], NDArray[np.float64]]:
         """Return each distinct draw with its weights, and its share of the draws.
 
-        Of a search that was interrupted before it drew any, it is the best state found, alone.
+        Of a search that was ended before it drew any, it is the best state found, alone.
 
         Raises
         ------
         ParameterError
             If there are no draws to average over.
         """
-        if not self._draws and self.summary_.interrupted:
+        if not self._draws and self.summary_.is_partial:
             return [self._best], np.ones(1)
         if not self._draws:
             raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
