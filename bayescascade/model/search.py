@@ -15,6 +15,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_jobs
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.model.ascent import OPTIMIZERS, ascend
+from bayescascade.model.pace import run_in_time
 from samplers.types import ProvidesGradient
 
 __all__ = [
@@ -109,7 +110,7 @@ class Search:
         """Anneal or climb, sample, or both, as `search` says.
 
         Ctrl-C and the time limit end it with what was found; if both are asked for, annealing or
-        climbing takes up to half of the time.
+        climbing takes up to half of the time. Chains take fewer steps if those would not fit.
 
         A chain samples from where it annealed to by itself, so that R-hat compares chains that may
         have found different states. If the posterior has ``polished(state)``, which returns a state
@@ -145,6 +146,7 @@ class Search:
             checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
         common: dict[str, Any] = {
             "n_steps": default_steps if self.n_steps is None else self.n_steps,
+            "n_blocks": n_blocks,
             "n_chains": self.n_chains,
             "n_jobs": self.n_jobs,
             "progress": self.progress,
@@ -158,14 +160,14 @@ class Search:
         is_last = self.search in ("anneal", "ascent")
         if "anneal" in self.search:
             with self.watch.part(last if is_last else 0.5, _OF_POLISHING if is_last else inf):
-                run = samplers.anneal(
+                run = run_in_time(
+                    partial(samplers.anneal, schedule=SCHEDULE),
                     posterior,
-                    schedule=SCHEDULE,
+                    self.watch,
                     initial_states=starts,
-                    n_temperatures=n_blocks,
+                    blocks="n_temperatures",
                     seed=annealing_seed,
                     checkpoint=section("first"),
-                    time_limit=self.watch.left,
                     **common,
                 )
             run, starts = self._polished(posterior, run, run.final_states)
@@ -196,13 +198,14 @@ class Search:
             own = None if run and run.timed_out else section("last" if run else "first")
             try:
                 with self.watch.part(last, _OF_POLISHING):
-                    sampled = engine(
+                    sampled = run_in_time(
+                        engine,
                         posterior,
+                        self.watch,
                         initial_states=starts,
-                        n_draws=n_blocks,
+                        blocks="n_draws",
                         seed=sampling_seed,
                         checkpoint=own,
-                        time_limit=self.watch.left,
                         **common,
                     )
                 run = sampled if run is None else _best_of(run, sampled)

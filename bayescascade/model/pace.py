@@ -1,0 +1,75 @@
+"""Chains that have to end in time: as many steps as fit it, so that they cool down, and draw."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+from typing import Any, TypeVar
+
+import numpy as np
+
+import samplers
+from bayescascade.base.watch import Watch
+
+__all__ = ["run_in_time"]
+
+S = TypeVar("S")
+
+_PART, _SHARE, _MOST = 50, 0.1, 5.0  # of the steps; of the time, and seconds at most: to learn
+_MARGIN = 0.8  # of the time left is planned with
+_LEAST_BLOCKS = 100
+
+
+def run_in_time(
+    engine: Callable[..., samplers.Run[S]],
+    posterior: samplers.Target[S],
+    watch: Watch,
+    *,
+    n_steps: int,
+    n_blocks: int,
+    blocks: str,
+    seed: np.random.SeedSequence,
+    progress: Callable[[samplers.Progress], object] | None,
+    checkpoint: samplers.CheckpointSection | None,
+    **how: Any,
+) -> samplers.Run[S]:
+    """Run an engine for as many of some steps as fit the time left, by how long a few of them take.
+
+    Of a run with a checkpoint, which later goes on, all steps are begun, whatever the time.
+
+    Parameters
+    ----------
+    blocks : str
+        The engine's parameter for `n_blocks`.
+    **how
+        Its other parameters.
+    """
+    n_fitting, n_fitting_blocks = n_steps, n_blocks
+    if watch.left < inf and checkpoint is None:
+        heard = [0]
+        pilot = engine(
+            posterior,
+            n_steps=max(1, n_steps // _PART),
+            seed=np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _PART)),
+            progress=lambda report: heard.append(report.done),
+            time_limit=min(_SHARE * watch.left, _MOST),
+            **{blocks: max(1, n_blocks // _PART)},
+            **how,
+        )
+        if pilot.interrupted:
+            return pilot
+        if heard[-1] > 0:
+            n_a_second = heard[-1] / sum(pilot.seconds.values())
+            n_fitting = max(1, min(n_steps, int(_MARGIN * watch.left * n_a_second)))
+            least = min(n_blocks, _LEAST_BLOCKS)
+            n_fitting_blocks = max(least, n_blocks * n_fitting // n_steps)
+    run = engine(
+        posterior,
+        n_steps=n_fitting,
+        seed=seed,
+        progress=progress,
+        checkpoint=checkpoint,
+        time_limit=watch.left,
+        **{blocks: n_fitting_blocks},
+        **how,
+    )
+    return replace(run, timed_out=run.timed_out or n_fitting < n_steps)
