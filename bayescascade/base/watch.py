@@ -50,11 +50,21 @@ class Watch:
         """Seconds left, >= 0; infinite without a limit."""
         return max(0.0, self._end - perf_counter())
 
+    def is_over(self, needed: float = 0.0) -> bool:
+        """Return whether as many seconds are not left, by which something then ends."""
+        if self._end < inf and perf_counter() + needed >= self._end:
+            self.is_up = True
+            return True
+        return False
+
     def check(self) -> None:
         """Raise OutOfTime if no time is left."""
-        if self._end < inf and perf_counter() >= self._end:
-            self.is_up = True
+        if self.is_over():
             raise OutOfTime
+
+    def grant(self, seconds: float) -> None:
+        """Leave at least some seconds, where what has to be finished took all of the time."""
+        self._end = max(self._end, perf_counter() + seconds)
 
     @contextmanager
     def part(self, share: float, reserve: float = inf) -> Iterator[None]:

@@ -188,7 +188,7 @@ class DensityEstimationTree(Baseline[DensityTree]):
             n_folds = max(1, min(self.n_folds, int(table.total_weight)))
             scores = np.zeros(candidates.size)
             for number, held_out in enumerate(deal(table.weights, n_folds, rng)):
-                if number > 0 and watch_in_use().left == 0.0:
+                if number > 0 and watch_in_use().is_over():
                     break
                 scores += _scores(table, held_out, candidates, self)
             best = scores.max()
