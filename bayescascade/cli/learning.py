@@ -17,6 +17,7 @@ from bayescascade.cli.options import (
     split_commas,
 )
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
+from bayescascade.cli.progress_lines import search_progress
 
 __all__ = [
     "CHOICE_OPTIONS",
@@ -148,7 +149,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
     click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision."),
     FULL_OPTION,
     click.option(
-        "--quiet", is_flag=True, help="No progress bar, and nothing on stdout but --json."
+        "--quiet", is_flag=True, help="Nothing of the progress, nor on stdout but --json."
     ),
 )
 """How to search, and where the result goes."""
@@ -308,14 +309,12 @@ def listed(texts: Sequence[str]) -> list[str] | None:
 
 
 def _fit(task: Task, rows: Any) -> None:
-    """Fit the model, with a progress bar on a terminal."""
+    """Fit the model, and say how far it is unless that is not wanted."""
     model = task.model
-    if task.quiet or not sys.stderr.isatty():
+    if task.quiet:
         model.fit(rows)
         return
-    from bayescascade.cli.progress import progress_bar
-
-    with progress_bar(model.size_name, model.size_words[1]) as show:
+    with search_progress(model.size_name, model.size_words[1]) as show:
         model.set_params(progress=show)
         model.fit(rows)
 

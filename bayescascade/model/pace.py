@@ -14,7 +14,8 @@ __all__ = ["run_in_time"]
 
 S = TypeVar("S")
 
-_PART, _SHARE, _MOST = 50, 0.1, 5.0  # of the steps; of the time, and seconds at most: to learn
+_PART, _MOST_STEPS = 50, 10_000  # of the steps, and at most, by which to learn how long they take
+_SHARE, _MOST_SECONDS = 0.1, 5.0  # of the time, and at most, for that
 _MARGIN = 0.8  # of the time left is planned with
 _LEAST_BLOCKS = 100
 
@@ -46,22 +47,23 @@ def run_in_time(
     n_fitting, n_fitting_blocks = n_steps, n_blocks
     if watch.left < inf and checkpoint is None:
         heard = [0]
+        n_few = min(max(1, n_steps // _PART), _MOST_STEPS)
         pilot = engine(
             posterior,
-            n_steps=max(1, n_steps // _PART),
+            n_steps=n_few,
             seed=np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _PART)),
             progress=lambda report: heard.append(report.done),
-            time_limit=min(_SHARE * watch.left, _MOST),
+            time_limit=min(_SHARE * watch.left, _MOST_SECONDS),
             **{blocks: max(1, n_blocks // _PART)},
             **how,
         )
         if pilot.interrupted:
             return pilot
+        n_fitting = n_few
         if heard[-1] > 0:
             n_a_second = heard[-1] / sum(pilot.seconds.values())
             n_fitting = max(1, min(n_steps, int(_MARGIN * watch.left * n_a_second)))
-            least = min(n_blocks, _LEAST_BLOCKS)
-            n_fitting_blocks = max(least, n_blocks * n_fitting // n_steps)
+        n_fitting_blocks = max(min(n_blocks, _LEAST_BLOCKS), n_blocks * n_fitting // n_steps)
     run = engine(
         posterior,
         n_steps=n_fitting,

@@ -261,7 +261,9 @@ def summarize(
     )
 
 
-def _plain(number: float) -> float | None:
+def _plain(number: float) -> float | str | None:
+    if np.isposinf(number):  # such as R-hat of chains that never move, which is a warning
+        return "inf"
     return float(number) if np.isfinite(number) else None
 
 
