@@ -94,7 +94,8 @@ def interrupted(context: click.Context, task: Task, *others: Any) -> None:
     def stop(_: object) -> None:
         raise KeyboardInterrupt
 
-    with mock.patch("bayescascade.cli.learning.search_progress", lambda *_: nullcontext(stop)):
+    shown = "bayescascade.cli.learning.search_progress"
+    with mock.patch(shown, return_value=nullcontext(stop)):
         learn(context, task, *others)
 
 
