@@ -14,10 +14,11 @@ __all__ = ["run_in_time"]
 
 S = TypeVar("S")
 
-_PART, _MOST_STEPS = 50, 10_000  # of the steps, and at most, by which to learn how long they take
+# by which one learns how long steps take: blocks, part of the steps, and steps at most
+_FEW_BLOCKS, _PART, _MOST_STEPS = 20, 50, 2_000
 _SHARE, _MOST_SECONDS = 0.1, 5.0  # of the time, and at most, for that
 _MARGIN = 0.8  # of the time left is planned with
-_LEAST_BLOCKS = 100
+_LEAST_BLOCKS, _STEPS_OF_BLOCK = 100, 200  # which begins with as much work as some steps
 
 
 def run_in_time(
@@ -54,7 +55,7 @@ def run_in_time(
             seed=np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _PART)),
             progress=lambda report: heard.append(report.done),
             time_limit=min(_SHARE * watch.left, _MOST_SECONDS),
-            **{blocks: max(1, n_blocks // _PART)},
+            **{blocks: min(n_blocks, _FEW_BLOCKS)},
             **how,
         )
         if pilot.interrupted:
@@ -63,7 +64,8 @@ def run_in_time(
         if heard[-1] > 0:
             n_a_second = heard[-1] / sum(pilot.seconds.values())
             n_fitting = max(1, min(n_steps, int(_MARGIN * watch.left * n_a_second)))
-        n_fitting_blocks = max(min(n_blocks, _LEAST_BLOCKS), n_blocks * n_fitting // n_steps)
+        if n_fitting < n_steps:
+            n_fitting_blocks = min(n_blocks, max(_LEAST_BLOCKS, n_fitting // _STEPS_OF_BLOCK))
     run = engine(
         posterior,
         n_steps=n_fitting,
