@@ -28,7 +28,6 @@ from samplers.parameters import (
     Seed,
     check_integer,
     check_positive,
-    check_real,
 )
 from samplers.types import ChainState, Move, Target
 
@@ -228,9 +227,8 @@ def anneal(
         choice=choose_moves(target, moves),
         schedule=schedule,
     )
-    seconds = check_real("time_limit", time_limit, "a number of seconds >= 0", lambda s: s >= 0.0)
     return run_chains(
-        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, seconds
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
     )
 
 

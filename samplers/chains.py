@@ -34,6 +34,7 @@ from samplers.parameters import (
     check_initial_states,
     check_integer,
     check_n_jobs,
+    check_real,
     seed_root,
 )
 from samplers.types import ProvidesInitialState
@@ -110,6 +111,8 @@ class Run(Generic[S]):
         Wall-clock time that this process spent in each phase.
     interrupted : bool
         Whether the run was ended by Ctrl-C; everything else then describes the part completed.
+    timed_out : bool
+        Whether it was ended by its time limit, likewise.
     extras : dict
         What only one engine has. Langevin: "step_sizes" (n_chains,) and "scales" (n_chains, d).
         Tempering: "inverse_temperatures" (n_chains, n_temperatures) and "swap_acceptance"
@@ -129,6 +132,12 @@ class Run(Generic[S]):
     interrupted: bool
     # Any: engines and subclasses put what they like here
     extras: dict[str, Any] = field(repr=False)
+    timed_out: bool = field(default=False, repr=False)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it ended before it was through, for whatever reason."""
+        return self.interrupted or self.timed_out
 
     @property
     def acceptance(self) -> dict[str, float]:
@@ -163,6 +172,7 @@ def run_chains(
 
     No round is begun after `time_limit` seconds; `samplers.metropolis` explains the others.
     """
+    time_limit = check_real("time_limit", time_limit, "a number of seconds >= 0", lambda s: s >= 0)
     end = time.perf_counter() + time_limit
     n_chains = check_integer("n_chains", n_chains, 1)
     n_jobs = check_n_jobs(n_jobs)
@@ -185,7 +195,7 @@ def run_chains(
     try:
         if archive:
             archive.save(history)
-        while history.block < program.plan.n_blocks and clock.seconds_left > 0.0:
+        while history.block < program.plan.n_blocks and clock.has_time:
             due = archive.seconds_until_due if archive else math.inf
             chunks = _run_round(program, history, workers, clock, due)
             history = history.extended(chunks)
@@ -199,7 +209,8 @@ def run_chains(
         interrupted = history.block < program.plan.n_blocks
         if archive:
             archive.save(history)
-    return _collect(program, history, clock, interrupted)
+    timed_out = not interrupted and history.block < program.plan.n_blocks
+    return _collect(program, history, clock, interrupted, timed_out)
 
 
 class _Clock:
@@ -215,6 +226,12 @@ class _Clock:
     @property
     def seconds_left(self) -> float:
         return self._end - time.perf_counter()
+
+    @property
+    def has_time(self) -> bool:
+        """Whether a block as long as the last ones would end about in time."""
+        each = 0.0 if self._took == math.inf else self._took / self._n_blocks
+        return 0.0 < self.seconds_left > each - ROUND_SECONDS
 
     def blocks_of_round(self, due: float) -> int:
         """Return how many blocks a round is to have that ends about when a checkpoint is due."""
@@ -330,7 +347,9 @@ def _report(program: Program[S], history: History[S], chunks: Sequence[Chunk[S]]
     )
 
 
-def _collect(program: Program[S], history: History[S], clock: _Clock, interrupted: bool) -> Run[S]:
+def _collect(
+    program: Program[S], history: History[S], clock: _Clock, interrupted: bool, timed_out: bool
+) -> Run[S]:
     snapshots, records = history
     best = max((snapshot.best for snapshot in snapshots), key=lambda chain: chain.log_density)
     if records[0]:
@@ -361,6 +380,7 @@ def _collect(program: Program[S], history: History[S], clock: _Clock, interrupte
         seconds=clock.seconds,
         interrupted=interrupted,
         extras=program.extras(snapshots),
+        timed_out=timed_out,
     )
 
 

@@ -167,6 +167,7 @@ def langevin(
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | Path | CheckpointSection | None = None,
     resume: bool = False,
+    time_limit: float = math.inf,
 ) -> Run[Vector]:
     """Draw vectors from a density whose gradient is known.
 
@@ -186,14 +187,14 @@ def langevin(
         By what the steps of each component are multiplied, such as its standard deviation. By
         default they are learned during warm-up, or are 1 if that has less than 200 steps.
     warmup, n_draws, n_chains, n_jobs, seed, initial_states, keep_states, progress, checkpoint, \
-resume
+resume, time_limit
         As for `samplers.metropolis`.
 
     Returns
     -------
     Run
         Its one move is called "langevin"; `extras` has "step_sizes" and "scales". What was found so
-        far if the run was interrupted by Ctrl-C.
+        far if the run was interrupted by Ctrl-C or out of time.
 
     Raises
     ------
@@ -238,7 +239,9 @@ resume
             )
         ),
     )
-    return run_chains(program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
+    return run_chains(
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
+    )
 
 
 @dataclass(frozen=True, slots=True)

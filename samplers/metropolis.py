@@ -168,6 +168,7 @@ def metropolis(
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | Path | CheckpointSection | None = None,
     resume: bool = False,
+    time_limit: float = math.inf,
 ) -> Run[S]:
     """Draw from a target by Metropolis-Hastings.
 
@@ -201,11 +202,14 @@ def metropolis(
         Where to save the run every few seconds; see `samplers.checkpoint`.
     resume : bool
         Whether to go on with the run in `checkpoint`, if there is one.
+    time_limit : float >= 0, seconds
+        When to stop before the last draw; how far chains are then depends on the machine. What was
+        begun is finished by all chains, about half a second of work.
 
     Returns
     -------
     Run
-        What was found so far if the run was interrupted by Ctrl-C.
+        What was found so far if the run was interrupted by Ctrl-C or out of time.
 
     Raises
     ------
@@ -222,7 +226,9 @@ def metropolis(
         choice=choose_moves(target, moves),
         keep_states=bool(keep_states),
     )
-    return run_chains(program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
+    return run_chains(
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ def tempering(
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | Path | CheckpointSection | None = None,
     resume: bool = False,
+    time_limit: float = math.inf,
 ) -> Run[S]:
     """Draw from a target whose modes a plain chain cannot leave.
 
@@ -69,7 +70,7 @@ def tempering(
     swap_target : float in (0, 1)
         Share of swaps to be accepted, which the adaptation aims at.
     warmup, n_draws, n_chains, n_jobs, seed, initial_states, moves, keep_states, progress, \
-checkpoint, resume
+checkpoint, resume, time_limit
         As for `samplers.metropolis`. All replicas of a chain start in its initial state.
 
     Returns
@@ -77,7 +78,7 @@ checkpoint, resume
     Run
         Draws, traces and acceptance of the replicas at inverse temperature 1; `extras` has
         "inverse_temperatures" and "swap_acceptance". What was found so far if the run was
-        interrupted by Ctrl-C.
+        interrupted by Ctrl-C or out of time.
 
     Raises
     ------
@@ -95,7 +96,9 @@ checkpoint, resume
         ),
         swap_target=check_positive("swap_target", swap_target, below=1.0),
     )
-    return run_chains(program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume)
+    return run_chains(
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import click
 
 from bayescascade.cli.dealt import DEALING_SEED, test_share_option
 from bayescascade.cli.learning import CHOICE_OPTIONS, unknown_option, with_options
-from bayescascade.cli.options import JOBS, Integer, split_commas
+from bayescascade.cli.options import JOBS, Integer, Real, split_commas
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
@@ -74,6 +74,12 @@ _TREES = 40
     help="Trees learned at the same time; -1, the default: one per core.",
 )
 @DEALING_SEED
+@click.option(
+    "--time-limit",
+    type=Real(above=0.0),
+    metavar="SECONDS",
+    help="Stop each fit then, with the best found so far (no limit).",
+)
 @click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -101,7 +107,7 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     try:
         with shown_count("budgets", len(budgets)) as show:
             learner = LEARNERS[options["method"]]
-            given = {name: options[name] for name in ("n_trees", "n_jobs")}
+            given = {name: options[name] for name in ("n_trees", "n_jobs", "time_limit")}
             unknown = options["unknown"] or "missing"
             learned = learner(parts, budgets, costs=costs, **given, unknown=unknown)
             for amount, found in learned:

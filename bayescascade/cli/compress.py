@@ -1,12 +1,17 @@
 """``bayescascade compress``: few prototypes in place of many rows, measured on rows held out."""
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bayescascade.cli.dealt import DEALING_SEED, read_dealt, test_share_option
-from bayescascade.cli.learning import CHOICE_OPTIONS, GAPS_OPTION, unknown_option, with_options
+from bayescascade.cli.learning import (
+    CHOICE_OPTIONS,
+    GAPS_OPTION,
+    TIME_OPTION,
+    unknown_option,
+    with_options,
+)
 from bayescascade.cli.options import JOBS, Integer, Real
 from bayescascade.cli.output import (
     INTERRUPTED,
@@ -16,6 +21,7 @@ from bayescascade.cli.output import (
     echo_page,
     write_texts,
 )
+from bayescascade.cli.progress_lines import search_progress
 
 if TYPE_CHECKING:
     from bayescascade.data.dealing import DealtRows
@@ -50,6 +56,7 @@ __all__ = ["compress"]
     "--jobs", "n_jobs", type=JOBS, default=-1, help="Cores used; -1, the default: all there are."
 )
 @DEALING_SEED
+@with_options(TIME_OPTION)
 @click.option("--out", metavar="FILE.csv", help="Write the prototypes, in the data's own units.")
 @click.option("--save", metavar="FILE.json", help="Save the model, for predict and score.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -61,7 +68,8 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
     at random into those that are learned from and those that test: printed is how often the nearest
     of all rows, and of the prototypes, errs on the latter. Text becomes columns of 0 and 1, of
     which prototypes may have anything between. Missing cells are a level, or the median and a
-    column that says so. Ctrl-C ends the search early: what was found is printed and written.
+    column that says so. Ctrl-C or --time-limit ends the search early: what was found is printed and
+    written.
     """
     out, save = options["out"], options["save"]
     check_outputs({"--out": out, "--save": save}, {"DATA": data})
@@ -75,14 +83,10 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
         random_state=parts.seed,
         unknown=options["unknown"] or "mean",
         missing=options["missing"] or "level",
+        time_limit=options["time_limit"],
     )
-    if sys.stderr.isatty():
-        from bayescascade.cli.progress import progress_bar
-
-        with progress_bar("", "") as show:
-            model.set_params(progress=show).fit(parts.X[0], parts.y[0])
-    else:
-        model.fit(parts.X[0], parts.y[0])
+    with search_progress("", "") as show:
+        model.set_params(progress=show).fit(parts.X[0], parts.y[0])
     if out is not None:
         prototypes = model.prototypes_frame(options["target"])
         write_texts(out, csv_texts([{str(k): column for k, column in prototypes.items()}]))

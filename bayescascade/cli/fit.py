@@ -123,8 +123,8 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
     It is a tree of the kind that suits the table; --model, or an option of one, says which.
-    With --model rules it is a list: if ..., else if ..., else. Ctrl-C ends the search early: what
-    was found is printed and saved.
+    With --model rules it is a list: if ..., else if ..., else. Ctrl-C ends the search early, and
+    --time-limit ends it then: what was found is printed and saved.
     """
     name = options.pop("model") or _model_of(options)
     _check_options(name, options)

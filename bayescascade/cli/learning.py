@@ -17,6 +17,7 @@ from bayescascade.cli.options import (
     split_commas,
 )
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
+from bayescascade.cli.progress_lines import search_progress
 
 __all__ = [
     "CHOICE_OPTIONS",
@@ -26,6 +27,7 @@ __all__ = [
     "POSITIVE",
     "RULE_OPTIONS",
     "RUN_OPTIONS",
+    "TIME_OPTION",
     "Task",
     "declarations",
     "learn",
@@ -98,11 +100,6 @@ RULE_OPTIONS: tuple[Option, ...] = (
     click.option("--expected-rules", type=POSITIVE, help="Rules expected of a list (3)."),
     click.option("--expected-size", type=POSITIVE, help="Conditions expected of a rule (1)."),
     click.option("--max-size", type=Integer(1), help="Most conditions of a rule (2)."),
-    click.option(
-        "--time-limit",
-        type=POSITIVE,
-        help="Seconds after which an exact search of lists stops (no limit).",
-    ),
 )
 """What lists of rules are like."""
 
@@ -111,7 +108,16 @@ FULL_OPTION: Option = click.option(
 )
 """Whether long trees, lists and columns are printed in full."""
 
+TIME_OPTION: Option = click.option(
+    "--time-limit",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="Stop then, with the best found so far (no limit).",
+)
+"""When a search is to stop."""
+
 RUN_OPTIONS: tuple[Option, ...] = (
+    TIME_OPTION,
     click.option(
         "--memory-limit",
         type=POSITIVE,
@@ -143,7 +149,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
     click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision."),
     FULL_OPTION,
     click.option(
-        "--quiet", is_flag=True, help="No progress bar, and nothing on stdout but --json."
+        "--quiet", is_flag=True, help="Nothing of the progress, nor on stdout but --json."
     ),
 )
 """How to search, and where the result goes."""
@@ -277,7 +283,7 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         try:
             _fit(task, rows)
         except KeyboardInterrupt:
-            _tell_nothing_found(model)
+            click.echo("interrupted: nothing was found yet", err=True)
             context.exit(INTERRUPTED)
         with deferred_interrupts(), ExitStack() as stack:
             # from the last to the first, each whatever becomes of the others
@@ -297,31 +303,18 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         context.exit(INTERRUPTED)
 
 
-def _tell_nothing_found(model: Any) -> None:
-    """Say on stderr that a search ended before it had a state, and which has one from the first."""
-    advice = ""
-    if model.learned_word == "tree" and model.search in ("auto", "exact"):
-        advice = (
-            ": an exact search knows the best tree once it went through all trees, "
-            "chains know one at any time (--search anneal+metropolis)"
-        )
-    click.echo(f"interrupted: nothing was found yet{advice}", err=True)
-
-
 def listed(texts: Sequence[str]) -> list[str] | None:
     """Return the names in texts such as "age,sex", None if there are none."""
     return [name for text in texts for name in split_commas(text)] or None
 
 
 def _fit(task: Task, rows: Any) -> None:
-    """Fit the model, with a progress bar on a terminal."""
+    """Fit the model, and say how far it is unless that is not wanted."""
     model = task.model
-    if task.quiet or not sys.stderr.isatty():
+    if task.quiet:
         model.fit(rows)
         return
-    from bayescascade.cli.progress import progress_bar
-
-    with progress_bar(model.size_name, model.size_words[1]) as show:
+    with search_progress(model.size_name, model.size_words[1]) as show:
         model.set_params(progress=show)
         model.fit(rows)
 

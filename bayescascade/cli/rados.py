@@ -8,6 +8,7 @@ import click
 from bayescascade.cli.learning import (
     CHOICE_OPTIONS,
     GAPS_OPTION,
+    TIME_OPTION,
     listed,
     unknown_option,
     with_options,
@@ -150,6 +151,7 @@ def make(data: str, **options: Any) -> None:
     help="A round's feature: the best, or the median one, as in the paper for noise.",
 )
 @unknown_option(mean="counts as the mean of its column", error="is an error")
+@with_options(TIME_OPTION)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) -> None:
     """Learn a linear classifier from files that `make` wrote; those of several parties add up."""

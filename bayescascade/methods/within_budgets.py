@@ -34,6 +34,7 @@ class _Common(TypedDict):
     costs: FeatureCosts
     n_jobs: int
     unknown: str
+    time_limit: float | None
 
 
 Learned: TypeAlias = Iterator[tuple[float, BudgetedClassifier | BudgetError]]
@@ -106,6 +107,8 @@ def _trees(
     X, y = parts.X[1], parts.y[1]
     tried = []
     everything = max(float(common["costs"].resolve(list(X.columns)).costs.sum()), 1e-9)
+    if common["time_limit"] is not None:
+        common["time_limit"] /= len(_TREE_NATS)
     for nats in _TREE_NATS:
         model = BudgetTreeClassifier(
             tradeoff=nats / everything,
@@ -134,8 +137,8 @@ METHODS: Mapping[str, Learner] = {
     "select": _selected,
     "tree": _trees,
 }
-"""How classifiers are learned, by name: of rows, costs and budgets, with most trees, workers, and
-what an unknown level is.
+"""How classifiers are learned, by name: of rows, costs and budgets, with most trees, workers, what
+an unknown level is, and the seconds for each fit.
 
 They raise KeyboardInterrupt also where Ctrl-C ended a fit early: what it kept is not what was asked
 for.

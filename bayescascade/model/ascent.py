@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 
 import samplers
 from bayescascade.base.threads import single_threaded
+from bayescascade.base.watch import OutOfTime, check_time
 
 __all__ = ["OPTIMIZERS", "ascend"]
 
@@ -58,7 +59,7 @@ def ascend(
     Returns
     -------
     samplers.Run
-        Ctrl-C ends it with what was found: it is then `interrupted`.
+        Ctrl-C, or the watch in use, ends it with what was found: `interrupted`, or `timed_out`.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def ascend(
     }
     climbs = [_Climb(posterior, start, max_iter, optimizer) for start in starts]
     _restore(climbs, section, settings)
-    interrupted = False
+    interrupted = timed_out = False
     try:
         for climb in climbs:
             while not climb.is_done:
@@ -87,6 +88,8 @@ def ascend(
                     section.write(json.dumps({**settings, "ends": ends}), is_finished=False)
                 if progress is not None:
                     progress(_report(climbs, max_iter))
+    except OutOfTime:
+        timed_out = True
     except KeyboardInterrupt:
         interrupted = True
     for climb in climbs:
@@ -106,6 +109,7 @@ def ascend(
         seconds={"ascent": perf_counter() - began},
         interrupted=interrupted,
         extras={"n_iterations": [climb.n_done for climb in climbs]},
+        timed_out=timed_out,
     )
 
 
@@ -138,6 +142,7 @@ class _Climb:
         self.n_done += found.nit
 
     def _loss(self, state: Vector) -> tuple[float, Vector]:
+        check_time()
         log_density, gradient = self._posterior.log_density_and_gradient(state)
         if log_density > self.log_density:  # kept at once: Ctrl-C may come at any time
             self.state, self.log_density = state.copy(), float(log_density)

@@ -98,6 +98,7 @@ class Searched:
     checkpoint: str | Path | None = None
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
+    time_limit: float | None = None
 
 
 class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generic[S, C, L]):
@@ -249,6 +250,11 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
                 raise ModelFileError(f"a draw's counts must sum up to {total!r}, got {one.total!r}")
         return Draws(counted, times)
 
+    def _quick_state(self, posterior: Any) -> S | None:
+        """Return a state for when Ctrl-C comes before a search has one, or None."""
+        del posterior
+        return None
+
     def _set_features(self, schema: Schema) -> None:
         """Set the attributes that say which columns the model is about."""
         self.schema_ = schema
@@ -291,6 +297,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             solve=self._solve,
             starts=self._starts,
             prepare=self._prepare_chains,
+            quickly=self._quick_state,
             default_steps=self._default_steps(table),
             n_blocks=most_blocks(table.n_distinct),
             n_replicas=self._n_replicas,
@@ -348,7 +355,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     def _drawn_counted(self) -> tuple[Sequence[C], NDArray[np.float64]]:
         """Return each distinct draw with its weights, and its share of the draws.
 
-        Of a search that was interrupted before it drew any, it is the best state found, alone.
+        Of a search that was ended before it drew any, it is the best state found, alone.
 
         Raises
         ------
@@ -356,7 +363,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             If there are no draws to average over.
         """
         counted, times = self._draws
-        if not times and self.summary_.interrupted:
+        if not times and self.summary_.is_partial:
             return [self._best], np.ones(1)
         if not times:
             raise ParameterError('predictive must be "map" where no draws were kept, got "average"')

@@ -14,9 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError, warn_user
+from bayescascade.base.watch import OutOfTime
 from bayescascade.model.draws import PosteriorRun, TraceLegend
 from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
-from bayescascade.model.solution import Certificate, Solution
+from bayescascade.model.solution import Certificate, Solution, state_run
 from bayescascade.model.summary import FitSummary, summarize
 from bayescascade.report.page import BLANK, Page, Pieces
 from bayescascade.report.printed import Printed
@@ -90,6 +91,7 @@ def explore(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     progress: Callable[[samplers.Progress], object] | None = None,
+    time_limit: float | None = None,
 ) -> Found[S]:
     """Find the most probable state of a posterior, and sample it.
 
@@ -125,11 +127,16 @@ def explore(
         Go on with the run in `checkpoint`; the result is that of a run never interrupted.
     progress : callable, optional
         Called with a `samplers.Progress` about twice a second.
+    time_limit : float > 0 or None
+        Seconds after which the search stops with what was found, which then depends on the machine;
+        of annealing or climbing and sampling, the first takes up to half. What was begun is
+        finished, such as a step of your own posterior or compiling what is used for the first time.
 
     Returns
     -------
     Found
-        Printed, a page. Ctrl-C ends the search early: it is then what had been found.
+        Printed, a page. Ctrl-C or the time limit ends the search early: it is then what had been
+        found, and `summary_` says so.
 
     Raises
     ------
@@ -164,7 +171,9 @@ def explore(
     >>> found.state, found.log_density
     (3, -0.0)
     """
-    how = Search(search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress)
+    how = Search(
+        search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit
+    )
     if search == "exact" and solve is None:
         raise ParameterError('solve must be given for search "exact", got None')
     return explore_by(
@@ -179,6 +188,7 @@ def explore_by(
     solve: Solver[S] | None = None,
     starts: Sequence[S] | Callable[[Any], Sequence[S] | None] | None = None,
     prepare: Callable[[Any], None] | None = None,
+    quickly: Callable[[Any], S | None] | None = None,
     default_steps: int = DEFAULT_STEPS,
     n_blocks: int = MOST_BLOCKS,
     n_replicas: int = 6,
@@ -198,10 +208,14 @@ def explore_by(
         Where each chain starts, or what says so of the posterior if chains are run at all.
     prepare : callable, optional
         Called with the posterior before chains are run, if they are run at all.
+    quickly : callable, optional
+        Returns a state of the posterior at once, where Ctrl-C came before `solve` had any; None: it
+        is raised.
     search, posterior, solve, default_steps, n_blocks, n_replicas
         See `explore` and `Search.run`.
     """
     solution, reason = None, ""
+    guess: samplers.Run[S] | None = None
     if solve is not None and search.search in ("auto", "exact"):
         try:
             solution = solve(posterior, search)
@@ -209,10 +223,19 @@ def explore_by(
             if search.search == "exact":
                 raise
             reason = f"exact would take {error.needed}"
-    if solution is None and search.search == "auto":
+        except OutOfTime:  # what is left of the time is for chains
+            reason = f"exact was not through in its part of {search.time_limit:g} s"
+        except KeyboardInterrupt:
+            state = None if quickly is None else quickly(posterior)
+            if state is None:
+                raise
+            guess, reason = state_run(posterior, state), "exact was not through"
+    if solution is None and search.search in ("auto", "exact"):
         search = search.sampled()
     if solution is not None:
         run = solution.as_run(posterior)
+    elif guess is not None:
+        run = guess
     else:
         if prepare is not None:
             prepare(posterior)
@@ -226,14 +249,15 @@ def explore_by(
     data = getattr(posterior, "table", None)
     told_settings = {
         **({"model": type(posterior).__name__} if settings is None else settings),
-        "search": "exact" if solution is not None else search.search,
+        "search": "exact" if solution is not None else "greedy" if guess else search.search,
         "source": data.source if data is not None else "",
         **(posterior.parameters() if hasattr(posterior, "parameters") else {}),
     }
     legend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
     title = title or type(posterior).__name__
     run_ = PosteriorRun.of(run, legend=legend, settings=told_settings, title=title, told=told)
-    summary = summarize(run_, told_settings["search"], data, solution, reason)
+    method = told_settings["search"]
+    summary = summarize(run_, method, data, solution, reason, search.time_limit)
     if summary.objection:
         warn_user(ConvergenceWarning(summary.objection))
     state = run.best_state

@@ -23,8 +23,12 @@ __all__ = ["Saved", "contradictions_refused", "load", "model_class"]
 FORMAT = "bayescascade model"
 VERSION = 1
 
-NOT_SAVED = ("checkpoint", "resume", "progress", "n_jobs", "random_state", "scratch")
+NOT_SAVED = (
+    "checkpoint", "resume", "progress", "n_jobs", "random_state", "scratch", "time_limit",
+)  # fmt: skip
 """Parameters of running a fit, not of the model."""
+
+_ONCE_SAVED = ("time_limit",)  # by lists of rules
 
 _NAMES_OF_0_1 = {
     "leaf": "LeafCascade",
@@ -113,6 +117,9 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         """
         with contradictions_refused():
             parameters = record["parameters"]
+            if isinstance(parameters, dict):
+                parameters = {k: v for k, v in parameters.items() if k not in _ONCE_SAVED}
+                record = {**record, "parameters": parameters}
             expected = set(cls._get_param_names()) - set(cls._not_saved)
             later = {k: v for k, v in cls._later_parameters.items() if k in expected}
             least = expected - set(later)

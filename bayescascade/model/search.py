@@ -1,12 +1,11 @@
 """Running the engines that an estimator's `search` names, in turn, over one checkpoint."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from os import PathLike
 from pathlib import Path
-from time import perf_counter
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -14,8 +13,10 @@ import numpy as np
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_jobs
+from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.model.ascent import OPTIMIZERS, ascend
 from bayescascade.model.diagnostics import fallen_chains
+from bayescascade.model.pace import run_in_time
 from samplers.types import ProvidesGradient
 
 __all__ = [
@@ -51,6 +52,8 @@ DEFAULT_STEPS = 50_000
 MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
 _MANY_ROWS = 40_000
 
+_OF_CHAINS, _OF_POLISHING = 0.9, 30.0  # of the time, and seconds at most, where states are polished
+
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 
@@ -72,9 +75,10 @@ class Search:
     checkpoint: str | Path | None
     resume: bool
     progress: Callable[[samplers.Progress], object] | None
-    deadline: float = inf  # of `time.perf_counter`, when an annealing stops
+    time_limit: float | None = None  # seconds, of which `watch` knows how many are left
     optimizer: str = "lbfgs"  # of an ascent
     max_iter: int = 100  # iterations of an ascent
+    watch: Watch = field(default_factory=lambda: Watch(None))  # one of `time_limit` if not given
 
     def __post_init__(self) -> None:
         check_choice("search", self.search, (*SEARCHES, *BY_GRADIENT))
@@ -92,6 +96,8 @@ class Search:
             raise ParameterError(f"progress must be callable or None, got {self.progress!r}")
         if self.resume and self.checkpoint is None:
             raise ParameterError("resume must be False without a checkpoint, got True")
+        if self.watch.seconds != self.time_limit:
+            object.__setattr__(self, "watch", Watch(self.time_limit))
 
     def run(
         self,
@@ -102,7 +108,10 @@ class Search:
         n_replicas: int = 6,
         starts: Sequence[S] | None = None,
     ) -> samplers.Run[S]:
-        """Anneal or climb, sample, or both, as `search` says; Ctrl-C ends it with what was found.
+        """Anneal or climb, sample, or both, as `search` says.
+
+        Ctrl-C and the time limit end it with what was found; if both are asked for, annealing or
+        climbing takes up to half of the time. Chains take fewer steps if those would not fit.
 
         A chain samples from where it annealed to by itself, so that R-hat compares chains that may
         have found different states. If the posterior has ``polished(state)``, which returns a state
@@ -139,6 +148,7 @@ class Search:
             checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
         common: dict[str, Any] = {
             "n_steps": default_steps if self.n_steps is None else self.n_steps,
+            "n_blocks": n_blocks,
             "n_chains": self.n_chains,
             "n_jobs": self.n_jobs,
             "progress": self.progress,
@@ -148,60 +158,95 @@ class Search:
             return None if checkpoint is None else checkpoint.section(name)
 
         run: samplers.Run[S] | None = None
+        last = _OF_CHAINS if hasattr(posterior, "polished") else 1.0
+        is_last = self.search in ("anneal", "ascent")
         if "anneal" in self.search:
-            run = samplers.anneal(
-                posterior,
-                schedule=getattr(posterior, "schedule", SCHEDULE),
-                initial_states=starts,
-                n_temperatures=n_blocks,
-                seed=annealing_seed,
-                checkpoint=section("first"),
-                time_limit=max(0.0, self.deadline - perf_counter()),
-                **common,
-            )
-            run, starts = _polished(posterior, run, run.final_states)
+            with self.watch.part(last if is_last else 0.5, _OF_POLISHING if is_last else inf):
+                schedule = getattr(posterior, "schedule", SCHEDULE)
+                run = run_in_time(
+                    partial(samplers.anneal, schedule=schedule),
+                    posterior,
+                    self.watch,
+                    initial_states=starts,
+                    blocks="n_temperatures",
+                    seed=annealing_seed,
+                    checkpoint=section("first"),
+                    **common,
+                )
+            run, starts = self._polished(posterior, run, run.final_states)
         if "ascent" in self.search:
             climbing: Any = posterior  # whose states are vectors
             rngs = map(np.random.default_rng, annealing_seed.spawn(self.n_chains))
             if starts is None:
                 starts = [climbing.initial_state(rng) for rng in rngs]
-            climbed: Any = ascend(
-                climbing,
-                cast(Any, starts),
-                max_iter=self.max_iter,
-                optimizer=self.optimizer,
-                progress=self.progress,
-                section=section("first"),
-                also={"search": self.search, "n_steps": common["n_steps"]},
-            )
+            with self.watch.part(1.0 if is_last else 0.5), self.watch.watching():
+                climbed: Any = ascend(
+                    climbing,
+                    cast(Any, starts),
+                    max_iter=self.max_iter,
+                    optimizer=self.optimizer,
+                    progress=self.progress,
+                    section=section("first"),
+                    also={"search": self.search, "n_steps": common["n_steps"]},
+                )
             run, starts = climbed, climbed.final_states
-        if self.search not in ("anneal", "ascent") and not (run and run.interrupted):
+        if not is_last and not (run and run.interrupted):
             engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
             if "langevin" in self.search:
                 engine = samplers.langevin
             elif self.search == "tempering":
                 engine = partial(samplers.tempering, n_temperatures=n_replicas)
+            # the engine that runs first has the same section, so that a resumed run of another
+            # search is told apart; what starts from a half of a run would not fit its whole
+            own = None if run and run.timed_out else section("last" if run else "first")
             try:
-                sampled = engine(
-                    posterior,
-                    initial_states=starts,
-                    n_draws=n_blocks,
-                    seed=sampling_seed,
-                    # the engine that runs first has the same section, so that a resumed run of
-                    # another search is told apart
-                    checkpoint=section("first" if run is None else "last"),
-                    **common,
-                )
+                with self.watch.part(last, _OF_POLISHING):
+                    sampled = run_in_time(
+                        engine,
+                        posterior,
+                        self.watch,
+                        initial_states=starts,
+                        blocks="n_draws",
+                        seed=sampling_seed,
+                        checkpoint=own,
+                        **common,
+                    )
                 run = sampled if run is None else _best_of(run, sampled)
-                run, _ = _polished(posterior, run, (run.best_state,))
+                run, _ = self._polished(posterior, run, (run.best_state,))
             except KeyboardInterrupt:
                 if run is None:
                     raise
                 run = replace(run, interrupted=True)
         assert run is not None, "every search runs an engine"
-        if checkpoint is not None and not run.interrupted:
+        if checkpoint is not None and not run.is_partial:
             checkpoint.finish()
         return run
+
+    def _polished(
+        self, posterior: samplers.Target[S], run: samplers.Run[S], states: tuple[S, ...]
+    ) -> tuple[samplers.Run[S], tuple[S, ...]]:
+        """Return the run, and states that it found, each as much better as the posterior makes it.
+
+        By its `polished`, if it has that. The best of them becomes the run's if it is better.
+        """
+        polished = getattr(posterior, "polished", None)
+        if polished is None or run.interrupted:
+            return run, states
+        better: tuple[S, ...] = ()
+        try:
+            with self.watch.watching():
+                for state in states:
+                    better = (*better, polished(state))
+        except OutOfTime:
+            run = replace(run, timed_out=True)
+        except KeyboardInterrupt:
+            return replace(run, interrupted=True), states
+        states = better + states[len(better) :]
+        best = max(states, key=posterior.log_density)
+        log_density = float(posterior.log_density(best))
+        if log_density > run.best_log_density:
+            run = replace(run, best_state=best, best_log_density=log_density)
+        return run, states
 
     def rng(self) -> np.random.Generator:
         """Return the generator of what is drawn without a chain."""
@@ -238,27 +283,6 @@ def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
     return np.random.SeedSequence(random_state)
 
 
-def _polished(
-    posterior: samplers.Target[S], run: samplers.Run[S], states: tuple[S, ...]
-) -> tuple[samplers.Run[S], tuple[S, ...]]:
-    """Return the run, and states that it found, each as much better as the posterior makes it.
-
-    By its `polished`, if it has that. The best of them becomes the run's if it is better.
-    """
-    polished = getattr(posterior, "polished", None)
-    if polished is None or run.interrupted:
-        return run, states
-    try:
-        states = tuple(polished(state) for state in states)
-    except KeyboardInterrupt:
-        return replace(run, interrupted=True), states
-    best = max(states, key=posterior.log_density)
-    log_density = float(posterior.log_density(best))
-    if log_density > run.best_log_density:
-        run = replace(run, best_state=best, best_log_density=log_density)
-    return run, states
-
-
 def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]:
     """Return the second run with the better of the two best states, and time and extras of both."""
     better = first if first.best_log_density >= second.best_log_density else second
@@ -266,6 +290,7 @@ def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]
         second,
         best_state=better.best_state,
         best_log_density=better.best_log_density,
+        timed_out=first.timed_out or second.timed_out,
         seconds={**first.seconds, **second.seconds},
         extras={"fallen": fallen_chains(first.traces), **first.extras, **second.extras},
     )

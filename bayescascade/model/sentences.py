@@ -52,7 +52,7 @@ def doubt_sentences(
 
 def _proved(summary: FitSummary, learned: str) -> str:
     certificate = summary.certificate
-    stopped = "The search was stopped early. " if summary.interrupted else ""
+    stopped = "The search was stopped early. " if summary.is_partial else ""
     if certificate is not None and certificate.gap == 0:
         of_which, every = "", f"every possible {learned}"
         if certificate.scope:

@@ -15,7 +15,7 @@ import numpy as np
 import samplers
 from bayescascade.model.posterior import Posterior
 
-__all__ = ["Certificate", "Solution"]
+__all__ = ["Certificate", "Solution", "state_run"]
 
 S = TypeVar("S")
 
@@ -65,7 +65,8 @@ class Solution(Generic[S]):
         The best state.
     log_density : float
         Its log posterior density, nats, unnormalized.
-    certificate : Certificate
+    certificate : Certificate or None
+        None if nothing was proved.
     seconds : float
     draws : sequence of sequences of S
         Independent posterior draws, as many chains of as many; empty if there are none.
@@ -73,6 +74,8 @@ class Solution(Generic[S]):
         Exact posterior shares by title and label, which replace those of the draws.
     interrupted : bool
         Whether Ctrl-C ended the search.
+    timed_out : bool
+        Whether its time limit did.
     chains : samplers.Run, optional
         Chains from the best state, whose draws stand in for independent ones.
     """
@@ -80,11 +83,12 @@ class Solution(Generic[S]):
     result: object
     state: S
     log_density: float
-    certificate: Certificate
+    certificate: Certificate | None
     seconds: float
     draws: Sequence[Sequence[S]] = ()
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     interrupted: bool = False
+    timed_out: bool = False
     chains: samplers.Run[S] | None = None
 
     def as_run(self, posterior: Posterior[S]) -> samplers.Run[S]:
@@ -92,6 +96,7 @@ class Solution(Generic[S]):
         if self.chains is not None:
             return replace(
                 self.chains,
+                timed_out=self.timed_out or self.chains.timed_out,
                 best_state=self.state,
                 best_log_density=self.log_density,
                 seconds={"exact": self.seconds, **self.chains.seconds},
@@ -118,4 +123,23 @@ class Solution(Generic[S]):
             seconds={"exact": self.seconds},
             interrupted=self.interrupted,
             extras={},
+            timed_out=self.timed_out,
         )
+
+
+def state_run(posterior: Posterior[S], state: S) -> samplers.Run[S]:
+    """Return a run that Ctrl-C has ended with one state, and without draws."""
+    none = np.empty((1, 0))
+    return samplers.Run(
+        method="greedy",
+        best_state=state,
+        best_log_density=float(posterior.log_density(state)),
+        traces=dict.fromkeys(("log_density", "acceptance_rate", *posterior.describe(state)), none),
+        draws=((),),
+        final_states=(state,),
+        proposed={},
+        accepted={},
+        seconds={},
+        interrupted=True,
+        extras={},
+    )

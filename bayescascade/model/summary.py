@@ -28,6 +28,8 @@ _SEARCHES = {
     "tempering": "{chains} with replica exchange",
     "langevin": "{chains} along the gradient",
     "ascent": "gradient ascent in {chains}",
+    "exact": "an exact search that was not through",
+    "greedy": "greedy growth",
     "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
 _FELL = "annealing ended below where a chain had been at its first temperature"
@@ -75,9 +77,11 @@ class FitSummary:
     certificate : Certificate or None
         What was proved, of an exact search.
     reason : str
-        Why search "auto" was not exact; empty if it was, or was not asked for.
+        Why an exact search was not, or not to its end; empty if it was, or was not asked for.
     fallen : int
         Chains whose annealing ended below where one of them had been at its first temperature.
+    stopped_after : float or None
+        The time limit, seconds, if that ended the search.
     """
 
     source: str
@@ -95,6 +99,21 @@ class FitSummary:
     certificate: Certificate | None = None
     reason: str = ""
     fallen: int = 0
+    stopped_after: float | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the search was ended early, by Ctrl-C or its time limit."""
+        return self.interrupted or self.stopped_after is not None
+
+    @property
+    def ending(self) -> str:
+        """What ended the search early, in words; empty if nothing did."""
+        if self.interrupted:
+            return "interrupted"
+        if self.stopped_after is None:
+            return ""
+        return f"stopped at the time limit of {self.stopped_after:g} s"
 
     @property
     def warnings(self) -> list[str]:
@@ -130,14 +149,13 @@ class FitSummary:
         if certificate is None:
             chains = counted(self.n_chains, "chain")
             how = _SEARCHES.get(self.method, "{chains}").format(chains=chains)
-            return (
-                f"{'interrupted: best found so far' if self.interrupted else 'best found'} by {how}"
-            )
+            found = f"{self.ending}: best found so far" if self.ending else "best found"
+            return f"{found} by {how}"
         which = f"no {learned} {certificate.scope}".rstrip()
         if certificate.gap == 0:
-            stopped = "interrupted; " if self.interrupted else ""
+            stopped = f"{self.ending}; " if self.ending else ""
             return f"{stopped}exact: {which} is more probable"
-        found = "interrupted: best found so far" if self.interrupted else "best found in its time"
+        found = f"{self.ending}: best found so far" if self.ending else "best found in its time"
         return f"{found}; {which} is more probable by over {certificate.gap:,.2f} nats"
 
     @property
@@ -200,6 +218,7 @@ class FitSummary:
             certificate=None if certificate is None else Certificate.from_dict(certificate),
             reason=str(record.get("reason", "")),
             fallen=int(record.get("fallen", 0)),
+            stopped_after=_seconds(record.get("stopped_after")),
         )
 
 
@@ -209,6 +228,7 @@ def summarize(
     data: DataFacts | None = None,
     solution: Solution[Any] | None = None,
     reason: str = "",
+    time_limit: float | None = None,
 ) -> FitSummary:
     """Return the summary of a run.
 
@@ -224,6 +244,8 @@ def summarize(
         those of chains.
     reason : str
         Why another search was run than an exact one.
+    time_limit : float, optional
+        What the search had, seconds.
     """
     is_sampled = any(run.draws)
     is_diagnosed = is_sampled and (solution is None or solution.chains is not None)
@@ -244,10 +266,13 @@ def summarize(
         certificate=None if solution is None else solution.certificate,
         reason=reason,
         fallen=int(run.extras.get("fallen", fallen_chains(run.traces))),
+        stopped_after=time_limit if run.timed_out else None,
     )
 
 
-def _plain(number: float) -> float | None:
+def _plain(number: float) -> float | str | None:
+    if np.isposinf(number):  # such as R-hat of chains that never move, which is a warning
+        return "inf"
     return float(number) if np.isfinite(number) else None
 
 
@@ -260,6 +285,10 @@ def _finite(value: Any) -> float:
     if not np.isfinite(number):
         raise ValueError(f"a summary's numbers must be finite, got {number}")
     return number
+
+
+def _seconds(value: Any) -> float | None:
+    return None if value is None else _finite(value)
 
 
 def _share(value: Any) -> float:

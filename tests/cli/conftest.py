@@ -1,7 +1,9 @@
 """A model of each kind, fitted once on the command line, for all tests of the commands."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import click
 import pytest
@@ -92,8 +94,14 @@ def interrupted(context: click.Context, task: Task, *others: Any) -> None:
     def stop(_: object) -> None:
         raise KeyboardInterrupt
 
-    task.model.set_params(progress=stop)
-    learn(context, task, *others)
+    shown = "bayescascade.cli.learning.search_progress"
+    with mock.patch(shown, return_value=nullcontext(stop)):
+        learn(context, task, *others)
+
+
+def said(stderr: str) -> list[str]:
+    """Return what is said, but for how far a search is that takes longer than others."""
+    return [line for line in stderr.splitlines() if not line.startswith("after ")]
 
 
 def assert_error(result: Result, message: str) -> None:

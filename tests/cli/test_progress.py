@@ -1,12 +1,16 @@
-"""The progress bar: what the samplers say, in the words of the family that is searched."""
+"""What is said of a search while it runs, on a terminal and elsewhere."""
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
+import bayescascade
 import samplers
 from bayescascade.cli.progress import progress_bar
+from bayescascade.cli.progress_lines import ProgressLines
+from tests.cli.conftest import TITANIC, run
 
 
 class Terminal(io.StringIO):
@@ -37,3 +41,67 @@ def test_sizes_are_told_in_their_own_words(
             )
         )  # fmt: skip
     assert f"log posterior -4,321.1  {words}  25% accepted" in terminal.getvalue()
+
+
+class Watched:
+    """Lines of a search that is simulated, second by second."""
+
+    def __init__(self) -> None:
+        self.now, self.said = 100.0, list[str]()
+        self.lines = ProgressLines(self.said.append, lambda: self.now)
+
+    def wait(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.now += 1.0
+            self.lines.tick()
+
+    def hear(self, phase: str, done: int, total: int, best: float = -5.5, **more: float) -> None:
+        self.lines.hear(samplers.Progress(phase, done, total, best, best, 0.2, more))
+
+
+def test_short_searches_say_nothing() -> None:
+    """Whoever fits a hundred small tables in a script does not want two hundred lines."""
+    search = Watched()
+    for done in range(9):
+        search.hear("annealing", done, 9)
+        search.wait(1)
+    assert search.said == []
+
+
+def test_long_searches_say_so_at_once_and_then_each_minute() -> None:
+    """An empty log for hours might be a program that hangs."""
+    search = Watched()
+    for done in range(150):
+        search.hear("annealing", 1_000 * done, 1_000_000, best=-5.5 + done)
+        search.wait(1)
+    assert search.said == [
+        "after 0:02: annealing 0%, about 33:18 left of it, best log posterior -4.50",
+        "after 1:02: annealing 6%, about 15:54 left of it, best log posterior 55.50",
+        "after 2:02: annealing 12%, about 14:46 left of it, best log posterior 115.50",
+    ]
+
+
+def test_lines_come_though_nothing_is_heard() -> None:
+    """A pass over all trees may take minutes between two reports, and counting rows before any."""
+    search = Watched()
+    search.wait(60)
+    assert search.said == ["after 1:00: reading, or compiling, which happens once"]
+    search.hear("pass 2", 10, 1_000, best=float("nan"), gap=3.25)
+    search.wait(60)
+    assert search.said[1:] == ["after 2:00: pass 2 1%, none is more probable by over 3.25 nats"]
+    unknown = Watched()
+    unknown.hear("proof", 0, 0)
+    unknown.wait(10)
+    assert unknown.said == ["after 0:10: proof, best log posterior -5.50"]
+
+
+def test_a_time_limit_of_a_command_ends_it_with_a_model(tmp_path: Path) -> None:
+    """It is no error: the file is there, and says what it is."""
+    out = tmp_path / "m.json"
+    options = ("--search", "anneal", "--steps", 10**8, "--leaf", "uniform", "--time-limit", 0.2)
+    found = run("fit", TITANIC, *options, "--out", out)
+    assert found.exit_code == 0, found.stderr
+    assert "stopped at the time limit of 0.2 s: best found so far by annealing" in found.stdout
+    summary = bayescascade.load(out).summary_
+    assert (summary.interrupted, summary.stopped_after) == (False, 0.2)
+    assert run("show", out).stdout == found.stdout

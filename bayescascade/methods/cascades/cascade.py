@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.watch import OutOfTime
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
@@ -59,6 +60,8 @@ __all__ = ["Cascade"]
 
 STARTS = ("random", "greedy")
 
+_OF_SUMS, _FOR_CHAINS = 0.5, 60.0  # of the time, and seconds left if it was not enough
+_QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 
@@ -192,27 +195,37 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     def _fit_table(self, table: Table, search: Search) -> None:
         self.__dict__.pop("leaf_choice_", None)
         self._summed: Summed | None = None
+        self._unsolved: dict[str, type[KeyboardInterrupt]] = {}  # by what leaves are
         try:
             if self.leaf == "auto":
-                self.leaf_choice_ = self._choose_leaf(table, search)
+                try:
+                    with search.watch.part(_OF_SUMS, _FOR_CHAINS):
+                        self.leaf_choice_ = self._choose_leaf(table, search)
+                except KeyboardInterrupt:  # before a tree was found
+                    self.leaf_choice_ = choice = self._quick_choice(table)
+                    self._unsolved[choice.leaf] = KeyboardInterrupt
+                    search = replace(search, search="exact")
             super()._fit_table(table, search)
             self.posterior_.redraws = None  # large
         finally:
-            del self._summed  # large
+            del self._summed, self._unsolved  # large
 
     def _choose_leaf(self, table: Table, search: Search) -> LeafChoice:
         """Sum over all trees of each kind of leaves, or find one that is probable."""
         choice, refusal, kept = LeafChoice(), None, dict[str, Summed]()
-        for leaf in LEAVES:
-            if (leaf, self.density) == ("dependent", "empirical"):
-                continue  # shares of the rows say nothing of cells
+        leaves = list(LEAVES)
+        if self.density == "empirical":
+            leaves.remove("dependent")  # shares of the rows say nothing of cells
+        for place, leaf in enumerate(leaves):
             posterior = self._make_posterior(table, leaf=leaf)
             try:
                 in_use = sum(own.n_bytes for own in kept.values())
-                summed = self._summed_if_small(posterior, search, in_use)
-                if summed is None:
-                    choice.best[leaf] = best_of_few_steps(posterior, search.n_steps)
-                    continue
+                with search.watch.part(1.0 / (len(leaves) - place)):
+                    summed = self._summed_if_small(posterior, search, in_use)
+                    if summed is None:
+                        left = search.watch.left
+                        choice.best[leaf] = best_of_few_steps(posterior, search.n_steps, left)
+                        continue
             except TooLargeError as error:
                 refusal = error
                 continue
@@ -226,7 +239,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 choice.sums[leaf] = summed.log_sum
             for other in set(kept) - {choice.leaf, max(choice.best, key=choice.best.__getitem__)}:
                 del kept[other]  # large, and will not be chosen
-            if summed.is_interrupted:
+            if summed.is_interrupted and not summed.timed_out:
                 kept = _stopped(kept, choice)
                 break
         if refusal is not None and not choice.best:
@@ -238,17 +251,20 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         """Return what all trees come to, with as many independent draws as chains would keep."""
         started = perf_counter()
         n_draws = n_draws_of(search, posterior) // int(search.n_chains)
-        summed = self._summed or self._sum_up(posterior, search)
-        drawn, is_over = summed.draws, summed.is_interrupted
+        if posterior.model.leaf in self._unsolved:
+            raise self._unsolved[posterior.model.leaf]
+        summed = self._summed or self._sum_up_in_time(posterior, search)
+        drawn, is_over = summed.draws, summed.is_interrupted and not summed.timed_out
         return Solution(
             result=summed.exact,
             state=summed.exact.tree,
             log_density=summed.exact.log_density,
-            certificate=summed.certificate,
+            certificate=summed.certificate if np.isfinite(summed.certificate.gap) else None,
             seconds=perf_counter() - started,
             draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
             shares=summed.shares,
             interrupted=is_over,
+            timed_out=summed.timed_out,
             chains=None if drawn or is_over else self._chains(posterior, search, summed),
         )
 
@@ -280,11 +296,23 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         if search.search in SAMPLED:
             return None
         try:
-            return self._sum_up(posterior, search, in_use)
+            return self._sum_up_in_time(posterior, search, in_use)
         except TooLargeError:
             if search.search == "exact":
                 raise
             return None
+        except OutOfTime:
+            self._unsolved[posterior.model.leaf] = OutOfTime
+            return None
+
+    def _sum_up_in_time(
+        self, posterior: CascadePosterior, search: Search, in_use: int = 0
+    ) -> Summed:
+        """Sum over all trees in a part of the time; raises OutOfTime if that finds no tree."""
+        watch = search.watch
+        with watch.part(_OF_SUMS, _FOR_CHAINS), watch.watching():
+            summed = self._sum_up(posterior, search, in_use)
+            return summed._replace(timed_out=summed.is_interrupted and watch.is_up)
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees, beside bytes in use; raises TooLargeError as `_solve` does."""
@@ -323,6 +351,24 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         draws = super()._read_draws(record, total)  # as older versions wrote them
         packed = PackedTrees.of(draws.counted, self.schema_, self._leaf) if record else None
         return draws if packed is None else Draws(packed, draws.times)
+
+    def _quick_state(self, posterior: CascadePosterior) -> Tree:
+        """Return a greedy tree or the root alone, whichever is more probable."""
+        from bayescascade.methods.cascades.det import DensityEstimationTree
+
+        trees = [Tree.from_nested(None, posterior.is_nominal)]
+        with suppress(KeyboardInterrupt):
+            det = DensityEstimationTree(random_state=0, time_limit=_QUICK)
+            trees.append(det.fit(posterior.table).tree_.tree)
+        return max(trees, key=posterior.log_density)
+
+    def _quick_choice(self, table: Table) -> LeafChoice:
+        """Choose between leaves by their quick states; dependent ones take longer."""
+        choice = LeafChoice()
+        for leaf in LEAVES[:2]:
+            posterior = self._make_posterior(table, leaf=leaf)
+            choice.best[leaf] = posterior.log_density(self._quick_state(posterior))
+        return choice
 
     def density_tree(self, tree: Tree) -> DensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.

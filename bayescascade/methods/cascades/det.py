@@ -20,7 +20,7 @@ log likelihood of -inf. What is reported, and scored in the folds, is the leaf c
 mean for the same tree, ``(n_l + alpha) / (n + K alpha) / v_l``, unless the paper's is asked for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.data.dealing import deal
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree
@@ -81,6 +82,9 @@ class DensityEstimationTree(Baseline[DensityTree]):
         an empty leaf.
     random_state : int, SeedSequence, Generator or None
         Seed of the folds.
+    time_limit : float > 0 or None
+        Seconds after which no fold is begun but the first: those scored by then choose the
+        complexity, which then depends on the machine. The tree itself is always grown.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
     unknown : {"other", "missing", "error"}
@@ -126,6 +130,7 @@ class DensityEstimationTree(Baseline[DensityTree]):
     concentration: float = 2.0
     density: str = "posterior_mean"
     random_state: Seed = None
+    time_limit: float | None = None
     _counted: CountedTree = field(init=False)
 
     @property
@@ -155,6 +160,15 @@ class DensityEstimationTree(Baseline[DensityTree]):
     def _total_weight(self) -> float:
         return self._counted.total
 
+    def _learner(self) -> Callable[[Table], None]:
+        watch, learn = Watch(self.time_limit), super()._learner()
+
+        def learn_in_time(table: Table) -> None:
+            with watch.watching():
+                learn(table)
+
+        return learn_in_time
+
     def _check_parameters(self) -> None:
         check_real("min_leaf_size", self.min_leaf_size, minimum=0.0)
         check_real("max_leaf_size", self.max_leaf_size, minimum=0.0)
@@ -173,7 +187,9 @@ class DensityEstimationTree(Baseline[DensityTree]):
             rng = np.random.default_rng(self.random_state)
             n_folds = max(1, min(self.n_folds, int(table.total_weight)))
             scores = np.zeros(candidates.size)
-            for held_out in deal(table.weights, n_folds, rng):
+            for number, held_out in enumerate(deal(table.weights, n_folds, rng)):
+                if number > 0 and watch_in_use().is_over():
+                    break
                 scores += _scores(table, held_out, candidates, self)
             best = scores.max()
             is_best = scores >= best - 1e-9 * abs(best)

@@ -111,6 +111,11 @@ class LeafCascade(Cascade):
         Go on with the run in `checkpoint`; the result is that of a run never interrupted.
     progress : callable, optional
         Called with a `samplers.Progress` about twice a second.
+    time_limit : float > 0 or None
+        Seconds after which `fit` stops, from its beginning, with what was found; `summary_` says
+        so, and what is found then depends on the machine. An exact search that is not through by
+        half of it, or a minute before the end, leaves the rest to chains. Compiling, at the first
+        fit after installation, counts, but is not stopped.
 
     Attributes
     ----------
@@ -196,7 +201,7 @@ class BranchCascade(Cascade):
         makes.
     partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
 random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, memory_limit, \
-scratch, start, checkpoint, resume, progress
+scratch, start, checkpoint, resume, progress, time_limit
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.
 

@@ -8,6 +8,7 @@ of all kinds: a sum and a single tree of it are not alike.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import samplers
@@ -86,15 +87,20 @@ def steps_within(table: Table, most: int, additions: float) -> int:
     return int(min(most, max(_FEWEST_STEPS, additions / each)))
 
 
-def best_of_few_steps(posterior: CascadePosterior, n_steps: int | None) -> float:
+def best_of_few_steps(
+    posterior: CascadePosterior, n_steps: int | None, time_limit: float = inf
+) -> float:
     """Return the log density of the best tree that a short annealing finds, always the same.
 
-    It is of at most n_steps. Raises KeyboardInterrupt, as it has nothing to show then.
+    It is of at most n_steps, and ends after `time_limit` seconds. Raises KeyboardInterrupt, as it
+    has nothing to show then.
     """
     n_steps = _FEW_STEPS if n_steps is None else min(_FEW_STEPS, int(n_steps))
     if posterior.model.leaf == "dependent":
         n_steps = steps_within(posterior.table, n_steps, _FEW_ADDITIONS)
-    run = samplers.anneal(posterior, n_steps=n_steps, schedule=SCHEDULE, n_chains=1, seed=0)
+    run = samplers.anneal(
+        posterior, n_steps=n_steps, schedule=SCHEDULE, n_chains=1, seed=0, time_limit=time_limit
+    )
     if run.interrupted:
         raise KeyboardInterrupt
     return float(run.best_log_density)

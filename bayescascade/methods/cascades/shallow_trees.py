@@ -36,6 +36,7 @@ from scipy.special import gammaln
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.watch import check_time
 from bayescascade.methods.cascades.dependence import integrate_missing
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import new_dependence_work
@@ -300,6 +301,7 @@ class ShallowTrees:
         scored = np.ascontiguousarray(codes.T, np.int32)
         n_at_once = 1 + _CELLS_AT_ONCE // n_levels**2
         for i in range(0, evidences.size, n_at_once):
+            check_time()
             part, found = slice(i, i + n_at_once + 1), evidences[i : i + n_at_once]
             pairs = np.zeros((found.size, n_levels, n_levels))
             n_counted, n_scored = np.ptp(edges[part]), np.ptp(code_edges[part])
@@ -382,6 +384,7 @@ class ShallowTrees:
         generator, logs = np.random.default_rng(rng), self._log_choices
 
         def choose(box: int) -> int:
+            check_time()
             return int((logs[box] + generator.gumbel(size=logs.shape[1])).argmax())
 
         return [self._tree(choose) for _ in range(n)]

@@ -38,6 +38,7 @@ class Summed(NamedTuple):
     log_sum: float | None  # over all trees, nats, if that is known
     draws: list[Tree]
     is_interrupted: bool = False
+    timed_out: bool = False  # which is what interrupted it
     n_bytes: int = 0  # of what is kept, where others may follow
 
 
@@ -91,7 +92,7 @@ def sum_up(
             is_interrupted = True
     log_sum = None if certificate.log_evidence is None else exact.log_normalizer
     n_bytes = exact.cost.memory_bytes
-    return Summed(exact, certificate, shares, log_sum, drawn, is_interrupted, n_bytes)
+    return Summed(exact, certificate, shares, log_sum, drawn, is_interrupted, n_bytes=n_bytes)
 
 
 def n_draws_of(search: Search, posterior: CascadePosterior) -> int:

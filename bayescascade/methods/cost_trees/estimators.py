@@ -40,7 +40,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         average is exp(tradeoff) times less probable a priori.
     predictive : {"map", "average"}
         The most probable tree, or the mean of 100 draws: a row pays whatever any of them reads.
-    search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress
+    search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit
         See `explore`.
     unknown : {"missing", "error"}
         What a level is that fit has not seen: as if it were missing, which is said in an
@@ -88,6 +88,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     checkpoint: str | Path | None = None
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
+    time_limit: float | None = None
     unknown: str = "missing"
 
     def fit(
@@ -146,7 +147,8 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     @property
     def certificate_texts(self) -> list[str]:
         """Whether the search was ended early, and what the diagnostics of the chains object to."""
-        stopped = ["interrupted: best found so far"] * self.summary_.interrupted
+        ending = self.summary_.ending
+        stopped = [f"{ending}: best found so far"] if ending else []
         return [*stopped, *self.summary_.warnings]
 
     def _own_record(self) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_choice
+from bayescascade.base.validation import check_choice, check_real
+from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.file_frames import with_labels
@@ -81,6 +82,8 @@ class BudgetedClassifier(ShownForest):
         Share of the validation rows that acquire each feature.
     item_shares_ : (n_items,) float64
         Share of them that pay for each item of `items_`, a feature or a group.
+    stopped_after_ : float or None
+        `time_limit`, if that ended `fit`, which then kept what was found.
 
     feature_importances_ : (n_features_in_,) float64
         Share of each feature in the Gini impurity that splits lessen: as scikit-learn has it of
@@ -119,8 +122,17 @@ class BudgetedClassifier(ShownForest):
         """What the columns of the matrix cost."""
         return self.items_.of_features(self._encoder.source)
 
-    def _become(self, forest: Forest, validation_rows: NDArray[np.float32]) -> None:
-        """Be fitted to a forest, and measure what it costs on rows of a matrix."""
+    def _become(
+        self,
+        forest: Forest,
+        validation_rows: NDArray[np.float32],
+        watch: Watch | None = None,
+    ) -> None:
+        """Be fitted to a forest, and measure what it costs on rows of a matrix.
+
+        `watch` is that of the fit, and says whether its time limit ended it.
+        """
+        self.stopped_after_ = watch.seconds if watch is not None and watch.is_up else None
         used = self._used(forest.features_used(validation_rows))
         paid = self.items_.paid(used)
         self.forest_ = forest
@@ -263,6 +275,7 @@ class BudgetedClassifier(ShownForest):
             "validation_cost": self.validation_cost_,
             "feature_shares": self.feature_shares_.tolist(),
             "item_shares": self.item_shares_.tolist(),
+            **({} if self.stopped_after_ is None else {"stopped_after": self.stopped_after_}),
             **self._own_record(),
             "forest": self.forest_.to_dict(),
         }
@@ -281,6 +294,8 @@ class BudgetedClassifier(ShownForest):
                 f"got {cost!r}"
             )
         self.validation_cost_ = float(cost)
+        after = record.get("stopped_after")
+        self.stopped_after_ = None if after is None else check_real("stopped_after", after)
         self._read_own(record)
         self.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(self.classes_))
 

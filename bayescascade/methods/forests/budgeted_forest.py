@@ -35,6 +35,7 @@ from bayescascade.base.validation import (
     check_real,
     check_weight_values,
 )
+from bayescascade.base.watch import Watch
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
@@ -136,6 +137,10 @@ class BudgetedForestClassifier(BudgetedClassifier):
     n_jobs : int or None
         Trees grown at a time, in threads; the result does not depend on it.
     random_state : int, SeedSequence, Generator or None
+    time_limit : float > 0 or None
+        Seconds after which no tree is begun, from the beginning of `fit`; several forests that are
+        compared share them. A first tree of each that is begun is finished, as is compiling at the
+        first fit. How many trees there are then depends on the machine.
     unknown : {"missing", "error"}
         What a level is that fit has not seen: as if it were missing, which is said in an
         `UnknownLevelWarning`, or an error.
@@ -192,6 +197,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
     bootstrap: bool = True
     n_jobs: int | None = None
     random_state: Seed = None
+    time_limit: float | None = None
     unknown: str = "missing"
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
@@ -219,6 +225,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
         DataError
             If the rows or labels cannot be used.
         """
+        watch = Watch(self.time_limit)
         self._check_parameters()
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         grid = self._grid(training)
@@ -228,23 +235,30 @@ class BudgetedForestClassifier(BudgetedClassifier):
             training.rows, MAX_BINS if self.thresholds == "histogram" else None
         )
         seeds = seed_sequence(self.random_state).spawn(self.max_trees)
-        tried = []
-        for alpha, exponent, share in grid:
+        tried: list[tuple[GrowthAlternative, GrownForest]] = []
+        is_late = False
+        for place, (alpha, exponent, share) in enumerate(grid):
+            if any(one.n_trees for _, one in tried) and watch.is_over():
+                break
             grower = self._grower(training, columns, alpha, exponent, share)
-            grown = add_trees(
-                grower,
-                seeds,
-                training.validation_rows,
-                budget=self.budget,
-                bootstrap=self.bootstrap,
-                n_jobs=self.n_jobs,
-            )
+            with watch.part(1.0 / (len(grid) - place)):
+                grown = add_trees(
+                    grower,
+                    seeds,
+                    training.validation_rows,
+                    budget=self.budget,
+                    bootstrap=self.bootstrap,
+                    n_jobs=self.n_jobs,
+                    watch=watch,
+                )
+                is_late = is_late or watch.is_up
             tried.append((_alternative(alpha, grower, grown, training), grown))
             if grown.is_interrupted:
                 break
+        watch.is_up = watch.is_up or is_late
         chosen, grown = self._choose(tried)
         assert grown.trees is not None, "only forests are chosen"
-        self._become(grown.trees, training.validation_rows)
+        self._become(grown.trees, training.validation_rows, watch)
         self.alpha_, self.cost_exponent_, self.max_features_ = chosen[:3]
         self.alternatives_ = tuple(alternative for alternative, _ in tried)
         self.cost_path_ = grown.costs

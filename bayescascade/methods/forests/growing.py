@@ -40,6 +40,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from bayescascade.base.watch import Watch
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.forests.forest import Forest
@@ -52,6 +53,7 @@ THRESHOLDS = ("exact", "histogram", "random")
 
 MAX_BINS = 255
 
+_GRACE = 1.0  # seconds that trees may take longer than there is time
 _SECONDS = 0.1  # that a thread works before what it has grown is counted
 
 _Seeds: TypeAlias = Sequence[np.random.SeedSequence]
@@ -201,6 +203,7 @@ def add_trees(
     budget: float | None,
     bootstrap: bool,
     n_jobs: int | None,
+    watch: Watch,
 ) -> GrownForest:
     """Grow trees until the mean cost passes the budget, or there are enough.
 
@@ -216,6 +219,8 @@ def add_trees(
         Whether each tree has its own draw of the rows; else it has each row once.
     n_jobs : int or None
         Trees grown at a time, in threads; no tree depends on it.
+    watch : Watch
+        Of a time after which none is begun but the first.
     """
     trees: list[Forest] = []
     costs: list[float] = []
@@ -223,7 +228,7 @@ def add_trees(
     is_interrupted = False
     try:
         grow = partial(_grow, grower, validation_rows, bootstrap)
-        for tree, paid_by_tree in _trees(grow, seeds, n_jobs):
+        for tree, paid_by_tree in _trees(grow, seeds, n_jobs, watch):
             paid |= paid_by_tree
             cost = float(grower.items.total(paid).mean())
             if budget is not None and not is_within(cost, budget):
@@ -239,7 +244,7 @@ def add_trees(
 
 
 def _trees(
-    grow: Callable[[_Seeds], list[_Tree]], seeds: _Seeds, n_jobs: int | None
+    grow: Callable[[_Seeds], list[_Tree]], seeds: _Seeds, n_jobs: int | None, watch: Watch
 ) -> Iterator[_Tree]:
     """Yield trees in the order of their seeds, a few grown at a time.
 
@@ -247,9 +252,9 @@ def _trees(
     many at a time as `_SECONDS` allow, which bounds what is grown beyond the budget in vain.
     """
     n_workers = effective_n_jobs(n_jobs)
-    start, n_each = 0, 1
+    start, n_each, seconds = 0, 1, 0.0
     with Parallel(n_jobs=n_jobs, prefer="threads") as pool:
-        while start < len(seeds):
+        while start < len(seeds) and not (start > 0 and watch.is_over(max(0.0, seconds - _GRACE))):
             stop = min(start + n_workers * n_each, len(seeds))
             began = perf_counter()
             grown = pool(

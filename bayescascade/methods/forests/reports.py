@@ -55,11 +55,14 @@ class ShownForest(MatrixClassifier):
     validation_cost_: float
     feature_shares_: NDArray[np.float64]
     item_shares_: NDArray[np.float64]
+    stopped_after_: float | None = None
 
     @property
     def certificate_texts(self) -> list[str]:
         """What the text says of how good the forest is known to be, part by part."""
-        return []
+        if self.stopped_after_ is None:
+            return []
+        return [f"stopped at the time limit of {self.stopped_after_:g} s"]
 
     @property
     def nothing_read_text(self) -> str:

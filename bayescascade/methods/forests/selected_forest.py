@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.base.validation import check_integer, check_jobs, check_real
+from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.costs.items import CostItems, Costs
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
@@ -61,6 +62,9 @@ class SelectedForestClassifier(BudgetedClassifier):
     n_jobs : int or None
         Trees grown at a time, in threads; the result does not depend on it.
     random_state : int, SeedSequence, Generator or None
+    time_limit : float > 0 or None
+        Seconds after which `fit` tries no more features, from its beginning; at least the best one
+        tried is bought, and the forest is grown. What is bought then depends on the machine.
     unknown : {"missing", "error"}
         What a level is that fit has not seen: as if it were missing, which is said in an
         `UnknownLevelWarning`, or an error.
@@ -98,6 +102,7 @@ class SelectedForestClassifier(BudgetedClassifier):
     min_samples_leaf: int = 3
     n_jobs: int | None = None
     random_state: Seed = None
+    time_limit: float | None = None
     unknown: str = "missing"
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
@@ -123,6 +128,7 @@ class SelectedForestClassifier(BudgetedClassifier):
         DataError
             If the rows or labels cannot be used.
         """
+        watch = Watch(self.time_limit)
         self._check_parameters()
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         (seed,) = seed_sequence(self.random_state).generate_state(1)
@@ -138,10 +144,11 @@ class SelectedForestClassifier(BudgetedClassifier):
             return _brier_score(self._grown(template, training, features), training)
 
         nobody = np.bincount(training.labels) / len(training.labels)
-        order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))
+        with watch.watching():
+            order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))
         self.selected_ = [self.feature_texts[feature] for feature in order]
         grown = self._grown(template, training, frozenset(order))
-        self._become(Forest.from_sklearn(grown), training.validation_rows)
+        self._become(Forest.from_sklearn(grown), training.validation_rows, watch)
         return self
 
     @property
@@ -151,7 +158,7 @@ class SelectedForestClassifier(BudgetedClassifier):
         wanted = set(self.selected_)
         used = np.array([[name in wanted for name in self.feature_texts]])
         (most,) = cost_texts(self.items_.total(self.items_.paid(used)).tolist())
-        return [*told, f"at most {most} for any row"]
+        return [*super().certificate_texts, *told, f"at most {most} for any row"]
 
     def _check_parameters(self) -> None:
         if self.budget is not None:
@@ -206,6 +213,11 @@ def _selected(
     # by what each lessened the loss when last tried; at the end of `n_bought` features
     waiting = [(-np.inf, -1, place) for place in range(len(purchases))]
     while waiting:
+        if watch_in_use().is_over():
+            tried = [one for one in waiting if one[1] == len(order) and one[0] < 0.0]
+            if tried or not order:
+                order += sorted(with_(purchases[min(tried or [(0.0, 0, 0)])[2]]) - set(order))
+            break
         gain, n_bought, place = heapq.heappop(waiting)
         features = with_(purchases[place])
         if len(features) == len(order) or not is_within(_cost(items, features), limit):

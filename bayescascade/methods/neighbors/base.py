@@ -90,7 +90,7 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         self._check_neighbors(self.n_kept_)
         models = [self._best]
         if self.predictive == "average":
-            if not self._draws and not self.summary_.interrupted:
+            if not self._draws and not self.summary_.is_partial:
                 raise ParameterError(
                     'predictive must be "map" where no draws were kept, as by search "ascent" or '
                     'after refine, got "average"'

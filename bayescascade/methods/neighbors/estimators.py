@@ -98,6 +98,9 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         Starts to climb from, and chains to sample by; take 4 to be told R-hat.
     n_jobs, random_state, checkpoint, resume, progress
         See `explore`; cores share the rows of one climb.
+    time_limit : float > 0 or None
+        Seconds after which `fit` stops, from its beginning, with the prototypes found by then,
+        which then depend on the machine. Up to half of them choose a metric and climb.
     missing : {"level", "error"}
         What a missing cell is in rows to learn from: a level of its own in text and categories, and
         in numbers and ranks their median, with a column of 0 and 1 that says so; or an error. Rows
@@ -155,6 +158,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
     checkpoint: str | Path | None = None
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
+    time_limit: float | None = None
     missing: str = "level"
     unknown: str = "mean"
 
@@ -195,18 +199,21 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         counts = self._counts(sizes)
         self._check_neighbors(int(counts.sum()))
         rng = search.rng()
-        self._center, self._units, start, held = choose_start(
-            rows,
-            self.standardize,
-            self.column_texts_,
-            rng,
-            labels=labels,
-            counts=counts,
-            how=self.start,
-            classified=self._classified,
-            labeled=self._labeled,
-            **self._options(),
-        )
+        watch = search.watch
+        with watch.part(0.5), watch.watching():
+            self._center, self._units, start, held = choose_start(
+                rows,
+                self.standardize,
+                self.column_texts_,
+                rng,
+                labels=labels,
+                counts=counts,
+                how=self.start,
+                classified=self._classified,
+                labeled=self._labeled,
+                **self._options(),
+            )
+            is_late = watch.is_up
         posterior = PrototypePosterior(
             (rows - self._center) / self._units,
             self.classes_[labels],
@@ -219,15 +226,18 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         is_stopped = start.is_stopped
         if self.optimizer == "minibatch" and not is_stopped:
             for place, state in enumerate(starts):
-                starts[place], is_stopped = climb_by_minibatches(
-                    posterior,
-                    state,
-                    rng,
-                    batch_size=self.batch_size,
-                    n_epochs=self.max_iter,
-                    progress=self.progress,
-                )
-                if is_stopped:
+                with watch.part(1.0 if self.search == "ascent" else 0.5), watch.watching():
+                    starts[place], is_stopped = climb_by_minibatches(
+                        posterior,
+                        state,
+                        rng,
+                        batch_size=self.batch_size,
+                        n_epochs=self.max_iter,
+                        progress=self.progress,
+                    )
+                    if is_stopped and watch.is_up:
+                        is_late, is_stopped = True, False
+                if is_stopped or is_late:
                     break
         if is_stopped:  # by Ctrl-C: neither further climbs nor draws; a checkpoint stays
             search = replace(search, search="ascent", max_iter=0, checkpoint=None, resume=False)
@@ -242,8 +252,10 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         )
         is_interrupted = is_stopped or found.run_.interrupted
         self.posterior_ = posterior
-        self.run_ = replace(found.run_, interrupted=is_interrupted)
-        self.summary_ = replace(found.summary_, interrupted=is_interrupted)
+        is_late = is_late or found.run_.timed_out
+        self.run_ = replace(found.run_, interrupted=is_interrupted, timed_out=is_late)
+        after = self.time_limit if is_late else None
+        self.summary_ = replace(found.summary_, interrupted=is_interrupted, stopped_after=after)
         self.log_posterior_ = found.log_density
         by_minibatches = self.optimizer == "minibatch"
         n_iterations = found.run_.extras["n_iterations"]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 import samplers
+from bayescascade.base.watch import check_time
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import State
@@ -31,7 +32,9 @@ def climb_by_minibatches(
     n_epochs: int,
     progress: Callable[[samplers.Progress], object] | None = None,
 ) -> tuple[State, bool]:
-    """Return a state that is more probable than `state`, and whether Ctrl-C ended it early.
+    """Return a state that is more probable than `state`, and whether it was ended early.
+
+    By Ctrl-C, or the watch in use.
 
     Parameters
     ----------
@@ -56,6 +59,7 @@ def climb_by_minibatches(
         for epoch in range(n_epochs):
             found = 0.0
             for chosen in np.array_split(rng.permutation(n_rows), n_batches):
+                check_time()
                 chosen.sort()  # rows are sorted by class, and stay so
                 batch = ClassedRows(rows[chosen], np.searchsorted(chosen, ends))
                 log_density, slope = posterior.density_of(batch, n_rows / len(chosen), current)

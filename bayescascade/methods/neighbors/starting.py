@@ -16,6 +16,7 @@ from sklearn.cluster import KMeans
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.threads import single_threaded
+from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
@@ -211,6 +212,7 @@ class Start:
 
         def score(step: int) -> Score:
             if step not in tried:
+                check_time()
                 tried[step] = self._tried(scaled(numbers, _STEP**step))
             return tried[step][0]
 
@@ -219,8 +221,8 @@ class Start:
             for direction in (1, -1):
                 while score(best + direction) > score(best):
                     best += direction
-        except KeyboardInterrupt:
-            self.is_stopped = True
+        except KeyboardInterrupt as stopped:
+            self.is_stopped = not isinstance(stopped, OutOfTime)
             if not tried:
                 return numbers, (0, 0.0)
             best = max(tried, key=lambda step: tried[step][0])

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
@@ -141,7 +142,7 @@ class BaselinePruner(ForestPruner):
     def _take(self, value: Any) -> None:
         """Be fitted to what is left at a value of the knob."""
         setattr(self, f"{self.knob}_", value)
-        self._become(self._forest_at(value), self._validation_rows)
+        self._become(self._forest_at(value), self._validation_rows, watch_in_use())
 
     def _own_record(self) -> dict[str, Any]:
         value = getattr(self, f"{self.knob}_")

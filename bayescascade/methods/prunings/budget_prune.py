@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_real
+from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.prunings.frontier import Frontier
@@ -177,9 +178,11 @@ class BudgetPrune(TradeoffPruner):
         """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
         if self.budget is not None:
             words = "tree error at most {:.2g} points above the best within it"
-            return [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
+            told = [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
+            return [*super().certificate_texts, *told]
         how = "" if self.tradeoff is not None else ", chosen on other rows"
         return [
+            *super().certificate_texts,
             f"tradeoff {self.tradeoff_:.3g}{how}",
             f"objective {self.objective_:.3g}",
             gap_text(self.duality_gap_, "gap {:.2g} %"),
@@ -234,6 +237,7 @@ class BudgetPrune(TradeoffPruner):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
+        time_limit: float | None = None,
     ) -> NearOptimalPrunings:
         """Sample prunings that are nearly as good, and tell which features they need.
 
@@ -247,8 +251,8 @@ class BudgetPrune(TradeoffPruner):
             needs the longest: to stop paying for a feature, splits of many trees must go together.
         n_draws, n_chains : int >= 1
             Draws to keep of each chain, and chains.
-        n_jobs, random_state, checkpoint, resume, progress
-            As for `explore`.
+        n_jobs, random_state, checkpoint, resume, progress, time_limit
+            As for `explore`; the time is that of the chains.
 
         Raises
         ------
@@ -262,8 +266,9 @@ class BudgetPrune(TradeoffPruner):
         """
         self._check_unpruned()
         search = Search(
-            "metropolis", n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress
-        )
+            "metropolis", n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress,
+            time_limit,
+        )  # fmt: skip
         best = self.program_, self.items_, self.kept_, self.tradeoff_
         return near_optimal(*best, search, tolerance=tolerance, n_draws=n_draws)
 
@@ -308,8 +313,10 @@ class BudgetPrune(TradeoffPruner):
         self.tradeoff_ = pruning.tradeoff
         self.objective_, self.lower_bound_ = pruning.objective, pruning.lower_bound
         self._rounding = pruning.rounding
-        self.kept_, self.is_interrupted_ = pruning.kept, pruning.interrupted
-        self._become(self._pruned(pruning.kept), self._validation_rows)
+        watch = watch_in_use()
+        self.kept_ = pruning.kept
+        self.is_interrupted_ = pruning.interrupted and not watch.is_up
+        self._become(self._pruned(pruning.kept), self._validation_rows, watch)
 
     def _own_record(self) -> dict[str, Any]:
         return {

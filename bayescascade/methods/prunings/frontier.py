@@ -28,6 +28,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.watch import check_time
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.solvers import FlowSolver
@@ -145,6 +146,7 @@ class Frontier:
         inner, splits = self.program.between(lower, upper)
         left = budget - self.program.cost(lower)
         for factor in _REMOVALS:
+            check_time()
             for _, kept in remove_features(inner, self._feature[splits], factor * tradeoff):
                 if inner.cost(kept) <= left:
                     break

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_jobs, check_real
+from bayescascade.base.watch import Watch
 from bayescascade.costs.items import Costs
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
@@ -30,6 +31,7 @@ from bayescascade.model.search import Seed, seed_sequence
 __all__ = ["ForestPruner", "count_classes", "out_of_bag"]
 
 _N_TREES = 40  # as in the thesis
+_LEAST = 1.0  # seconds of pruning, whatever the time limit
 _ENCODING = "_bayescascade_encoding"  # given to forests fitted here: what their columns are of
 
 
@@ -52,6 +54,10 @@ class ForestPruner(BudgetedClassifier):
         Given to a forest to fit that has none itself.
     random_state : int, SeedSequence, Generator or None
         Likewise.
+    time_limit : float > 0 or None
+        Seconds after which `fit` stops, from its beginning, with the best pruning known by then,
+        which then depends on the machine. A forest that is fitted first is finished, as is what
+        is compiled, at the first fit; a second is left for pruning in any case.
     unknown : {"missing", "error"}
         What a level is that fit has not seen: as if it were missing, which is said in an
         `UnknownLevelWarning`, or an error.
@@ -82,6 +88,7 @@ class ForestPruner(BudgetedClassifier):
     budget: float | None = None
     n_jobs: int | None = None
     random_state: Seed = None
+    time_limit: float | None = None
     unknown: str = "missing"
 
     @property
@@ -124,10 +131,14 @@ class ForestPruner(BudgetedClassifier):
         DataError
             If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
         """
+        watch = Watch(self.time_limit)
         self._check_parameters()
         training = self._read_forest(X, y, X_val, y_val)
-        self._prepare(training)
-        self._take(self._tuned(training) if self.budget is None else self._within(self.budget))
+        watch.grant(_LEAST)
+        with watch.watching():
+            self._prepare(training)
+            found = self._tuned(training) if self.budget is None else self._within(self.budget)
+            self._take(found)
         return self
 
     def _path(

@@ -50,6 +50,7 @@ and the best pruning seen is kept. The bound is the proof of how good it is.
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.watch import check_time
 from bayescascade.methods.prunings.kernels.programs import (
     FlowNetwork,
     FlowWork,
@@ -117,6 +118,7 @@ class FlowSolver:
         interrupted = False
         try:
             while measure_distances(self._network, self._work):
+                check_time()
                 advance_flow(self._network, self._work)
         except KeyboardInterrupt:
             interrupted = True
@@ -225,6 +227,7 @@ class PrimalDualSolver:
         try:
             for number in range(self._max_iterations):
                 self._iterate(number)
+                check_time()
                 if self._pruning().gap <= self._tolerance:
                     break
         except KeyboardInterrupt:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.watch import watch_in_use
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
@@ -105,7 +106,7 @@ def choose_pruning(
         error = float(errs.sum() / max(1, errs.size))
         standard_error = float(np.sqrt(error * (1.0 - error) / max(1, errs.size)))
         found.append((program.cost(pruning.kept), error, standard_error, pruning))
-        if pruning.interrupted:
+        if pruning.interrupted or watch_in_use().is_over():
             break
     _, least, standard_error, _ = min(found, key=lambda one: one[1])
     good = [one for one in found if one[1] <= least + standard_error]

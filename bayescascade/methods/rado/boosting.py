@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.threads import single_threaded
+from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.rado.signatures import Floats
 
 __all__ = ["WEAK_LEARNERS", "Boosted", "boost"]
@@ -87,7 +88,7 @@ def boost(
     kappa: float = 1.0,
     update: str = "rado",
 ) -> Boosted:
-    """Boost over rados, or over edges of examples.
+    """Boost over rados, or over edges of examples; the watch in use ends it after a round.
 
     Parameters
     ----------
@@ -139,6 +140,8 @@ def boost(
             done += 1
             if log_risk < least:
                 least, best_round, best = log_risk, done, theta.copy()
+            if watch_in_use().is_over():
+                break
     found = np.zeros(vectors.shape[1])
     with np.errstate(over="ignore"):
         found[used] = np.nan_to_num(best / largest[used] / kappa)

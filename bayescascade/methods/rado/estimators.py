@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.base.watch import Watch
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
 from bayescascade.methods.rado.boosting import WEAK_LEARNERS, boost
@@ -61,6 +62,10 @@ class RadoBoostClassifier(MatrixClassifier):
         Of the rados that `fit` makes; see `Rados.sample`, which by default makes others, as rados
         that are handed over should tell little of single rows.
     random_state : int, SeedSequence, Generator or None
+    time_limit : float > 0 or None
+        Seconds after which `fit` or `fit_rados` stops, from its beginning, with what was found,
+        which then depends on the machine: fewer rados, for which there is half of the time, and
+        fewer rounds of boosting or iterations of learner "map".
     unknown : {"mean", "error"}
         What a level is that fit has not seen: in each of its columns of the matrix the mean that
         this had in fit (0 if not standardized), which is said in an `UnknownLevelWarning`; or an
@@ -114,6 +119,7 @@ class RadoBoostClassifier(MatrixClassifier):
     standardize: bool = True
     intercept: bool = True
     random_state: Seed = None
+    time_limit: float | None = None
     missing: str = "level"
     unknown: str = "mean"
 
@@ -136,18 +142,20 @@ class RadoBoostClassifier(MatrixClassifier):
         DataError
             If rows or labels cannot be used.
         """
+        watch = Watch(self.time_limit)
         self._check()
-        rados = Rados.sample(
-            X,
-            y,
-            self.n_rados,
-            support=self.support,
-            standardize=self.standardize,
-            intercept=self.intercept,
-            missing=self.missing,
-            random_state=self.random_state,
-        )
-        return self.fit_rados(rados)
+        with watch.part(0.5), watch.watching():
+            rados = Rados.sample(
+                X,
+                y,
+                self.n_rados,
+                support=self.support,
+                standardize=self.standardize,
+                intercept=self.intercept,
+                missing=self.missing,
+                random_state=self.random_state,
+            )
+        return self._learn(rados, watch, is_late=len(rados) < self.n_rados)
 
     def fit_rados(self, rados: Rados) -> Self:
         """Learn from rados that were made elsewhere; what is said of making them is not used.
@@ -157,9 +165,14 @@ class RadoBoostClassifier(MatrixClassifier):
         ParameterError
             If a parameter is out of its range, or these are no rados.
         """
+        watch = Watch(self.time_limit)
         self._check()
         if not isinstance(rados, Rados):
             raise ParameterError(f"rados must be Rados, got {type(rados).__name__}")
+        return self._learn(rados, watch, is_late=False)
+
+    def _learn(self, rados: Rados, watch: Watch, is_late: bool) -> Self:
+        """Learn from rados in the time left; `is_late`: there was too little to make them all."""
         self._set_reading(rados.reading)
         self.rados_, self.promise_ = rados, rados.promise
         self.posterior_ = RadoPosterior(
@@ -171,16 +184,20 @@ class RadoBoostClassifier(MatrixClassifier):
         )
         self.boosted_ = None
         if self.learner == "boost":
-            self.boosted_ = boost(
-                rados.values, self.n_rounds, weak_learner=self.weak_learner, kappa=self.kappa
-            )
+            with watch.watching():
+                self.boosted_ = boost(
+                    rados.values, self.n_rounds, weak_learner=self.weak_learner, kappa=self.kappa
+                )
             self.theta_ = self.boosted_.theta
         elif self.learner == "moments":
             self.theta_ = self.posterior_.peak()
         else:
             scales = self.posterior_.scales  # in units of which all coefficients are alike
             alike = RadoPosterior(rados.values * scales, rados.n_rows)
-            how = Search("ascent", None, 1, 1, 0, None, False, None, max_iter=_MOST_ITERATIONS)
+            how = Search(
+                "ascent", None, 1, 1, 0, None, False, None, self.time_limit,
+                max_iter=_MOST_ITERATIONS, watch=watch,
+            )  # fmt: skip
             found = explore_by(how, alike, starts=[np.zeros(len(scales))])
             self.theta_ = scales * found.state
         self._about = {
@@ -188,6 +205,7 @@ class RadoBoostClassifier(MatrixClassifier):
             "n_rados": len(rados),
             "support": rados.support,
             "n_rounds_made": 0 if self.boosted_ is None else self.boosted_.n_rounds,
+            "stopped_after": watch.seconds if is_late or watch.is_up else None,
             "log_risk": -rados.n_rows * np.log(2.0) - self.posterior_.log_likelihood(self.theta_),
         }
         return self
@@ -271,6 +289,8 @@ class RadoBoostClassifier(MatrixClassifier):
             "map": "maximum of the posterior",
             "moments": "by mean and covariance of the rados",
         }[self.learner]
+        after = about["stopped_after"]
+        stopped = [] if after is None else [f"stopped at the time limit of {after:g} s"]
         risk = f"log rado-risk {about['log_risk']:,.2f}"
         order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
         promise: Page = () if self.promise_ is None else (BLANK, *self.promise_.page())
@@ -283,7 +303,7 @@ class RadoBoostClassifier(MatrixClassifier):
         rest: Page = () if not hidden else (Pieces([f"and {hidden:,} smaller ones"], "dim"),)
         return (
             Heading(heading),
-            Pieces([how, risk]),
+            Pieces([how, *stopped, risk]),
             *(Pieces([text]) for text in self._encoder.missing_texts),
             *promise,
             BLANK,
@@ -351,6 +371,7 @@ class RadoBoostClassifier(MatrixClassifier):
             if about["support"] is None
             else check_integer("support", about["support"], 1, about["n_rows"]),
             "n_rounds_made": check_integer("n_rounds_made", about["n_rounds_made"], 0),
+            "stopped_after": _seconds(about.get("stopped_after")),
             "log_risk": check_real("log_risk", about["log_risk"]),
         }
         promise = record["promise"]
@@ -374,6 +395,10 @@ class RadoBoostClassifier(MatrixClassifier):
         check_flag("intercept", self.intercept)
         check_choice("missing", self.missing, MISSING)
         check_choice("unknown", self.unknown, self.unknowns)
+
+
+def _seconds(value: Any) -> float | None:
+    return None if value is None else check_real("stopped_after", value, above=0.0)
 
 
 def _probabilities(decisions: Floats) -> Floats:

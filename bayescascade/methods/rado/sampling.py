@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.rado.reading import Rows
 from bayescascade.methods.rado.signatures import (
     Edges,
@@ -33,7 +34,10 @@ def random_sums(
     rng: np.random.Generator,
     counts: Any = None,
 ) -> Floats:
-    """Return sums of edges over random subsets; adds to `counts` how many each row is in."""
+    """Return sums of edges over random subsets; adds to `counts` how many each row is in.
+
+    The watch in use ends it after some of them.
+    """
     parts, draw = [], draw_by(rng)
     for group in groups(n_rows, n_rados):
         n = group.stop - group.start
@@ -42,6 +46,8 @@ def random_sums(
         parts.append(subset_sums(bits, edges, n_rows, n_columns))
         if counts is not None:
             counts += uses(bits, n_rows)
+        if watch_in_use().is_over():
+            break
     return np.concatenate(parts)
 
 

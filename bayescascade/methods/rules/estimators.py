@@ -8,7 +8,7 @@ sure one can be.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from math import nan
+from math import inf, nan
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -73,7 +73,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     max_size: int = 2
     _: KW_ONLY
     memory_limit: float = 2.0
-    time_limit: float | None = None
 
     posterior_: RuleListPosterior = field(init=False)
     _n_candidates: NDArray[np.int64] = field(init=False)  # of a model without its posterior
@@ -120,15 +119,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         check_real("concentration", self.concentration, above=0.0)
         check_integer("max_size", self.max_size, minimum=1)
         check_real("memory_limit", self.memory_limit, above=0.0)
-        if self.time_limit is not None:
-            check_real("time_limit", self.time_limit, above=0.0)
-
-    def check_parameters(self) -> Search:
-        """Return how to search, from now on; raises ParameterError if a parameter is bad."""
-        search = super().check_parameters()
-        if self.time_limit is None or self.search != "exact":
-            return search
-        return replace(search, deadline=perf_counter() + self.time_limit)
 
     def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
         from bayescascade.methods.rules.exact import best_list
@@ -141,18 +131,15 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
                 )
 
         started = perf_counter()
-        annealed = replace(search, search="anneal", deadline=(started + search.deadline) / 2).run(
-            posterior, default_steps=self._default_steps(posterior.table) // _START_SHARE
-        )
-        time_left = None
-        if annealed.interrupted:  # a bound, and no search
-            time_left = 0.0
-        elif self.time_limit is not None:
-            time_left = max(0.0, search.deadline - perf_counter())
+        with search.watch.part(0.5):
+            annealed = replace(search, search="anneal").run(
+                posterior, default_steps=self._default_steps(posterior.table) // _START_SHARE
+            )
+        left = 0.0 if annealed.interrupted else search.watch.left  # 0: a bound, and no search
         found = best_list(
             posterior,
             start=annealed.best_state,
-            time_limit=time_left,
+            time_limit=None if left == inf else left,
             memory_limit=self.memory_limit * 1e9,
             progress=report,
         )
@@ -163,6 +150,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             certificate=Certificate(found.gap, f"{found.n_visited:,} beginnings of lists", None),
             seconds=perf_counter() - started,
             interrupted=annealed.interrupted or found.interrupted,
+            timed_out=found.gap > 0 and search.watch.left == 0.0,
         )
 
     def _prior(self) -> models.ListPrior:
@@ -238,17 +226,18 @@ class DensityRuleList(
         What a level unseen in fit is; as in `LeafCascade`.
     memory_limit : float > 0
         Gigabytes that the candidates may take, and those of an exact search its unfinished lists.
-    time_limit : float > 0 or None
-        Seconds after which an exact search stops, with a bound on how much more probable another
-        list may be; None for no limit: only Ctrl-C ends it early. They begin with `fit`, and up to
-        half of what finding the candidates leaves of them is the annealing's. What is begun of
-        finding candidates, or laying out the cells of the domain, is finished.
     checkpoint : path, optional
         File to save the run to every few seconds, so that it can go on after a crash.
     resume : bool
         Go on with the run in `checkpoint`; the result is that of a run never interrupted.
     progress : callable, optional
         Called with a `samplers.Progress` about twice a second.
+    time_limit : float > 0 or None
+        Seconds after which `fit` stops, from its beginning, with what was found; `summary_` says
+        so, and what is found then depends on the machine. Of an exact search that is the best list
+        and a bound on how much more probable another may be. Up to half of what finding the
+        candidates leaves is the annealing's. What is begun of finding candidates, or of laying out
+        the cells of the domain, is finished; so is compiling, at the first fit.
 
     Attributes
     ----------

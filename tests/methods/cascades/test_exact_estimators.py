@@ -9,6 +9,8 @@ from bayescascade import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import ExactCost, TiltedPosterior
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.models import PARTITIONS
+from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.trace import Trace, read_trace
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 
@@ -94,19 +96,20 @@ def test_independent_draws_are_a_trace(estimator, tmp_path):
     assert "accepted" not in text
 
 
-def test_ctrl_c_leaves_a_fitted_model_untouched():
-    """An impatient second fit must not lose the first."""
-    model = LeafCascade(random_state=0).fit(rows())
-    before = str(model)
+@pytest.mark.parametrize("partitions", PARTITIONS)
+def test_ctrl_c_before_any_tree_leaves_a_greedy_one(partitions):
+    """Who is impatient gets a tree at any moment, and is told what it is."""
 
     def interrupt(_report):
         raise KeyboardInterrupt
 
-    model.set_params(progress=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(people()[["sex", "crew"]])
-    assert str(model.set_params(progress=None)) == before
-    assert model.exact_.posterior is model.posterior_
+    model = LeafCascade(random_state=0, partitions=partitions, progress=interrupt).fit(rows())
+    root = Tree.from_nested(None, model.posterior_.is_nominal)
+    assert model.log_posterior_ >= model.posterior_.log_density(root)
+    assert model.summary_.interrupted
+    assert model.summary_.certificate is None
+    assert "interrupted: best found so far by greedy growth" in str(model)
+    assert "exact_" not in vars(model)
 
 
 @both

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from bayescascade.base.jit import sparing
 from bayescascade.base.threads import n_threads_of
+from bayescascade.base.watch import check_time, watch_in_use
 from bayescascade.methods.cascades.exact.kernels.held import (
     HeldArrays,
     HeldWork,
@@ -143,6 +144,7 @@ class HeldBoxes:
         counts, totals = np.zeros(1 << self._p, np.int32), np.zeros(2, np.int64)
         work = self._new_work()
         for top in range(self._n_tops):
+            check_time()
             with sparing(self._n << self._p):
                 count_sets(self._held, work, top, self._n_low, counts, totals)
             self.n_boxes, self.n_visits = totals.tolist()
@@ -261,7 +263,10 @@ class HeldBoxes:
         with sparing(self._n_worths * self._p**2):
             tabulate(held, terms, self._outside, self._values, work, maximize)
 
+        watch = watch_in_use()
+
         def piece(top: int) -> int:
+            watch.check()
             own = work if n_threads == 1 else self._new_work()
             with sparing(self.n_visits / self._n_tops):
                 evaluate_sets(

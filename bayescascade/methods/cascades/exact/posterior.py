@@ -11,6 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.watch import Watch
 from bayescascade.methods.cascades.exact.averages import RowAverages
 from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import (
@@ -328,7 +329,8 @@ class SummedPosterior:
                 used[name] = self._used(j)
         finally:
             if self._plan.shift != UNION:
-                self._sums.run(n_jobs=self._n_jobs)
+                with Watch(None).watching():  # draws and averages need all of it
+                    self._sums.run(n_jobs=self._n_jobs)
         first = {name: min(1.0, share) for name, share in first.items()}
         return SplitProbabilities(used, first, min(1.0, none))
 

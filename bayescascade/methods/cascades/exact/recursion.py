@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.jit import sparing
 from bayescascade.base.threads import n_threads_of
+from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.cascades.exact.kernels.boxes import (
     count_boxes,
     count_rows,
@@ -458,13 +459,14 @@ class _Pieces:
         self._piece, self._progress, self._scratch = piece, progress, scratch
         self._n_lines, self._n_of_task, self._done = n_lines, n_of_task, 0.0
         self._size = _FIRST_LINES
-        self.stopped = Event()
+        self.stopped, self._watch = Event(), watch_in_use()
 
     def run(self, work: Work, digits: Digits) -> None:
         """Go through all lines with the first digits given."""
         work.digits[: len(digits)] = digits
         n_left, is_first, is_left = self._n_of_task, True, True
         while is_left and not self.stopped.is_set():
+            self._watch.check()
             started, size = perf_counter(), self._size
             is_left = self._piece(work, len(digits), is_first, size)
             seconds = perf_counter() - started

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.watch import check_time
 from bayescascade.methods.cascades.exact.recursion import Boxes
 from bayescascade.methods.cascades.tree import LEAF, Tree
 
@@ -27,6 +28,7 @@ def choose_trees(recursion: Boxes, entries: Sequence[int], rng: np.random.Genera
     digits, word, above = np.tile(lattice.whole, (n, 1)), np.zeros(n, np.uint64), np.zeros(n, int)
     generations = []
     while above.size > 0:
+        check_time()
         columns, n_branches, parts = recursion.choose(rng, digits, below)
         generations.append(_Generation(columns_of[columns], word, above))
         above = np.repeat(np.arange(columns.size), n_branches)

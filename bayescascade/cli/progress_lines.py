@@ -1,0 +1,122 @@
+"""What a search says on stderr: a bar on a terminal, elsewhere a line a minute."""
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    import samplers
+
+__all__ = ["ProgressLines", "search_progress"]
+
+_FIRST, _EVERY = 10.0, 60.0  # seconds from the first report on, and between lines
+_SOON, _LONG = 2.0, 20.0  # seconds from when on a search says that it will take as long
+
+
+@contextmanager
+def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress"], None]]:
+    """Say how far a search is while the block runs; yields what estimators take as `progress`.
+
+    `size` and `sizes` are as of `progress_bar`.
+    """
+    if sys.stderr.isatty():
+        from bayescascade.cli.progress import progress_bar
+
+        with progress_bar(size, sizes) as show:
+            yield show
+        return
+    lines, is_over = ProgressLines(lambda text: click.echo(text, err=True)), threading.Event()
+
+    def tick() -> None:  # in a thread, as a search may be silent for minutes
+        while not is_over.wait(1.0):
+            lines.tick()
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield lines.hear
+    finally:
+        is_over.set()
+        thread.join()
+
+
+class _Heard(NamedTuple):
+    """The last report, and from where on its speed is measured."""
+
+    report: "samplers.Progress"
+    since: float
+    done: int  # then
+
+
+class ProgressLines:
+    """A line when a search turns out to be long, and then one a minute.
+
+    Parameters
+    ----------
+    say : callable
+        Takes a line.
+    clock : callable
+        Returns seconds.
+    """
+
+    def __init__(
+        self, say: Callable[[str], object], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._clock = say, clock
+        self._began = self._waiting = clock()
+        self._heard: _Heard | None = None
+        self._has_spoken = False
+
+    def hear(self, report: "samplers.Progress") -> None:
+        """Take a report of a search."""
+        now, heard = self._clock(), self._heard
+        if heard is None and not self._has_spoken:
+            self._waiting = now
+        if heard is None or report.total != heard.report.total or report.done < heard.report.done:
+            self._heard = _Heard(report, now, report.done)
+        else:
+            self._heard = heard._replace(report=report)
+
+    def tick(self) -> None:
+        """Say a line if it is time for one."""
+        now = self._clock()
+        patience = _EVERY
+        if self._heard is not None and not self._has_spoken:
+            left = self._left(self._heard, now)
+            patience = _FIRST if left is None or left < _LONG else _SOON
+        if now - self._waiting >= patience:
+            self._has_spoken, self._waiting = True, now
+            self._say(f"after {_clock_text(now - self._began)}: {self._news(now)}")
+
+    def _news(self, now: float) -> str:
+        if self._heard is None:
+            return "reading, or compiling, which happens once"
+        report, left = self._heard.report, self._left(self._heard, now)
+        share = f" {report.done / report.total:.0%}" if report.total else ""
+        news = [f"{report.phase}{share}"]
+        if left is not None:
+            news.append(f"about {_clock_text(left)} left of it")
+        if math.isfinite(report.best_log_density):
+            news.append(f"best log posterior {report.best_log_density:,.2f}")
+        if math.isfinite(report.described.get("gap", math.inf)):
+            news.append(f"none is more probable by over {report.described['gap']:,.2f} nats")
+        return ", ".join(news)
+
+    def _left(self, heard: _Heard, now: float) -> float | None:
+        """Return the seconds that the phase still takes, at its speed so far; None if unknown."""
+        n_done = heard.report.done - heard.done
+        if n_done <= 0 or now <= heard.since:
+            return None
+        return (heard.report.total - heard.report.done) * (now - heard.since) / n_done
+
+
+def _clock_text(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

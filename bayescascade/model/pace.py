@@ -1,0 +1,79 @@
+"""Chains that have to end in time: as many steps as fit it, so that they cool down, and draw."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+from typing import Any, TypeVar
+
+import numpy as np
+
+import samplers
+from bayescascade.base.watch import Watch
+
+__all__ = ["run_in_time"]
+
+S = TypeVar("S")
+
+# by which one learns how long steps take: blocks, part of the steps, and steps at most
+_FEW_BLOCKS, _PART, _MOST_STEPS = 20, 50, 2_000
+_SHARE, _MOST_SECONDS = 0.1, 5.0  # of the time, and at most, for that
+_MARGIN = 0.8  # of the time left is planned with
+_LEAST_BLOCKS, _STEPS_OF_BLOCK = 100, 200  # which begins with as much work as some steps
+
+
+def run_in_time(
+    engine: Callable[..., samplers.Run[S]],
+    posterior: samplers.Target[S],
+    watch: Watch,
+    *,
+    n_steps: int,
+    n_blocks: int,
+    blocks: str,
+    seed: np.random.SeedSequence,
+    progress: Callable[[samplers.Progress], object] | None,
+    checkpoint: samplers.CheckpointSection | None,
+    **how: Any,
+) -> samplers.Run[S]:
+    """Run an engine for as many of some steps as fit the time left, by how long a few of them take.
+
+    Of a run with a checkpoint, which later goes on, all steps are begun, whatever the time.
+
+    Parameters
+    ----------
+    blocks : str
+        The engine's parameter for `n_blocks`.
+    **how
+        Its other parameters.
+    """
+    n_fitting, n_fitting_blocks = n_steps, n_blocks
+    if watch.left < inf and checkpoint is None:
+        heard = [0]
+        n_few = min(max(1, n_steps // _PART), _MOST_STEPS)
+        pilot = engine(
+            posterior,
+            n_steps=n_few,
+            seed=np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _PART)),
+            progress=lambda report: heard.append(report.done),
+            time_limit=min(_SHARE * watch.left, _MOST_SECONDS),
+            **{blocks: min(n_blocks, _FEW_BLOCKS)},
+            **how,
+        )
+        if pilot.interrupted:
+            return pilot
+        n_fitting = n_few
+        if heard[-1] > 0:
+            n_a_second = heard[-1] / sum(pilot.seconds.values())
+            n_fitting = max(1, min(n_steps, int(_MARGIN * watch.left * n_a_second)))
+        if n_fitting < n_steps:
+            n_fitting_blocks = min(n_blocks, max(_LEAST_BLOCKS, n_fitting // _STEPS_OF_BLOCK))
+    run = engine(
+        posterior,
+        n_steps=n_fitting,
+        seed=seed,
+        progress=progress,
+        checkpoint=checkpoint,
+        time_limit=watch.left,
+        **{blocks: n_fitting_blocks},
+        **how,
+    )
+    return replace(run, timed_out=run.timed_out or n_fitting < n_steps)
