@@ -48,6 +48,7 @@ _OF_CASCADE = (
 )
 _MOST_SHOWN = 6  # candidates
 _FEWEST_STEPS = 5_000  # of a chain
+_REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtrees redrawn
 
 
 @dataclass(eq=False, repr=False)
@@ -72,7 +73,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     n_chains : int >= 1
         Independent chains.
     n_jobs : int or None
-        Chains run in parallel, as joblib counts workers; the result does not depend on it.
+        Chains and sums run in parallel, as joblib counts workers: by default on all cores. The
+        result does not depend on it.
     random_state : int, SeedSequence, Generator or None
         Seed of everything random.
     columns, drop, nominal, ordinal, continuous, missing, unknown, checkpoint, resume, progress
@@ -127,7 +129,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     predictive: str = "average"
     n_steps: int | None = None
     n_chains: int = 4
-    n_jobs: int | None = 1
+    n_jobs: int | None = -1
     random_state: Seed = None
     checkpoint: str | Path | None = None
     resume: bool = False
@@ -190,6 +192,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             a_step = chain_nanoseconds(table, candidate.kind[0]) * 2 * self.n_chains
             within = int(max(choice.nanoseconds_left, 0.0) / a_step)
             n_steps = max(_FEWEST_STEPS, min(within, default_steps(table.n_distinct)))
+        common["memory_limit"] = min(self.memory_limit, _REDRAWN[self.effort])
         return {"search": "anneal+metropolis", "n_steps": n_steps, **common}
 
     def _finish(self, cascade: Any, choice: Choice, table: Table, seed: Any) -> None:

@@ -20,12 +20,12 @@ from bayescascade.methods.cascades.held_out import HeldOut
 
 __all__ = ["EFFORTS", "Choice", "Chooser"]
 
-EFFORTS = {"quick": 2e9, "normal": 4e10, "thorough": 1e12}
+EFFORTS = {"quick": 2e9, "normal": 6e10, "thorough": 1e12}
 """Nanoseconds of one core that choosing and searching may take, by what is asked for."""
 
-_OF_SUMS, _OF_HELD = 0.5, 0.25  # parts of the effort: for sums over trees, and rows held out
-_OF_ONE = 0.3  # for one sum
-_OF_DEPTH = {"independent": 0.04, "dependent": 0.3, "uniform": 0.01}  # for one of some depth
+_OF_SUMS, _OF_HELD = 0.4, 0.4  # parts of the effort: for sums over trees, and rows held out
+_OF_ONE = 0.2  # for one sum
+_OF_DEPTH = {"independent": 0.02, "dependent": 0.1, "uniform": 0.01}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
 _FINE = 0.01  # part of the effort up to which a sum is made for several concentrations
 _FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
@@ -182,7 +182,7 @@ class Chooser:
         allowed = _OF_HELD * self._all
         of_sums = 1e9 * sum(one.expected_seconds for one in with_sums)
         held_out = held_out.cut(max(1, int(allowed / 2 / max(of_sums, 1.0))))
-        n_steps = held_out.steps_within(searched, _FINALISTS, allowed / 2)
+        held_out, n_steps = held_out.within(searched, _FINALISTS, allowed / 2)
         contestants = [*with_sums, *(searched if n_steps else ())]
         found = self._scored(held_out.cut(1), contestants, n_steps)
         best = {

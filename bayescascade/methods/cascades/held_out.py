@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ __all__ = ["HeldOut"]
 
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # and rows after which no fold follows
 _N_CHAINS, _N_AVERAGED = 2, 40  # of short searches, and draws that are averaged over
+_NS_FIT = 1.5e9  # nanoseconds of a short search beside its steps
+_REDRAWN = 8e6  # bytes of redraws: of larger subtrees one takes as long as the chain
 _FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
 _FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # distinct rows of a fold that are scored
 _MOST_SCORING = 3e8  # of them, times columns to the third power
@@ -64,20 +67,22 @@ class HeldOut:
         """Return the first of the folds."""
         return replace(self, folds=self.folds[:n_folds])
 
-    def steps_within(
+    def within(
         self, searched: Sequence[Candidate], n_finalists: int, nanoseconds: float
-    ) -> int:
-        """Return the steps of each short chain, 0 if there is no time for any.
+    ) -> tuple["HeldOut", int]:
+        """Return as many of the folds as fit, and the steps of each short chain; 0 if none do.
 
         All candidates are compared by one fold, and then finalists by all if there are several.
         """
         learned, _ = self.folds[0]
-        steps = [chain_nanoseconds(learned, one.kind[0]) for one in searched]
-        a_step = sum(steps)
-        if len(self.folds) > 1:
-            a_step += len(self.folds) * sum(sorted(steps)[-n_finalists:])
-        n_steps = int(nanoseconds / (2 * _N_CHAINS * a_step))
-        return 0 if n_steps < _FEWEST_STEPS else min(n_steps, _MOST_STEPS)
+        each = sorted(2 * _N_CHAINS * chain_nanoseconds(learned, one.kind[0]) for one in searched)
+        for n_folds in range(len(self.folds), 0, -1):
+            n_again = n_folds * n_finalists if n_folds > 1 else 0
+            left = nanoseconds - _NS_FIT * (len(each) + n_again)
+            n_steps = int(left / (sum(each) + n_again * each[-1]))
+            if n_steps >= _FEWEST_STEPS:
+                return self.cut(n_folds), min(n_steps, _MOST_STEPS)
+        return self.cut(1), 0
 
     def scored(self, candidate: Candidate, n_steps: int) -> list[Candidate]:
         """Return the candidate with its score, and, of dependent leaves, tempered ones."""
@@ -122,7 +127,12 @@ class HeldOut:
         self, candidate: Candidate, learned: Table, held: Table, n_steps: int
     ) -> tuple[Floats, int]:
         """Return log densities of rows averaged over draws, and the leaves of the best tree."""
-        run = {"search": "anneal+metropolis", "n_steps": n_steps, "n_chains": _N_CHAINS}
+        run: dict[str, Any] = {
+            "search": "anneal+metropolis",
+            "n_steps": n_steps,
+            "n_chains": _N_CHAINS,
+        }
+        run["memory_limit"] = min(self.memory_limit, _REDRAWN) / 1e9
         model = candidate.cascade(n_jobs=self.n_jobs, random_state=self.seed, **run)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the chains are short
