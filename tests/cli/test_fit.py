@@ -14,6 +14,7 @@ import bayescascade
 from bayescascade.cli import classify as classify_module, fit as fit_module
 from bayescascade.cli.fit import fit
 from bayescascade.methods.cascades import cascade, models
+from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import density_estimator, estimator, search
@@ -185,7 +186,12 @@ def test_a_constant_column_is_noted(tmp_path: Path) -> None:
 
 def test_options_are_the_estimators_parameters() -> None:
     """A parameter without an option, or a choice that only one side knows, would go unnoticed."""
-    owned = {"leaf": LeafCascade, "branch": BranchCascade, "rules": DensityRuleList}
+    owned = {
+        "auto": AutoCascade,
+        "leaf": LeafCascade,
+        "branch": BranchCascade,
+        "rules": DensityRuleList,
+    }
     parameters = {name: set(inspect.signature(cls).parameters) for name, cls in owned.items()}
     options = {param.name: param for param in fit.params}
     assert set.union(*parameters.values()) - {"progress"} <= set(options)
@@ -254,7 +260,24 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
     assert run("show", out).stdout == found.stdout
     chosen = run("fit", TITANIC, *options, "--max-depth", 1, "--temper", "auto")
     assert "temper chosen by rows held out" in " ".join(chosen.stdout.split())
-    assert_error(run("fit", TITANIC, "--temper", 300), "--temper needs --model branch, got leaf")
+    given = run("fit", TITANIC, "--temper", 300, "--model", "leaf")
+    assert_error(given, "--temper needs --model branch, got leaf")
+
+
+def test_options_say_which_model_is_meant() -> None:
+    """Without --model it is what suits the table, or the first model that has all options."""
+    for options, model in (
+        (("--effort", "quick"), "AutoCascade"),
+        (("--leaf", "uniform"), "leaf"),
+        (("--leaf", "uniform", "--expected-branches", 3), "branch"),
+        (("--expected-rules", 2, "--steps", 200), "rules"),
+    ):
+        found = run("fit", TITANIC, *options, "--seed", 0, "--json")
+        assert json.loads(found.stdout)["model"] == model
+    assert_error(
+        run("fit", TITANIC, "--model", "auto", "--leaf", "uniform"),
+        "--leaf needs --model leaf or branch, got auto",
+    )
 
 
 def test_ages_are_bins_from_file_to_filled_file(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf, isnan, nan
 from pathlib import Path
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_real
+from bayescascade.base.watch import Watch
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.candidates import MOST_READ, Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.cascade import Cascade
@@ -147,8 +147,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
 
     def _check_parameters(self) -> None:
         check_choice("effort", self.effort, tuple(EFFORTS))
-        if self.time_limit is not None:
-            check_real("time_limit", self.time_limit, above=0.0)
+        Watch(self.time_limit)
         check_real("memory_limit", self.memory_limit, above=0.0)
         check_choice("predictive", self.predictive, PREDICTIVES)
         Search(
@@ -157,7 +156,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         )
 
     def _fit_table(self, table: Table) -> None:
-        started = perf_counter()
+        watch = Watch(self.time_limit)
         chosen_by, found_by = seed_sequence(self.random_state).spawn(2)
         chooser = Chooser(
             table,
@@ -166,15 +165,17 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             self.n_jobs,
             int(chosen_by.generate_state(1)[0]),
             self._report,
-            inf if self.time_limit is None else started + self.time_limit / 2,
         )
-        choice = chooser.choose()
+        with watch.part(0.5), watch.watching():
+            choice = chooser.choose()
         best = choice.candidates[0]
         run = self._run_of(best, choice, table)
         if not best.is_summed:  # else there is nothing to go on with
             run |= {"checkpoint": self.checkpoint, "resume": self.resume}
         if not choice.is_interrupted:
             run["progress"] = self.progress
+        if self.time_limit is not None:
+            run["time_limit"] = max(watch.left, 0.1)
         cascade = best.cascade(random_state=found_by, predictive=self.predictive, **run)
         self._finish(cascade.fit(table), choice, table, found_by)
 
@@ -197,7 +198,9 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
 
     def _finish(self, cascade: Any, choice: Choice, table: Table, seed: Any) -> None:
         """Become what was found, with a tree to read beside it if that is none."""
-        if choice.is_interrupted:
+        if choice.is_out_of_time:
+            cascade.summary_ = replace(cascade.summary_, stopped_after=self.time_limit)
+        elif choice.is_interrupted:
             cascade.summary_ = replace(cascade.summary_, interrupted=True)
             cascade.run_ = replace(cascade.run_, interrupted=True)
         readable = None
@@ -335,6 +338,10 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     def _is_of(candidate: Candidate, cascade: Cascade) -> bool:
         own = {"model": cascade.model_name, **cascade.get_params()}
         return candidate.model == own["model"] and candidate.settings.items() <= own.items()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return parameters, columns, candidates and the chosen cascade as plain data."""
+        return {**super().to_dict(), "parameters": self._parameter_fields()}
 
     def _own_dict(self) -> dict[str, Any]:
         beside = {} if self.readable_ is None else {"readable": self.readable_.to_dict()}

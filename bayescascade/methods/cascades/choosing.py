@@ -9,11 +9,10 @@ largest evidence by rows held out, see `held_out`.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import inf
-from time import perf_counter
 from typing import NamedTuple
 
 from bayescascade.base.errors import TooLargeError
+from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.candidates import Candidate, weighed
 from bayescascade.methods.cascades.held_out import HeldOut
@@ -45,7 +44,8 @@ class Choice(NamedTuple):
 
     candidates: tuple[Candidate, ...]  # the best first
     readable: Candidate | None  # to show beside the best, where that is no tree to read
-    is_interrupted: bool
+    is_interrupted: bool  # by Ctrl-C or the time limit
+    is_out_of_time: bool
     nanoseconds_left: float
 
     @property
@@ -69,8 +69,6 @@ class Chooser:
         Of folds and chains.
     report : callable
         Takes what is being done, and the share of the effort that is spent.
-    deadline : float
-        Of `time.perf_counter`, after which nothing more is weighed.
     """
 
     table: Table
@@ -79,27 +77,26 @@ class Chooser:
     n_jobs: int | None
     seed: int
     report: Callable[[str, float], None]
-    deadline: float = inf
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
 
     def choose(self) -> Choice:
         """Weigh, compare, and return what was found; Ctrl-C ends it once anything is known."""
         self.left = self._all = EFFORTS[self.effort]
-        compared, is_interrupted = list[Candidate](), False
+        compared, is_interrupted, is_out_of_time = list[Candidate](), False, False
         try:
             self._weigh_all()
             compared = self._compare()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as ended:
             if not self.known:
                 raise
-            is_interrupted = True
+            is_interrupted, is_out_of_time = True, isinstance(ended, OutOfTime)
         best_first = _with(compared, self._summed)
         readable = None
         if not best_first[0].is_readable:
             trees = (one for one in best_first if one.is_readable)
             readable = next((one for one in trees if one.kind[0] != "dependent"), None)
-        return Choice(tuple(best_first), readable, is_interrupted, self.left)
+        return Choice(tuple(best_first), readable, is_interrupted, is_out_of_time, self.left)
 
     @property
     def _summed(self) -> list[Candidate]:
@@ -156,9 +153,10 @@ class Chooser:
         spent = self._all - self.left
         of_one = _OF_DEPTH[candidate.kind[0]] if candidate.is_shallow else _OF_ONE
         allowed = min(of_one * self._all, _OF_SUMS * self._all - spent)
-        if self.known and (expected > allowed or perf_counter() > self.deadline):
+        if self.known and expected > allowed:
             return None
         if self.known:  # from now on there is something to keep
+            check_time()
             self.report("weighing", spent / self._all)
         self.left -= expected
         try:
@@ -202,8 +200,7 @@ class Chooser:
         """Return candidates with their scores, the best first."""
         found = list[Candidate]()
         for one in contestants:
-            if found and perf_counter() > self.deadline:
-                break
+            check_time()
             self.report("comparing", 1 - self.left / self._all)
             found += held_out.scored(one, n_steps)
         return sorted(found, key=lambda one: -one.held_out)

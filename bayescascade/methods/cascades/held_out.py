@@ -8,7 +8,7 @@ draws of short chains.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import inf, isnan
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
+from bayescascade.base.watch import watch_in_use
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.candidates import Candidate, chain_nanoseconds
@@ -88,7 +89,7 @@ class HeldOut:
         """Return the candidate with its score, and, of dependent leaves, tempered ones."""
         started = perf_counter()
         tempers = TEMPERS if candidate.is_shallow and candidate.kind[0] == "dependent" else (None,)
-        if not candidate.settings.get("max_depth", True):
+        if candidate.settings.get("max_depth") == 0:
             tempers = (None,)  # one leaf: nothing to decide
         scores, n_leaves, n_held = np.zeros(len(tempers)), candidate.n_leaves, 0.0
         for learned, held in self.folds:
@@ -132,6 +133,8 @@ class HeldOut:
             "n_steps": n_steps,
             "n_chains": _N_CHAINS,
         }
+        left = watch_in_use().left
+        run["time_limit"] = None if left == inf else max(left, 0.1)
         run["memory_limit"] = min(self.memory_limit, _REDRAWN) / 1e9
         model = candidate.cascade(n_jobs=self.n_jobs, random_state=self.seed, **run)
         with warnings.catch_warnings():

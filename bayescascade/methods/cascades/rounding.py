@@ -51,16 +51,17 @@ def density_rounding(model: "CascadeModel", table: "Table", tree: Tree, counts: 
     return bound + _prior_rounding(model, tree, p)
 
 
-def rounding_of_all(model: "CascadeModel", table: "Table", depth: int) -> float:
-    """Return by how much any tree's sum over boxes may be off, of dependent leaves, nats.
+def rounding_of_all(model: "CascadeModel", table: "Table", depth: int, n_boxes: int) -> float:
+    """Return by how much any tree's sum over n_boxes with rows may be off, nats.
 
     It is added up box by box, as a leaf and by splits of at most q branches. At each depth at most
-    N boxes hold rows. With n their weight, and l the largest size of a log of an argument and 1,
+    N boxes hold rows, the fewer of rows and boxes. With n their weight, and l the largest size of a log of an argument and 1,
     their Dirichlet terms have sizes of at most ``l (2 n + 4 N q (alpha + 1))``, and as leaves they
     have those of N leaves. Boxes without rows have none: their terms cancel.
     """
     schema, weights = table.schema, table.weights
-    n, total, q = table.n_distinct, float(weights.sum()), int(schema.n_levels.max())
+    n = min(table.n_distinct, n_boxes)
+    total, q = float(weights.sum()), int(schema.n_levels.max())
     alpha, of_counts = model.concentration, share_of_sums(weights)
     each = max(abs(log(alpha)), log(1.0 + total + q * alpha)) + 1.0
     largest = largest_log_volume(schema)

@@ -22,7 +22,7 @@ __all__ = ["extent_of", "fitting_trees"]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_QUICK = 2e9  # steps, a second or a few
+_QUICK = 5e9  # steps, some seconds
 _MOST_STEPS = 1e13  # hours
 _OF_SUBSET = 4e5  # steps that a set of columns takes, however few rows there are
 _DEEP = 3  # columns that paths fix, rather than fewer of more columns

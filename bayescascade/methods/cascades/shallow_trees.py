@@ -370,7 +370,7 @@ class ShallowTrees:
 
         Of the best tree's own density, and of what the recursion makes of it and of any other.
         """
-        of_all = rounding_of_all(self.posterior.model, self.table, self.max_depth)
+        of_all = rounding_of_all(self.posterior.model, self.table, self.max_depth, self.n_boxes)
         return 2 * of_all + self.posterior.rounding(self._best[0])
 
     @property
