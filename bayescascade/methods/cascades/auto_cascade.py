@@ -47,7 +47,7 @@ _OF_CASCADE = (
     "leaf_choice_",
 )
 _MOST_SHOWN = 6  # candidates
-_FEWEST_STEPS = 5_000  # of a chain
+_OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # part of the effort for chains, and steps of each
 _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtrees redrawn
 
 
@@ -191,7 +191,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         n_steps = self.n_steps
         if n_steps is None:
             a_step = chain_nanoseconds(table, candidate.kind[0]) * 2 * self.n_chains
-            within = int(max(choice.nanoseconds_left, 0.0) / a_step)
+            of_search = _OF_SEARCH * EFFORTS[self.effort]
+            within = int(min(max(choice.nanoseconds_left, 0.0), of_search) / a_step)
             n_steps = max(_FEWEST_STEPS, min(within, default_steps(table.n_distinct)))
         common["memory_limit"] = min(self.memory_limit, _REDRAWN[self.effort])
         return {"search": "anneal+metropolis", "n_steps": n_steps, **common}

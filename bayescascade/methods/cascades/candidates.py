@@ -184,4 +184,4 @@ def weighed(
 def chain_nanoseconds(table: Table, leaf: str) -> float:
     """Return about how long a step of a chain takes one core."""
     per_row = 0.8 if leaf == "uniform" else 0.8 + 0.3 * table.schema.n_columns
-    return 1.5e4 + 500.0 * table.schema.n_columns + per_row * table.n_distinct
+    return 2.5e4 + 1e3 * table.schema.n_columns + per_row * table.n_distinct

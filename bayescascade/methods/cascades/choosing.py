@@ -19,12 +19,12 @@ from bayescascade.methods.cascades.held_out import HeldOut
 
 __all__ = ["EFFORTS", "Choice", "Chooser"]
 
-EFFORTS = {"quick": 2e9, "normal": 6e10, "thorough": 1e12}
+EFFORTS = {"quick": 2e9, "normal": 1e11, "thorough": 1e12}
 """Nanoseconds of one core that choosing and searching may take, by what is asked for."""
 
-_OF_SUMS, _OF_HELD = 0.4, 0.4  # parts of the effort: for sums over trees, and rows held out
-_OF_ONE = 0.2  # for one sum
-_OF_DEPTH = {"independent": 0.02, "dependent": 0.1, "uniform": 0.01}  # for one of some depth
+_OF_SUMS, _OF_HELD = 0.25, 0.35  # parts of the effort: for sums over trees, and rows held out
+_OF_ONE = 0.12  # for one sum
+_OF_DEPTH = {"independent": 0.02, "dependent": 0.06, "uniform": 0.01}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
 _FINE = 0.01  # part of the effort up to which a sum is made for several concentrations
 _FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind

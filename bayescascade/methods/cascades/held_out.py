@@ -28,7 +28,7 @@ __all__ = ["HeldOut"]
 
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # and rows after which no fold follows
 _N_CHAINS, _N_AVERAGED = 2, 40  # of short searches, and draws that are averaged over
-_NS_FIT = 1.5e9  # nanoseconds of a short search beside its steps
+_NS_FIT = 2.5e9  # nanoseconds of a short search beside its steps
 _REDRAWN = 8e6  # bytes of redraws: of larger subtrees one takes as long as the chain
 _FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
 _FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # distinct rows of a fold that are scored

@@ -55,9 +55,10 @@ def rounding_of_all(model: "CascadeModel", table: "Table", depth: int, n_boxes: 
     """Return by how much any tree's sum over n_boxes with rows may be off, nats.
 
     It is added up box by box, as a leaf and by splits of at most q branches. At each depth at most
-    N boxes hold rows, the fewer of rows and boxes. With n their weight, and l the largest size of a log of an argument and 1,
-    their Dirichlet terms have sizes of at most ``l (2 n + 4 N q (alpha + 1))``, and as leaves they
-    have those of N leaves. Boxes without rows have none: their terms cancel.
+    N boxes hold rows, the fewer of rows and boxes. With n their weight, and l the largest size of a
+    log of an argument and 1, their Dirichlet terms have sizes of at most
+    ``l (2 n + 4 N q (alpha + 1))``, and as leaves they have those of N leaves. Boxes without rows
+    have none: their terms cancel.
     """
     schema, weights = table.schema, table.weights
     n = min(table.n_distinct, n_boxes)
