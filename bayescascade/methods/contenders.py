@@ -21,7 +21,7 @@ __all__ = ["CONTENDERS", "TITLES"]
 
 
 def _auto(table: Table, seed: int, n_jobs: int | None) -> Learned:
-    model = AutoCascade(random_state=seed, n_jobs=n_jobs).fit(table)
+    model = AutoCascade("quick", random_state=seed, n_jobs=n_jobs).fit(table)
     return Learned(model, model.tree_.n_leaves, {"cascade": model.candidates_.settings[0]})
 
 

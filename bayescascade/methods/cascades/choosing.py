@@ -68,7 +68,7 @@ class Chooser:
     seed : int
         Of folds and chains.
     report : callable
-        Takes what is being done, and the share of the effort that is spent.
+        Takes what is being done, and how much of it is done.
     """
 
     table: Table
@@ -157,7 +157,7 @@ class Chooser:
             return None
         if self.known:  # from now on there is something to keep
             check_time()
-            self.report("weighing", spent / self._all)
+            self.report("weighing", spent / (_OF_SUMS * self._all))
         self.left -= expected
         try:
             found = weighed(candidate, self.table, self.memory_limit, self.n_jobs)
@@ -199,9 +199,9 @@ class Chooser:
     ) -> list[Candidate]:
         """Return candidates with their scores, the best first."""
         found = list[Candidate]()
-        for one in contestants:
+        for i, one in enumerate(contestants):
             check_time()
-            self.report("comparing", 1 - self.left / self._all)
+            self.report("comparing", i / len(contestants))
             found += held_out.scored(one, n_steps)
         return sorted(found, key=lambda one: -one.held_out)
 
