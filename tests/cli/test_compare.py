@@ -112,7 +112,7 @@ def test_ctrl_c_prints_json_of_what_was_finished() -> None:
     [
         ([], "Missing argument 'DATA...' (see bayescascade compare --help)"),
         ([TITANIC, "no/such.csv"], "no such file: no/such.csv"),
-        ([TITANIC, "--models", "leaf,bush"], "--models must be some of auto, leaf, branch, rules, "),
+        ([TITANIC, "--models", "leaf,bush"], "--models must be some of auto, leaf, branch, "),
         ([TITANIC, "--repeats", "0"], "--repeats must be an integer >= 1, got 0"),
         ([TITANIC, "--plot", "p.txt"], "--plot must end in .png, .svg, .pdf, got p.txt"),
         ([TITANIC, SPARSE, "--drop", "y"], 'drop names the unknown column "y"; columns: class'),
