@@ -67,7 +67,7 @@ class FitSummary:
     interrupted : bool
         Whether Ctrl-C ended the search.
     acceptance : mapping of str to float
-        Share of each move's proposals that were accepted while sampling.
+        Share of each move's proposals that were accepted while sampling, of moves with proposals.
     diagnostics : mapping of str to Diagnostic
         Of "log_posterior" and the size, such as "n_leaves"; empty if nothing was sampled.
     shares : mapping of str to mapping of str to float
@@ -260,7 +260,7 @@ def summarize(
         n_chains=len(run.final_states),
         n_draws=run.trace.n_draws if is_sampled else 0,
         interrupted=run.interrupted,
-        acceptance=run.acceptance,
+        acceptance={name: share for name, share in run.acceptance.items() if share == share},
         diagnostics=run.diagnostics() if is_diagnosed else {},
         shares=shares if solution is None else {**shares, **solution.shares},
         certificate=None if solution is None else solution.certificate,

@@ -297,7 +297,7 @@ FORGED = {
     "rows": [swap, lambda numbers: numbers.__setitem__(0, numbers.max() + 1)],
     "level_counts": [
         lambda numbers: numbers.__setitem__(0, numbers[0] + 1),
-        lambda numbers: numbers.__setitem__(slice(2), numbers[1::-1]),
+        lambda numbers: numbers.__setitem__(slice(1, 3), numbers[2:0:-1]),  # of two columns
     ],
     "pair_counts": [
         lambda numbers: numbers.__setitem__(1, numbers[1] + 1),

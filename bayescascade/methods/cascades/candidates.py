@@ -99,10 +99,10 @@ class Candidate:
 
     @property
     def words(self) -> str:
-        """What it is, such as "branch cascade, dependent leaves, depth 2, concentration 4"."""
+        """What it is, such as "branch prior, dependent leaves, depth 2, concentration 4"."""
         own = self.settings
         leaf, depth = own.get("leaf", "uniform"), own.get("max_depth")
-        told = [f"{self.model} cascade", f"{leaf} leaves"]
+        told = [f"{self.model} prior", f"{leaf} leaves"]
         if self.is_shallow and depth == 0:
             told = ["columns independent" if leaf == "independent" else f"one {leaf} leaf"]
         elif self.is_shallow:
