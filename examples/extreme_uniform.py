@@ -33,7 +33,7 @@ def best_found(model: str, frame: pd.DataFrame, expected: float) -> LeafCascade 
     options = {
         "ordinal": LEVELS,
         "search": "anneal",
-        "n_steps": 20_000,
+        "n_steps": 60_000,
         "n_chains": 1,
         "random_state": 0,
     }
