@@ -18,6 +18,7 @@ __all__ = [
     "ParameterError",
     "PrivacyError",
     "TooLargeError",
+    "UndeclaredError",
     "UnknownLevelError",
     "UnknownLevelWarning",
     "warn_user",
@@ -90,6 +91,21 @@ class UnknownLevelError(DataError):
     def advising(self, advice: str) -> "UnknownLevelError":
         """Return the error with advice at the end of its message."""
         return UnknownLevelError(f"{self}; {advice}", self.column, self.level, self.row)
+
+
+class UndeclaredError(DataError):
+    """Columns cannot be used unless something is declared of them.
+
+    Parameters
+    ----------
+    message : str
+    reasons : mapping of str to str
+        Why not, in few words, by the columns' names.
+    """
+
+    def __init__(self, message: str, reasons: Mapping[str, str]) -> None:
+        super().__init__(message, reasons)
+        self.reasons = dict(reasons)
 
 
 class UnknownLevelWarning(UserWarning):

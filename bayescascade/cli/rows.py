@@ -1,6 +1,7 @@
 """Data files that commands read, as their names say."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.cli.output import note
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.file_frames import TextTypes, typed_frame
 from bayescascade.data.files import open_files
@@ -15,6 +17,7 @@ from bayescascade.data.levels import Cells
 from bayescascade.data.schema import check_distinct_names, check_known, check_present
 from bayescascade.data.sources import Source, weighted_blocks
 from bayescascade.data.table import Table
+from bayescascade.data.usable import without_unusable
 from bayescascade.model.roles import Predictor
 
 __all__ = [
@@ -33,8 +36,11 @@ _CHUNK_ROWS = 100_000
 
 
 def read_table(path: str, **declared: Any) -> Table:
-    """Read a data file as a table; `declared` as in `Table.from_csv`."""
-    return Table.from_files(path, **declared)
+    """Read a data file as a table; `declared` as in `Table.from_csv`.
+
+    Columns that no density can use are left out, which a note says.
+    """
+    return without_unusable(partial(Table.from_files, path), note, **declared)
 
 
 def open_rows(path: str, chunk_rows: int | None = None) -> Source:

@@ -12,14 +12,14 @@ it is then read once more, for its bins: they do not depend on how rows come in 
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, UndeclaredError
 from bayescascade.data.bins import RowSample, default_bins
 from bayescascade.data.column import LARGEST_WHOLE, MAX_LEVELS, MAX_NOMINAL_LEVELS, Column
 from bayescascade.data.declarations import ColumnDeclaration
@@ -45,20 +45,13 @@ __all__ = [
     "LevelCollector",
     "collected_columns",
     "notes_of",
+    "reason_words",
 ]
 
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
 _MOST_WHOLE = 12  # whole numbers of which nothing is declared that are levels
 _MOST_TOLD = 3  # columns that notes of one kind are of one by one
-
-
-class _UndeclaredError(DataError):
-    """A column cannot be used unless something is declared of it; `reason` is why, in few words."""
-
-    def __init__(self, message: str, column: str, reason: str) -> None:
-        super().__init__(message, column, reason)
-        self.column, self.reason = column, reason
 
 
 def collected_columns(
@@ -69,26 +62,35 @@ def collected_columns(
     Raises
     ------
     DataError
-        As there; of columns that must be declared or dropped it names all.
+        As there.
+    UndeclaredError
+        If columns must be declared or dropped; it names all of them.
     """
     columns: list[Column] = []
-    undeclared: list[_UndeclaredError] = []
+    undeclared: list[UndeclaredError] = []
     for collector in collectors:
         try:
             columns.append(collector.column(missing, is_weighted))
-        except _UndeclaredError as error:
+        except UndeclaredError as error:
             undeclared.append(error)
     if len(undeclared) == 1:
-        raise DataError(str(undeclared[0]))
+        raise undeclared[0]
     if undeclared:
-        names = [error.column for error in undeclared]
-        listed = ", ".join(f'"{error.column}" ({error.reason})' for error in undeclared)
-        raise DataError(
-            f"{len(names)} columns must be declared or dropped: {listed}; drop={names} (--drop "
-            f"{','.join(names)}) leaves them out, rare levels can be grouped, text be declared "
-            "ordinal with its levels in order, dates be converted to text or numbers"
+        reasons = {name: why for error in undeclared for name, why in error.reasons.items()}
+        names = list(reasons)
+        raise UndeclaredError(
+            f"{len(names)} columns must be declared or dropped: {reason_words(reasons)}; "
+            f"drop={names} (--drop {','.join(names)}) leaves them out, rare levels can be grouped, "
+            "text be declared ordinal with its levels in order, dates be converted to text or "
+            "numbers",
+            reasons,
         )
     return tuple(columns)
+
+
+def reason_words(reasons: Mapping[str, str]) -> str:
+    """Return columns and why each cannot be used, such as '"id" (different in every row)'."""
+    return ", ".join(f'"{name}" ({why})' for name, why in reasons.items())
 
 
 @dataclass(kw_only=True)
@@ -132,7 +134,7 @@ class Collector(ABC):
             )
         if self.n_missing == self.n_rows:
             message = f'column "{self.name}" has only missing cells: drop it (--drop {self.name})'
-            raise _UndeclaredError(message, self.name, "only missing cells")
+            raise UndeclaredError(message, {self.name: "only missing cells"})
         return self.n_missing > 0
 
 
@@ -145,7 +147,7 @@ class LevelCollector(Collector):
     # Keyed by type as well: True and 1 are equal. Intervals stand beside their text.
     _values: dict[tuple[type, Level], Any] = field(default_factory=dict)
     _has_many_numbers: bool = False  # too many to be kept
-    _problem: _UndeclaredError | None = None
+    _problem: UndeclaredError | None = None
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
@@ -160,7 +162,7 @@ class LevelCollector(Collector):
         try:
             factor = factorize(self.name, cells)
         except DatesError as error:
-            self._problem = _UndeclaredError(str(error), self.name, "dates or times")
+            self._problem = UndeclaredError(str(error), {self.name: "dates or times"})
             if self.declared.kind is not None:
                 raise
             return
@@ -260,21 +262,21 @@ class LevelCollector(Collector):
             self.name, kind, tuple(levels if is_in_order else sorted(levels)), (), has_missing_level
         )
 
-    def _different(self) -> _UndeclaredError:
+    def _different(self) -> UndeclaredError:
         message = (
             f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
             f"drop it (--drop {self.name}) or declare its kind"
         )
-        return _UndeclaredError(message, self.name, "different in every row")
+        return UndeclaredError(message, {self.name: "different in every row"})
 
-    def _too_many(self, count: str, has_missing_level: bool) -> _UndeclaredError:
+    def _too_many(self, count: str, has_missing_level: bool) -> UndeclaredError:
         counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
         message = (
             f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '
             "group rare levels, declare it ordinal with its levels in order, "
             f"or drop it (--drop {self.name})"
         )
-        return _UndeclaredError(message, self.name, f"{count} levels")
+        return UndeclaredError(message, {self.name: f"{count} levels"})
 
 
 @dataclass(kw_only=True)

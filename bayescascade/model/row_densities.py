@@ -26,6 +26,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -212,4 +213,8 @@ class RowDensities(Conditionals, DensityMixin, Columns):  # type: ignore[misc] #
             if sample_weight is not None:
                 raise ParameterError("sample_weight must be None with a Table, which has weights")
             return X
-        return Table.from_arrays(X, sample_weight=sample_weight, **declared(self))
+        return self._read_rows(partial(Table.from_arrays, X, sample_weight=sample_weight))
+
+    def _read_rows(self, read: Callable[..., Table]) -> Table:
+        """Return what `read` makes of rows with the declarations of columns."""
+        return read(**declared(self))

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.errors import ModelFileError, warn_user
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.base.watch import Watch
+from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table
+from bayescascade.data.usable import without_unusable
 from bayescascade.methods.cascades.candidates import MOST_READ, Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
@@ -78,7 +80,9 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     random_state : int, SeedSequence, Generator or None
         Seed of everything random.
     columns, drop, nominal, ordinal, continuous, missing, unknown, checkpoint, resume, progress
-        As in `LeafCascade`; a checkpoint is of the search of what was chosen.
+        As in `LeafCascade`; a checkpoint is of the search of what was chosen. Columns that cannot
+        be used unless something is declared of them, such as text that differs in every row, are
+        left out with a warning.
 
     Attributes
     ----------
@@ -154,6 +158,9 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             **{k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__},
             search="auto",
         )
+
+    def _read_rows(self, read: Callable[..., Table]) -> Table:
+        return without_unusable(read, lambda told: warn_user(UserWarning(told)), **declared(self))
 
     def _fit_table(self, table: Table) -> None:
         watch = Watch(self.time_limit)
