@@ -27,11 +27,13 @@ MOST_READ = 30
 
 _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 
-# Nanoseconds of one core, measured: benchmark `calibration`.
+# Nanoseconds of one core, as the benchmark `calibration` measures them.
 _NS_PAIR_STEP = 0.8  # of a step of dependent leaves
-_NS_LEVEL = 25.0  # of a row and column of other shallow leaves
+_NS_LEVEL = 16.0  # of a row and column of other shallow leaves
 _NS_SUBSET = 3e5  # of their set of fixed columns
 _NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
+_NS_PASS = 50.0  # of a box's term in a pass
+_MOST_PASSES = {"leaf": 30, "branch": 2}
 _NS_ANY = 4e6  # of whatever is weighed
 
 
@@ -157,9 +159,16 @@ _NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal
 
 
 def weighed(
-    candidate: Candidate, table: Table, memory_limit: float, n_jobs: int | None
+    candidate: Candidate,
+    table: Table,
+    memory_limit: float,
+    n_jobs: int | None,
+    nanoseconds: float = inf,
 ) -> Candidate:
     """Return the candidate with its log evidence, and the leaves of its best tree.
+
+    Sums by numbers of leaves begin with few leaves, which is what `Candidate.nanoseconds` counts;
+    if trees of more leaves matter, passes over all boxes may take so long, and no longer.
 
     Raises
     ------
@@ -172,7 +181,10 @@ def weighed(
         depth, columns = fitting_trees(posterior, candidate.settings["max_depth"], memory_limit)
         exact: Any = ShallowTrees(posterior, depth, columns=columns)
     else:
-        exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit, n_jobs=n_jobs)
+        work_limit = min(nanoseconds / (_NS_PASS * _MOST_PASSES[candidate.model]), 1e12)
+        exact, _ = solve_or_tilt(
+            posterior, memory_limit=memory_limit, work_limit=work_limit, n_jobs=n_jobs
+        )
     return replace(
         candidate,
         log_evidence=exact.log_evidence,

@@ -26,7 +26,7 @@ _OF_SUMS, _OF_HELD = 0.25, 0.35  # parts of the effort: for sums over trees, and
 _OF_ONE = 0.12  # for one sum
 _OF_DEPTH = {"independent": 0.02, "dependent": 0.06, "uniform": 0.01}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
-_FINE = 0.01  # part of the effort up to which a sum is made for several concentrations
+_FINE = 0.02  # part of the effort up to which a sum is made for several concentrations
 _FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
 
 _SEARCHED = (
@@ -160,7 +160,7 @@ class Chooser:
             self.report("weighing", spent / (_OF_SUMS * self._all))
         self.left -= expected
         try:
-            found = weighed(candidate, self.table, self.memory_limit, self.n_jobs)
+            found = weighed(candidate, self.table, self.memory_limit, self.n_jobs, allowed)
         except TooLargeError:
             return None
         self.known[candidate.key] = replace(found, expected_seconds=expected * 1e-9)

@@ -22,9 +22,12 @@ __all__ = ["extent_of", "fitting_trees"]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_QUICK = 5e9  # steps, some seconds
+_QUICK = 8e9  # steps, some seconds
 _MOST_STEPS = 1e13  # hours
 _OF_SUBSET = 4e5  # steps that a set of columns takes, however few rows there are
+_OF_ROW, _OF_BOX = 60.0, 300.0  # steps of its rows and boxes, however few other columns
+_OF_FILLED = 10.0  # of a pair of levels that a box has rows with
+_NEAR_BYTES = 32e3  # of pairs of levels that are as near as can be
 _DEEP = 3  # columns that paths fix, rather than fewer of more columns
 
 
@@ -91,13 +94,16 @@ def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]
     levels = table.schema.n_levels[columns].astype(np.float64)
     n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
     products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
-    n_left = int((table.schema.n_levels > 1).sum())
+    n_open = int((table.schema.n_levels > 1).sum())
+    of_pair = min(1.0 + 8.0 * n_levels**2 / _NEAR_BYTES, 2.5)
     steps = n_bytes = 0.0
     for size in range(levels.size + 1):
-        k, n_subsets = n_left - size, float(comb(levels.size, size))
-        n_boxes = min(float(products[size]), n_subsets * n)
-        steps += n_subsets * (n * (k**2 / 2 + 1) + _OF_SUBSET)
-        steps += n_boxes * (k**3 / 3 + 10 * k**2 + 1)
+        k, n_subsets = n_open - size, float(comb(levels.size, size))
+        n_boxes, n_pairs = min(float(products[size]), n_subsets * n), k**2 / 2
+        n_cells = (n_levels * k / max(n_open, 1)) ** 2 / 2
+        n_filled = min(n_cells, n_pairs * n * n_subsets / n_boxes)
+        steps += n_subsets * (n * (of_pair * n_pairs + _OF_ROW) + _OF_SUBSET)
+        steps += n_boxes * (k**3 / 3 + 10 * k**2 + n_cells + _OF_FILLED * n_filled + _OF_BOX)
         n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
         yield steps, n_bytes
 
