@@ -1,6 +1,6 @@
 """What `AutoCascade` expects its candidates to take, beside what they take.
 
-    python -m tests.benchmarks.calibration [--data FOLDER] [--data-sets titanic ...] [--most SECONDS]
+    python -m tests.benchmarks.calibration [--data FOLDER] [--data-sets titanic ...] [--most 10]
 
 Of each table, all trees of every kind of leaf are summed over to depth 0, 1, 2, ..., and those of
 every kind of split, where that is expected to take at most so many seconds of one core. Each is
@@ -37,7 +37,7 @@ def main() -> None:
             for folder in (ROOT / "data", arguments.data)
             for found in sorted(Path(folder).glob(f"{name}.csv*"))
         )
-        table = without_unusable(partial(Table.from_files, path), lambda told: None)
+        table = without_unusable(partial(Table.from_files, path), say)
         schema = table.schema
         say(f"\n{name}: {table.n_distinct:,} rows, {schema.n_columns} columns")
         for candidate in _candidates(schema.n_columns):
