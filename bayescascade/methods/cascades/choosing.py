@@ -26,6 +26,7 @@ _OF_SUMS, _OF_HELD = 0.25, 0.35  # parts of the effort: for sums over trees, and
 _OF_ONE = 0.12  # for one sum
 _OF_DEPTH = {"independent": 0.02, "dependent": 0.06, "uniform": 0.01}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
+_BETTER = 0.05  # nats of log evidence that another leaf concentration must win
 _FINE = 0.02  # part of the effort up to which a sum is made for several concentrations
 _FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
 
@@ -140,7 +141,7 @@ class Chooser:
             while True:
                 a = best.settings.get("leaf_concentration", 1.0) * factor
                 other = self._weigh(best.changed(leaf_concentration=a))
-                if other is None or other.log_evidence <= best.log_evidence:
+                if other is None or other.log_evidence < best.log_evidence + _BETTER:
                     break
                 best = other
         return best
