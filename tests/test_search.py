@@ -56,6 +56,7 @@ def test_chains_start_from_their_own_ends_made_better(monkeypatch: pytest.Monkey
 def test_small_tables_have_a_thousand_blocks_and_large_ones_enough() -> None:
     """Up to 40,000 rows nothing changes; four chains still have the 400 draws that ESS asks for."""
     assert {most_blocks(n) for n in (0, 1, 14, 2_000, 40_000)} == {1000}
+    assert [most_blocks(n, 5_000) for n in (0, 14, 1_000, 2_000, 40_000)] == [1000] * 3 + [625, 125]
     blocks = [most_blocks(n) for n in (40_001, 80_000, 200_000, 10**6, 10**9)]
     assert blocks == [999, 500, 200, 125, 125]
     assert 4 * min(blocks) >= 400

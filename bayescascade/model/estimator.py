@@ -299,7 +299,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             prepare=self._prepare_chains,
             quickly=self._quick_state,
             default_steps=self._default_steps(table),
-            n_blocks=most_blocks(table.n_distinct),
+            n_blocks=most_blocks(table.n_distinct, search.n_steps),
             n_replicas=self._n_replicas,
             title=self.title,
             told=", ".join(self._told()),

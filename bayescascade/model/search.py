@@ -50,7 +50,8 @@ DEFAULT_STEPS = 50_000
 """Steps per chain and phase where neither a user nor the rows say how many."""
 
 MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
-_MANY_ROWS = 40_000
+_FEW_ROWS, _MANY_ROWS = 1_000, 40_000
+_ROWS_OF_STEP = 250  # that are sorted in the time of a step, or fewer
 
 _OF_CHAINS, _OF_POLISHING = 0.9, 30.0  # of the time, and seconds at most, where states are polished
 
@@ -263,12 +264,17 @@ def default_steps(n_distinct: int) -> int:
     return int(max(50_000, min(max(200_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
 
 
-def most_blocks(n_distinct: int) -> int:
-    """Return fewer blocks for more rows, for each begins by sorting all rows into a state's parts.
+def most_blocks(n_distinct: int, n_steps: int | None = None) -> int:
+    """Return fewer blocks for more rows, or for few steps of many rows.
 
-    That takes as long as a hundred steps or more, and of many rows there are few steps.
+    Each begins by sorting all rows into a state's parts, which takes as long as a hundred steps or
+    more.
     """
-    return max(_LEAST_BLOCKS, min(MOST_BLOCKS, MOST_BLOCKS * _MANY_ROWS // max(n_distinct, 1)))
+    n = max(n_distinct, 1)
+    most = min(MOST_BLOCKS, MOST_BLOCKS * _MANY_ROWS // n)
+    if n_steps is not None and n > _FEW_ROWS:
+        most = min(most, n_steps * _ROWS_OF_STEP // n)
+    return max(_LEAST_BLOCKS, most)
 
 
 def seed_sequence(random_state: Seed) -> np.random.SeedSequence:

@@ -183,7 +183,7 @@ def weighed(
     else:
         work_limit = min(nanoseconds / (_NS_PASS * _MOST_PASSES[candidate.model]), 1e12)
         exact, _ = solve_or_tilt(
-            posterior, memory_limit=memory_limit, work_limit=work_limit, n_jobs=n_jobs
+            posterior, memory_limit=memory_limit, work_limit=work_limit, rng=0, n_jobs=n_jobs
         )
     return replace(
         candidate,

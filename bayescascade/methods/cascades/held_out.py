@@ -143,5 +143,6 @@ class HeldOut:
         drawn = [tree for chain in model.run_.draws for tree in chain]
         some = np.linspace(0, len(drawn) - 1, min(_N_AVERAGED, len(drawn))).round().astype(int)
         codes = held.codes.astype(np.int32)
-        scores = [model.density_tree(drawn[i]).score_codes(codes) for i in some.tolist()]
+        read = [model._readable(model._count(drawn[i])) for i in some.tolist()]
+        scores = [one.score_codes(codes) for one in read]
         return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], model.tree_.n_leaves

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Index", "Plan"]
+__all__ = ["Index", "Plan", "number_of_blocks"]
 
 Integers = NDArray[np.int64]
 
@@ -173,7 +173,7 @@ class Plan:
 
         def dearness(i: int) -> tuple[bool, int]:
             is_grouped = self.partitions == "subsets" and self._most(n_levels[i]) > 2
-            return is_grouped, _n_blocks(n_levels[i], is_nominal[i], self.partitions)
+            return is_grouped, number_of_blocks(n_levels[i], is_nominal[i], self.partitions)
 
         dearest = max(range(len(columns)), key=dearness)
         order = [i for i in range(len(columns)) if i != dearest] + [dearest]
@@ -233,7 +233,7 @@ class Plan:
 
     def _block_numbers(self, are_shapes: bool) -> tuple[int, ...]:
         return tuple(
-            _n_blocks(q, nominal, self.partitions, are_shapes)
+            number_of_blocks(q, nominal, self.partitions, are_shapes)
             for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
         )
 
@@ -387,7 +387,10 @@ def _n_whole_weights(weights: np.ndarray) -> int:
     return int(min(weights.sum() + 2, _FEW_ROWS + 1)) if whole else 0
 
 
-def _n_blocks(n_levels: int, is_nominal: bool, partitions: str, are_shapes: bool = False) -> int:
+def number_of_blocks(
+    n_levels: int, is_nominal: bool, partitions: str, are_shapes: bool = False
+) -> int:
+    """Return how many blocks, or shapes of them, a column with so many levels left has."""
     if partitions == "levels":
         return 1 if n_levels == 1 else 2 if are_shapes else n_levels + 1
     if are_shapes:

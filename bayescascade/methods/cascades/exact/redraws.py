@@ -24,6 +24,7 @@ Boxes evaluated are kept as long as they fit, for they are met again and again.
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ import numpy as np
 
 from bayescascade.methods.cascades.exact.box_trees import Box, BoxTrees
 from bayescascade.methods.cascades.exact.lattice import Root
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import Plan, number_of_blocks
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import LEAF, Tree, block_codes, root_box
 from samplers.types import StepCounts
@@ -46,6 +47,7 @@ _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
 _REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
 _LARGEST = 2e7  # bytes of one box, 0.1 seconds: all redraws then take about as long as other steps
 _MOST_POLISHED = 5e8  # three seconds, a few times a chain: for trees that are more probable
+_BYTES_OF_BOX = 8  # or more
 _PER_TERM = 5  # bytes of the boxes that take as long as a term
 _SMALLEST = 1 << 14  # bytes
 _ASCENT = 1e-9  # nats
@@ -197,8 +199,13 @@ class Redraws:
         if n_left not in self._sizes:
             is_open = [j for j, q in enumerate(n_left) if q > 1]
             nominal = [self._posterior.is_nominal[j] for j in is_open]
-            size = 0
-            if is_open:
+            size = _BYTES_OF_BOX * prod(
+                number_of_blocks(n_left[j], self._posterior.is_nominal[j], self._plan.partitions)
+                for j in is_open
+            )
+            if not is_open:
+                size = 0
+            elif size <= max(self.largest, self.most_polished):  # else it is too large already
                 plan = self._plan.with_columns(is_open, [n_left[j] for j in is_open], nominal)
                 size = max(plan.memory_bytes, _PER_TERM * plan.n_terms)
             self._sizes[n_left] = size
