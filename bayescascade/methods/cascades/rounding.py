@@ -10,7 +10,7 @@ order, which costs L u; inside a dependent one, sums of p**2 log gammas are, and
 columns, whose eliminations add and multiply positive numbers alone.
 """
 
-from math import log
+from math import log, log2
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,7 +58,8 @@ def rounding_of_all(model: "CascadeModel", table: "Table", depth: int, n_boxes: 
     N boxes hold rows, the fewer of rows and boxes. With n their weight, and l the largest size of a
     log of an argument and 1, their Dirichlet terms have sizes of at most
     ``l (2 n + 4 N q (alpha + 1))``, and as leaves they have those of N leaves. Boxes without rows
-    have none: their terms cancel.
+    have none: their terms cancel. The widths of m distinct rows are added pairwise: by eights in
+    blocks of up to 128, then two by two, which is at most 24 + log2(m) additions for each.
     """
     schema, weights = table.schema, table.weights
     n = min(table.n_distinct, n_boxes)
@@ -68,9 +69,10 @@ def rounding_of_all(model: "CascadeModel", table: "Table", depth: int, n_boxes: 
     largest = largest_log_volume(schema)
     of_splits = (EVALUATED * UNIT + of_counts) * each * (2 * total + 4 * n * q * (alpha + 1))
     of_leaves = _inside_rounding(model, schema, total, max(n, 1), of_counts, largest)
+    of_widths = (24 + log2(max(table.n_distinct, 1))) * UNIT * largest * total
     of_prior = model.rate + q * abs(log(model.rate)) + float(log_gamma_sizes(q + 1.0))
     of_choices = (EVALUATED + q) * UNIT * (n + 1) * (q + 1) * of_prior
-    return (depth + 1) * (of_splits + 2 * of_leaves + of_choices)
+    return (depth + 1) * (of_splits + 2 * of_leaves + of_widths + of_choices)
 
 
 def largest_log_volume(schema: Schema) -> float:

@@ -148,7 +148,8 @@ class ShallowTrees:
         the box where one level more is fixed; and the boxes that fix as many columns.
         """
         table, weights, n_subsets = self.table, self.table.weights, len(self._subsets)
-        log_volumes = self._log_widths[table.codes + self._starts[:-1, np.newaxis]].sum(axis=0)
+        in_rows = self._log_widths[table.codes + self._starts[:-1, np.newaxis]].sum(axis=0)
+        in_rows *= weights
         number = {subset: i for i, subset in enumerate(self._subsets)}
         self._subset_below = np.full((n_subsets, self._n_levels.size), -1)
         firsts, counts, log_leaf, below = [0], [], [], []
@@ -163,7 +164,8 @@ class ShallowTrees:
                 heads, nobody = rows[edges[:-1]], (table.codes[:, :0], np.zeros_like(edges))
                 log_likelihoods, _ = self._weigh_leaves(subset, rows, edges, *nobody)
                 counts.append(np.bincount(box, weights).astype(np.float64))
-                log_leaf.append(log_likelihoods - np.bincount(box, weights * log_volumes))
+                inside = np.add.reduceat(in_rows[rows], edges[:-1])  # pairwise, unlike bincount
+                log_leaf.append(log_likelihoods - inside)
                 below.append(np.full((heads.size, self._column.size), -1, np.int32))
                 for j in subset:
                     parent = tuple(i for i in subset if i != j)

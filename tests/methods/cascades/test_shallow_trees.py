@@ -4,11 +4,14 @@ import itertools
 import math
 from dataclasses import replace
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from bayescascade.base.errors import InternalError
 from bayescascade.data.dealing import with_weights
+from bayescascade.data.table import Table
 from bayescascade.methods.cascades import shallow_trees
 from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
@@ -289,3 +292,24 @@ def test_first_splits_are_shares_of_the_trees():
 def test_settings_are_checked(settings, message):
     with pytest.raises(ValueError, match=message):
         trees_of(BINARY, **{"max_depth": 2, **settings})
+
+
+def test_many_rows_are_added_as_precisely_as_is_promised(monkeypatch):
+    """Else no tree of a large table is certified: widths added one by one are off by too much."""
+    rng = np.random.default_rng(0)
+    frame = {f"c{j}": rng.lognormal(10.0, 1.0, 200_000) for j in range(6)}
+    table = Table.from_arrays(frame)
+    assert table.n_distinct > 100_000
+    posterior = BranchPosterior(table, partitions="levels", leaf="independent")
+    assert ShallowTrees(posterior, 0).tree.n_leaves == 1
+
+    pairwise = np.add.reduceat
+
+    def one_by_one(numbers, starts, **how):
+        if numbers.ndim > 1:
+            return pairwise(numbers, starts, **how)
+        return np.array([np.cumsum(part)[-1] for part in np.split(numbers, starts[1:])])
+
+    monkeypatch.setattr(np, "add", SimpleNamespace(reduceat=one_by_one))
+    with pytest.raises(InternalError):
+        _ = ShallowTrees(posterior, 0).tree
