@@ -310,6 +310,7 @@ def test_many_rows_are_added_as_precisely_as_is_promised(monkeypatch):
             return pairwise(numbers, starts, **how)
         return np.array([np.cumsum(part)[-1] for part in np.split(numbers, starts[1:])])
 
-    monkeypatch.setattr(np, "add", SimpleNamespace(reduceat=one_by_one))
+    broken = SimpleNamespace(**{**vars(np), "add": SimpleNamespace(reduceat=one_by_one)})
+    monkeypatch.setattr(shallow_trees, "np", broken)
     with pytest.raises(InternalError):
         _ = ShallowTrees(posterior, 0).tree
