@@ -298,8 +298,8 @@ def test_many_rows_are_added_as_precisely_as_is_promised(monkeypatch):
     """Else no tree of a large table is certified: widths added one by one are off by too much."""
     rng = np.random.default_rng(0)
     frame = {f"c{j}": rng.integers(0, 12, 200_000) for j in range(5)}
-    frame["x"] = rng.uniform(0.0, 0.2, 200_000)
-    table = Table.from_arrays(frame, continuous={"x": (0.0, 0.1, 0.2)})
+    frame["x"] = rng.uniform(0.0, 2e-300, 200_000)
+    table = Table.from_arrays(frame, continuous={"x": (0.0, 1e-300, 2e-300)})
     assert table.n_distinct > 100_000
     posterior = BranchPosterior(table, partitions="levels", leaf="independent")
     assert ShallowTrees(posterior, 0).tree.n_leaves == 1
