@@ -62,13 +62,15 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
 
 def shares_page(shares: Mapping[str, Mapping[str, float]]) -> Page:
     """Return what the draws say of sizes, what comes first, and columns; nothing without draws."""
+    told = {title: _share_pieces(each) for title, each in shares.items()}
+    told = {title: pieces for title, pieces in told.items() if pieces}
     starts = [
         ("" if place else "posterior").ljust(12) + title.ljust(14)
-        for place, title in enumerate(shares)
+        for place, title in enumerate(told)
     ]
     return tuple(
-        Pieces(_share_pieces(told), indent=len(start), first=start, gap="  ")
-        for start, told in zip(starts, shares.values(), strict=True)
+        Pieces(pieces, indent=len(start), first=start, gap="  ")
+        for start, pieces in zip(starts, told.values(), strict=True)
     )
 
 

@@ -21,6 +21,7 @@ _MOST_NAMES = 12
 _NEARLY = 0.95  # from which share on something is so of practically all draws
 _HARDLY = 0.05
 _MOST_R_HAT = 100.0  # of chains that never move it is infinite, or nearly
+_MOST_FIRST = 3  # first splits or rules that are named, or one more if that is all
 _USUAL = 0.9  # of the draws, whose sizes are told
 
 
@@ -116,8 +117,9 @@ def _first(title: str, shares: Mapping[str, float]) -> str:
     told = [(label, share) for label, share in shares.items() if share >= 0.005]
     if not told:
         return ""
-    listed = ", else ".join(f"{label} ({share_text(share)})" for label, share in told[:3])
-    many = "" if len(told) <= 3 else f", or one of {len(told) - 3} others"
+    shown = told if len(told) == _MOST_FIRST + 1 else told[:_MOST_FIRST]
+    listed = ", else ".join(f"{label} ({share_text(share)})" for label, share in shown)
+    many = "" if len(told) == len(shown) else f", or one of {len(told) - len(shown)} others"
     return f"Its {title} is most probably {listed}{many}."
 
 
