@@ -137,6 +137,8 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
         LeafPosterior(table, leaf="independent", leaf_concentration=2.0),
         LeafPosterior(table, partitions="levels"),
         LeafPosterior(FRACTIONAL.table),
+        LeafPosterior(table, prior="generative"),
+        LeafPosterior(table, prior="generative", stop=0.4),
         BranchPosterior(table),
         BranchPosterior(table, feature_inclusion=0.5),
     ]
@@ -148,6 +150,8 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
         "max_leaves": None,
         "leaf": "uniform",
         "leaf_concentration": 1.0,
+        "prior": "poisson",
+        "stop": 0.5,
         "max_branches": 2,
         "partitions": "subsets",
     }

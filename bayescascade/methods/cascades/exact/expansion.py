@@ -215,7 +215,7 @@ class Expansion:
         passes = self._passes
         last, outer = float(passes.k[-1]), max(passes.sums)
         own = outer - passes.bounds.of_sums  # the tilt to which rounding may have led
-        log_ratio = np.log(passes.posterior.model.rate / last) - own  # of w_K S_K to that before
+        log_ratio = passes.root.log_most_rise(int(last)) - own  # of w_K S_K to that before
         if log_ratio >= 0:
             return np.inf
         lost = float(passes.lost(outer, passes.sums[outer])[-1])

@@ -256,7 +256,9 @@ class TiltedPosterior:
         self.log_normalizer = self._sum.log_sum + passes.log_common
         self.error = self._sum.error + passes.rounding_of_common
         lattice, shapes = passes.boxes.lattice, passes.boxes.shapes
-        if lattice.plan.has_few_ways and shapes is not None:
+        if passes.posterior.model.is_generative:
+            self.log_evidence = self.log_normalizer
+        elif lattice.plan.has_few_ways and shapes is not None:
             log_prior, error = log_prior_sum(shapes, rate, passes.most, passes.bounds.of_sums)
             self.log_evidence = self.log_normalizer - log_prior
             self.error += error
