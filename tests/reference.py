@@ -135,7 +135,7 @@ def log_process(tree, problem, stop, max_depth=math.inf):
     def walk(node, box, depth):
         number = n_splits(box, depth)
         if node is None:
-            return math.log(stop) if number else 0.0
+            return math.log(stop) if number else 0
         if number == 0:
             return -math.inf
         column, branches = node
@@ -197,7 +197,7 @@ def branch_log_density(
         column, branches = node
         used.add(column)
         b = len(branches)
-        value = 0.0
+        value = 0
         if prior == "poisson":
             value = b * math.log(expected_branches) - math.log(math.factorial(b))
             value -= expected_branches

@@ -25,6 +25,9 @@ from tests.methods.cascades.exact.test_exact_draws import drawn_indices
 from tests.methods.cascades.exact.test_exact_tail import LEVELS as COPIED
 from tests.methods.cascades.problems import (
     BRANCH,
+    GENERATIVE,
+    GENERATIVE_BRANCH,
+    GENERATIVE_UNIFORM,
     INDEPENDENT,
     INDEPENDENT_BRANCH,
     LEAF,
@@ -39,6 +42,8 @@ ONE_ROW = replace(LEVELS, name="one-level", n_rows=1)
 BY_BRANCHES = cases(
     *((problem, BRANCH) for problem in (LEVELS, UNEVEN_LEVELS, WIDE_BINS, COPIED, HUGE, NO_DATA)),
     (LEVELS, INDEPENDENT_BRANCH), (UNEVEN_LEVELS, INDEPENDENT_BRANCH), (ONE_ROW, BRANCH),
+    (UNEVEN_LEVELS, GENERATIVE_UNIFORM), (HUGE, GENERATIVE_UNIFORM), (LEVELS, GENERATIVE_BRANCH),
+    (NO_DATA, GENERATIVE_BRANCH),
 )  # fmt: skip
 
 
@@ -70,7 +75,8 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     assert found.is_complete
 
 
-@cases((LEVELS, LEAF), (UNEVEN_LEVELS, LEAF), (UNEVEN_LEVELS, INDEPENDENT), (HUGE, LEAF))
+@cases((LEVELS, LEAF), (UNEVEN_LEVELS, LEAF), (UNEVEN_LEVELS, INDEPENDENT), (HUGE, LEAF),
+       (UNEVEN_LEVELS, GENERATIVE), (HUGE, GENERATIVE))  # fmt: skip
 @pytest.mark.usefixtures("are_held")
 def test_tilts_tell_of_all_trees(problem, model):
     """Bounds must hold however boxes are kept."""
