@@ -115,7 +115,7 @@ def log_inside(box, problem, leaf, leaf_concentration):
 
 
 def log_process(tree, problem, stop, max_depth=math.inf):
-    """The generative prior of a tree, node by node: a product of what was drawn."""
+    """Return the generative log prior of a tree, node by node."""
     n_levels, nominal = problem["n_levels"], problem["nominal"]
     splits, max_branches = problem["partitions"], problem["max_branches"]
 

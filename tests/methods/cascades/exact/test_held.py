@@ -61,6 +61,7 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     everything, found = brute_force(problem, model), solve(model.on(problem))
     assert isinstance(found._sums, HeldBoxes)
     close = {"rtol": 1e-13, "atol": 1e-9}  # of millions of rows
+    shares = CLOSE if problem is not HUGE else {"rtol": 0.0, "atol": 1e-8}  # the twin's rounding
     assert_allclose(found.log_normalizer, everything.log_normalizer, **close)
     prior = found.log_normalizer - found.log_evidence
     assert_allclose(prior, everything.log_prior_normalizer, **close)
@@ -70,8 +71,8 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     for j, name in enumerate(found.posterior.schema.names):
         first = np.array([tree.feature[0] == j for tree in everything.trees])
         used = np.array([j in tree.features_used for tree in everything.trees])
-        assert_allclose(split.first[name], everything.probabilities[first].sum(), **CLOSE)
-        assert_allclose(split.used[name], everything.probabilities[used].sum(), **CLOSE)
+        assert_allclose(split.first[name], everything.probabilities[first].sum(), **shares)
+        assert_allclose(split.used[name], everything.probabilities[used].sum(), **shares)
     assert found.is_complete
 
 

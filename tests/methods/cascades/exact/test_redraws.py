@@ -38,7 +38,7 @@ CORRECTED = (
     (MULTIWAY, GENERATIVE),
 )  # where w says something
 DRAWN = (
-    *CORRECTED,
+    *CORRECTED[:2],
     (BINS, INDEPENDENT),
     (UNEVEN_LEVELS, BRANCH),
     (UNEVEN_LEVELS, GENERATIVE_BRANCH),
