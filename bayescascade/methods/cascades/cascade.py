@@ -295,7 +295,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         )
 
     def _prepare_chains(self, posterior: CascadePosterior) -> None:
-        """Let chains redraw subtrees; not over dependent leaves, nor where a process has a depth."""
+        """Let chains redraw subtrees; not over dependent leaves, nor if a process has a depth."""
         is_cut = posterior.model.is_generative and posterior.splits.n_kept > 0
         if posterior.model.leaf == "dependent" or is_cut:
             return
