@@ -16,7 +16,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.methods.cascades.exact import ExactCost, solve_or_tilt
+from bayescascade.methods.cascades.exact import ExactCost, certificate_of, solve_or_tilt
 from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
@@ -103,6 +103,8 @@ class Candidate:
         own = self.settings
         leaf, depth = own.get("leaf", "uniform"), own.get("max_depth")
         told = [f"{self.model} prior", f"{leaf} leaves"]
+        if own.get("prior") == "generative":
+            told[0] = f"{self.model} model, generative prior, stop {own.get('stop', 0.5):g}"
         if self.is_shallow and depth == 0:
             told = ["columns independent" if leaf == "independent" else f"one {leaf} leaf"]
         elif self.is_shallow:
@@ -173,6 +175,12 @@ def weighed(
         exact: Any = ShallowTrees(posterior, depth, columns=columns)
     else:
         exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit, n_jobs=n_jobs)
+        if certificate_of(exact).log_evidence is None:
+            raise TooLargeError(
+                "the sum over all trees must be known to two decimals, got an error of "
+                f"{exact.error:.3g} nats",
+                "more tilts",
+            )
     return replace(
         candidate,
         log_evidence=exact.log_evidence,
