@@ -32,6 +32,7 @@ _NS_PAIR_STEP = 0.8  # of a step of dependent leaves
 _NS_LEVEL = 25.0  # of a row and column of other shallow leaves
 _NS_SUBSET = 3e5  # of their set of fixed columns
 _NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
+_OF_PROCESS = 3.0  # times as many passes do sums by numbers of leaves take without a Poisson
 _NS_ANY = 4e6  # of whatever is weighed
 
 
@@ -152,7 +153,8 @@ class Candidate:
             return inf
         if cost.memory_bytes > memory_limit:
             return inf
-        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms
+        is_process = self.model == "leaf" and self.settings.get("prior") == "generative"
+        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms * (_OF_PROCESS if is_process else 1.0)
 
 
 _NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal for equal seeds

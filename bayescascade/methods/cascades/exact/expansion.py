@@ -12,7 +12,7 @@ that are known so well. ``M_K`` is raised by h K, and the terms of the error, wh
 of exponentials, by what their exponents may be off times the sizes of both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,7 +90,7 @@ class Expansion:
                     passes.keep(s, rng)
                 tilts.append(s)
         log_sum, error = self.expanded(tilts)
-        if self._cover(self._at_least(log_sum, error), rng):
+        if self.cover(self._at_least(log_sum, error), rng):
             log_sum, error = self.expanded(tilts)
         for offset in _MORE_OFFSETS:
             if error < precise:
@@ -139,6 +139,36 @@ class Expansion:
 
     def _fit(self, tilts: Sequence[float], off: Sequence[float], cut: float) -> tuple[float, float]:
         """Return what `expanded` does, from all of these tilts, whose sums may be off as given."""
+
+        def fitted(known: Floats, wanted: Floats, _scale: float) -> Floats:
+            use = np.flatnonzero(np.maximum(wanted, known.max(axis=0)) > _SMALL)
+            factors, *_ = np.linalg.lstsq(known[:, use].T, wanted[use], rcond=cut)
+            return np.asarray(factors)
+
+        return self._bounded(tilts, off, fitted)
+
+    def given(self, tilts: Sequence[float], log_c: Floats) -> tuple[float, float]:
+        """Return the sum by coefficients whose logs are given, and a bound on its error."""
+        off, sums = self._roundings(), self._passes.sums
+        log_sums = np.array([sums[s] for s in tilts]) - sums[tilts[0]]
+
+        def those(_known: Floats, _wanted: Floats, scale: float) -> Floats:
+            factors: Floats = np.exp(log_c + log_sums - scale)
+            return factors
+
+        return self._bounded(tilts, [off[s] for s in tilts], those)
+
+    def _bounded(
+        self,
+        tilts: Sequence[float],
+        off: Sequence[float],
+        factors_of: Callable[[Floats, Floats, float], Floats],
+    ) -> tuple[float, float]:
+        """Return the sum by some coefficients, times sums of tilts, and a bound on its error.
+
+        factors_of takes what tilts are known to say of each number of leaves, what is wanted, and
+        the log by which both are less.
+        """
         passes, k = self._passes, self._passes.k
         center, origin = tilts[0], passes.sums[tilts[0]]
         log_most = self._log_most() - origin + center * k
@@ -149,8 +179,7 @@ class Expansion:
         log_sums = np.array([passes.sums[s] - origin for s in tilts])
         known = np.exp(log_most + shifts[:, None] * k - log_sums[:, None])
         lost = 2 * np.max([passes.lost(s, passes.sums[s]) for s in tilts], axis=0)
-        use = np.flatnonzero(np.maximum(wanted, known.max(axis=0)) > _SMALL)
-        factors, *_ = np.linalg.lstsq(known[:, use].T, wanted[use], rcond=cut)
+        factors = factors_of(known, wanted, scale)
         share, sizes = float(factors.sum()), np.abs(factors)
         error = float(np.abs(wanted - factors @ known).sum())
         with np.errstate(over="ignore", invalid="ignore"):
@@ -176,7 +205,7 @@ class Expansion:
             found[tilt] = bounds.fixed + bounds.of_sums * slope + 2 * UNIT * abs(sums[tilt])
         return found
 
-    def _cover(self, log_least: float, rng: np.random.Generator) -> bool:
+    def cover(self, log_least: float, rng: np.random.Generator) -> bool:
         """Try tilts elsewhere until what lies there is negligible; return whether any was tried.
 
         Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
