@@ -28,6 +28,7 @@ __all__ = ["Expansion", "Sum"]
 
 Floats = NDArray[np.float64]
 
+_MOST_LOG = 600.0  # of a coefficient, which is larger if leaves beyond those listed are probable
 _SMALL = 1e-24  # share of a sum, that a fit does not look at
 _CUTS = (1e-15, 1e-12, 1e-9)  # of singular values: coefficients are smaller with fewer
 _WELL_KNOWN = 1e-6  # nats by which a tilt's sum may be off
@@ -153,7 +154,7 @@ class Expansion:
         log_sums = np.array([sums[s] for s in tilts]) - sums[tilts[0]]
 
         def those(_known: Floats, _wanted: Floats, scale: float) -> Floats:
-            factors: Floats = np.exp(log_c + log_sums - scale)
+            factors: Floats = np.exp(np.minimum(log_c + log_sums - scale, _MOST_LOG))
             return factors
 
         return self._bounded(tilts, [off[s] for s in tilts], those)
@@ -186,7 +187,7 @@ class Expansion:
             error += float(np.expm1(lost) @ (wanted + sizes @ known))
         error += float(sizes @ np.expm1(off)) + UNIT * sizes.size * float(sizes.sum())
         if passes.has_more:
-            error += self._error_beyond(shifts, factors, center, scale)
+            error += self._error_beyond(tilts, factors, center, scale)
         if not error < share:  # or NaN
             return float(logsumexp(passes.log_w + log_most - center * k)) + origin, np.inf
         rounding = EVALUATED * UNIT * (abs(origin) + abs(scale))
@@ -239,7 +240,9 @@ class Expansion:
         bounds: Floats = np.min(found, axis=0) + of_sums
         return bounds
 
-    def _error_beyond(self, shifts: Floats, factors: Floats, center: float, scale: float) -> float:
+    def _error_beyond(
+        self, tilts: Sequence[float], factors: Floats, center: float, scale: float
+    ) -> float:
         """Return a bound on the error that trees of more leaves than are listed make."""
         passes = self._passes
         last, outer = float(passes.k[-1]), max(passes.sums)
@@ -252,8 +255,7 @@ class Expansion:
         series = passes.log_w[-1] + at_last - scale - passes.sums[center] + log_ratio
         with np.errstate(over="ignore"):  # infinity is a bound, too
             error = np.exp(series) / -np.expm1(log_ratio)
-            for shift, factor in zip(shifts, factors, strict=True):
-                s = center + shift
+            for s, factor in zip(tilts, factors, strict=True):
                 ratio, share = np.exp(s - own), 1.0
                 if s < own:
                     share = np.exp(at_last + s * last - passes.sums[s]) * ratio / (1 - ratio)
