@@ -256,8 +256,9 @@ class Expansion:
         with np.errstate(over="ignore"):  # infinity is a bound, too
             error = np.exp(series) / -np.expm1(log_ratio)
             for s, factor in zip(tilts, factors, strict=True):
-                ratio, share = np.exp(s - own), 1.0
+                share = 1.0
                 if s < own:
-                    share = np.exp(at_last + s * last - passes.sums[s]) * ratio / (1 - ratio)
+                    log_share = at_last + s * last - passes.sums[s] + s - own
+                    share = np.exp(log_share) / -np.expm1(s - own)
                 error += abs(factor) * min(1.0, share)
         return float(error)
