@@ -114,6 +114,8 @@ class Candidate:
             told.append(own.get("partitions", "subsets"))
         if leaf != "uniform":
             told.append(f"concentration {own.get('leaf_concentration', 1.0):g}")
+        elif "concentration" in own:
+            told.append(f"concentration {own['concentration']:g}")
         if own.get("temper") is not None:
             told.append(f"tempered at {own['temper']:g} rows")
         return ", ".join(told)

@@ -138,8 +138,8 @@ class Chooser:
     def _climb(self, candidate: Candidate) -> Candidate | None:
         """Return it with the leaf concentration of most evidence, a power of 2; None if too dear.
 
-        And with the best `stop` of a few. If one takes a good part of the effort, it is weighed as
-        it is alone.
+        With the generative prior, also with the best `stop` of a few, and of uniform leaves their
+        concentration. If one takes a good part of the effort, it is weighed as it is alone.
         """
         best = self._weigh(candidate)
         if best is None or best.expected_seconds * 1e9 > _FINE * self._all:
@@ -148,12 +148,15 @@ class Chooser:
             other = self._weigh(best.changed(stop=stop))
             if other is not None and other.log_evidence > best.log_evidence:
                 best = other
+        name, usual = "leaf_concentration", 1.0
         if best.kind[0] == "uniform":
-            return best
+            if "stop" not in best.settings:
+                return best
+            name, usual = "concentration", 2.0
         for factor in (4.0, 0.25, 2.0, 0.5):
             while True:
-                a = best.settings.get("leaf_concentration", 1.0) * factor
-                other = self._weigh(best.changed(leaf_concentration=a))
+                a = best.settings.get(name, usual) * factor
+                other = self._weigh(best.changed(**{name: a}))
                 if other is None or other.log_evidence <= best.log_evidence + _LEAST:
                     break
                 best = other
