@@ -1,8 +1,8 @@
 """Slow, obvious twins of the compiled code. Nothing here imports the packages under test.
 
 A tree is ``None`` (a leaf) or ``(column, ((codes, tree), ...))`` with branches by lowest code. A
-problem is given by `n_levels`, `nominal` (per column), `widths` (per column, per level), and by
-`rows` (tuples of codes) with `weights`.
+problem is given by `n_levels`, `nominal` (per column), `widths` (per column, per level), by
+`max_branches` and `partitions`, and by `rows` (tuples of codes) with `weights`.
 """
 
 import math
@@ -114,6 +114,39 @@ def log_inside(box, problem, leaf, leaf_concentration):
     return value
 
 
+def log_process(tree, problem, stop, max_depth=math.inf):
+    """Return the generative log prior of a tree, node by node."""
+    n_levels, nominal = problem["n_levels"], problem["nominal"]
+    splits, max_branches = problem["partitions"], problem["max_branches"]
+
+    def n_splits(box, depth):
+        number = 0
+        for j, codes in enumerate(box):
+            if len(codes) < 2 or depth == max_depth:
+                continue
+            ways = partitions(codes) if nominal[j] else runs(codes)
+            for blocks in ways:
+                if splits == "levels":
+                    number += len(blocks) == len(codes)
+                else:
+                    number += 2 <= len(blocks) <= max_branches
+        return number
+
+    def walk(node, box, depth):
+        number = n_splits(box, depth)
+        if node is None:
+            return math.log(stop) if number else 0
+        if number == 0:
+            return -math.inf
+        column, branches = node
+        value = math.log(1 - stop) - math.log(number)
+        for codes, child in branches:
+            value += walk(child, (*box[:column], tuple(codes), *box[column + 1 :]), depth + 1)
+        return value
+
+    return walk(tree, tuple(tuple(range(q)) for q in n_levels), 0)
+
+
 def leaf_log_density(
     tree,
     problem,
@@ -122,13 +155,18 @@ def leaf_log_density(
     max_leaves=math.inf,
     leaf="uniform",
     leaf_concentration=1.0,
+    prior="poisson",
+    stop=0.5,
 ):
-    """Model I, term by term."""
+    """Model I, term by term; with prior "generative" `log_process` takes the Poisson's place."""
     boxes = leaves_of(tree, problem["n_levels"])
     k, n, alpha = len(boxes), sum(problem["weights"]), concentration
     if k > max_leaves:
         return -math.inf
-    value = -expected_leaves + k * math.log(expected_leaves) - math.lgamma(k + 1)
+    if prior == "poisson":
+        value = -expected_leaves + k * math.log(expected_leaves) - math.lgamma(k + 1)
+    else:
+        value = log_process(tree, problem, stop)
     value += math.lgamma(k * alpha) - math.lgamma(n + k * alpha)
     for box in boxes:
         count = weight_in(box, problem["rows"], problem["weights"])
@@ -145,18 +183,24 @@ def branch_log_density(
     feature_inclusion=None,
     leaf="uniform",
     leaf_concentration=1.0,
+    prior="poisson",
+    stop=0.5,
 ):
-    """Model II, term by term."""
+    """Model II, term by term; `prior` as of model I."""
     used, alpha = set(), concentration
 
     def walk(node, box):
         count = weight_in(box, problem["rows"], problem["weights"])
         if node is None:
-            return -expected_branches + log_inside(box, problem, leaf, leaf_concentration)
+            inside = log_inside(box, problem, leaf, leaf_concentration)
+            return inside - expected_branches if prior == "poisson" else inside
         column, branches = node
         used.add(column)
         b = len(branches)
-        value = -expected_branches + b * math.log(expected_branches) - math.log(math.factorial(b))
+        value = 0
+        if prior == "poisson":
+            value = b * math.log(expected_branches) - math.log(math.factorial(b))
+            value -= expected_branches
         value += math.lgamma(b * alpha) - b * math.lgamma(alpha) - math.lgamma(b * alpha + count)
         for codes, child in branches:
             inner = (*box[:column], tuple(codes), *box[column + 1 :])
@@ -165,6 +209,8 @@ def branch_log_density(
         return value
 
     value = walk(tree, tuple(tuple(range(q)) for q in problem["n_levels"]))
+    if prior == "generative":
+        value += log_process(tree, problem, stop)
     if feature_inclusion is not None:
         p, d = len(problem["n_levels"]), len(used)
         value += math.log(math.comb(p, d)) + d * math.log(feature_inclusion)

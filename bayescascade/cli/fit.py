@@ -27,6 +27,7 @@ OF_MODELS = (
     "effort", "concentration", "density", "search", "expected_leaves", "expected_branches",
     "max_branches", "max_leaves", "partitions", "leaf", "leaf_concentration", "feature_inclusion",
     "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
+    "prior", "stop",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -47,6 +48,17 @@ OF_MODELS = (
 @click.option("--expected-leaves", type=POSITIVE, help="Leaves expected (leaf model; 8).")
 @click.option(
     "--expected-branches", type=POSITIVE, help="Branches expected of a node (branch model; 2)."
+)
+@click.option(
+    "--prior",
+    type=click.Choice(["poisson", "generative"]),
+    help="What weighs trees: a Poisson of leaves or branches, or a process that stops at each node "
+    "with probability --stop (trees; poisson).",
+)
+@click.option(
+    "--stop",
+    type=Real(above=0.0, below=1.0),
+    help="Probability of a leaf under the generative prior (trees; 0.5).",
 )
 @click.option(
     "--concentration",

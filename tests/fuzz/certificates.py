@@ -58,6 +58,7 @@ def noted(problem: Problem, drawn: LargeProblem) -> LargeProblem:
         rate=parameters["expected_leaves" if is_leaf else "expected_branches"],
         model="leaf" if is_leaf else "branch",
         leaf=parameters["leaf"],
+        prior=parameters.get("prior", "poisson"),
         partitions=drawn.settings["partitions"],
         weights=drawn.style,
     )

@@ -37,6 +37,10 @@ OPTIONS = {
     "average": lambda: trees.fitted(
         LeafCascade, leaf="independent", leaf_concentration=0.5, predictive="average"
     ),
+    "process": lambda: trees.fitted(LeafCascade, prior="generative", stop=0.3),
+    "process to a depth": lambda: trees.fitted(
+        BranchCascade, prior="generative", partitions="levels", max_depth=1, search="exact"
+    ),
     "shares": lambda: trees.fitted(BranchCascade, leaf="independent", density="empirical"),
     "average of lists": lambda: rules(predictive="average"),
     "annealed list": lambda: rules(search="anneal", density="empirical"),

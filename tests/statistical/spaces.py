@@ -125,13 +125,16 @@ class Space:
 def trees(problem: TreeProblem, model: Model) -> Space:
     """Return the space of a cascade's trees."""
     name, value = next(iter(model.parameters.items()))
+    wrong = {name: 1.5 * value}
+    if model.parameters.get("prior") == "generative":  # without a Poisson
+        wrong = {"stop": 2 * model.parameters["stop"]}
     return Space(
         f"{problem.name}-{model.name}",
         partial(model.on, problem),
         lambda: problem.trees,
         lambda _: listed_moves(model.on(problem)),
         partial(model.reference, problem),
-        {name: 1.5 * value},
+        wrong,
     )
 
 

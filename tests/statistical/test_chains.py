@@ -11,7 +11,7 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference
 from tests.methods.cascades import problems as cascades
-from tests.methods.cascades.problems import BRANCH, INCLUSION, INDEPENDENT_BRANCH, LEAF
+from tests.methods.cascades.problems import BRANCH, GENERATIVE, INCLUSION, INDEPENDENT_BRANCH, LEAF
 from tests.methods.cost_trees import problems as budgeted
 from tests.methods.prunings import problems as prunings
 from tests.methods.rules import problems as rules
@@ -88,7 +88,9 @@ def relative_imbalance(space: Space, names, state, rng, broken=False, n_others=8
 
 
 MIXED_WAYS = trees(cascades.MIXED_WAYS, BRANCH)
-LEVELS = [trees(cascades.LEVELS, model) for model in (LEAF, INCLUSION, INDEPENDENT_BRANCH)]
+LEVELS = [
+    trees(cascades.LEVELS, model) for model in (LEAF, INCLUSION, INDEPENDENT_BRANCH, GENERATIVE)
+]
 LARGE_LISTS = [
     lists(rules.Problem("large", rules.KINDS, (3, 2, 3), 3, n_rows=80)),
     lists(

@@ -16,7 +16,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.methods.cascades.exact import ExactCost, solve_or_tilt
+from bayescascade.methods.cascades.exact import ExactCost, certificate_of, solve_or_tilt
 from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
@@ -34,6 +34,7 @@ _NS_SUBSET = 3e5  # of their set of fixed columns
 _NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
 _NS_PASS = 50.0  # of a box's term in a pass
 _MOST_PASSES = {"leaf": 30, "branch": 2}
+_OF_PROCESS = 3.0  # times as many passes do sums by numbers of leaves take without a Poisson
 _NS_ANY = 4e6  # of whatever is weighed
 
 
@@ -105,6 +106,8 @@ class Candidate:
         own = self.settings
         leaf, depth = own.get("leaf", "uniform"), own.get("max_depth")
         told = [f"{self.model} prior", f"{leaf} leaves"]
+        if own.get("prior") == "generative":
+            told[0] = f"{self.model} model, generative prior, stop {own.get('stop', 0.5):g}"
         if self.is_shallow and depth == 0:
             told = ["columns independent" if leaf == "independent" else f"one {leaf} leaf"]
         elif self.is_shallow:
@@ -113,6 +116,8 @@ class Candidate:
             told.append(own.get("partitions", "subsets"))
         if leaf != "uniform":
             told.append(f"concentration {own.get('leaf_concentration', 1.0):g}")
+        elif "concentration" in own:
+            told.append(f"concentration {own['concentration']:g}")
         if own.get("temper") is not None:
             told.append(f"tempered at {own['temper']:g} rows")
         return ", ".join(told)
@@ -152,7 +157,8 @@ class Candidate:
             return inf
         if cost.memory_bytes > memory_limit:
             return inf
-        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms
+        is_process = self.model == "leaf" and self.settings.get("prior") == "generative"
+        return _NS_ANY + _NS_TERM[self.model] * cost.n_terms * (_OF_PROCESS if is_process else 1.0)
 
 
 _NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal for equal seeds
@@ -185,6 +191,12 @@ def weighed(
         exact, _ = solve_or_tilt(
             posterior, memory_limit=memory_limit, work_limit=work_limit, rng=0, n_jobs=n_jobs
         )
+        if certificate_of(exact).log_evidence is None:
+            raise TooLargeError(
+                "the sum over all trees must be known to two decimals, got an error of "
+                f"{exact.error:.3g} nats",
+                "more tilts",
+            )
     return replace(
         candidate,
         log_evidence=exact.log_evidence,

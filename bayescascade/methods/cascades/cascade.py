@@ -46,6 +46,7 @@ from bayescascade.methods.cascades.models import (
 from bayescascade.methods.cascades.packed_trees import PackedTrees
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.split_gains import split_shares
+from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
@@ -72,6 +73,8 @@ class CascadeParameters:
     partitions: str = "subsets"
     leaf: str = "uniform"
     leaf_concentration: float = 1.0
+    prior: str = "poisson"
+    stop: float = 0.5
     search: str = "auto"
     memory_limit: float = 2.0
     scratch: str | Path | None = None
@@ -98,7 +101,9 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         "max_leaves": None,
         "memory_limit": 2.0,
         "partitions": "subsets",
+        "prior": "poisson",
         "start": "random",
+        "stop": 0.5,
         "temper": None,
     }
 
@@ -124,7 +129,15 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             return "any number of branches"
         if name == "leaf_concentration" and parameters.get("leaf") == "uniform":
             return ""
-        is_usual = (name, value) in (("partitions", "subsets"), ("leaf", "uniform"))
+        is_generative = parameters.get("prior") == "generative"
+        if name in ("expected_leaves", "expected_branches") and is_generative:
+            return ""
+        if name == "stop" and not is_generative:
+            return ""
+        if name == "prior" and is_generative:
+            return "generative prior"
+        usual = {"partitions": "subsets", "leaf": "uniform", "prior": "poisson"}
+        is_usual = name in usual and value == usual[name]
         return "" if is_usual else super()._words_of(name, parameters)
 
     @property
@@ -282,8 +295,9 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         )
 
     def _prepare_chains(self, posterior: CascadePosterior) -> None:
-        """Let chains redraw subtrees, but those over dependent leaves, which have no sums."""
-        if posterior.model.leaf == "dependent":
+        """Let chains redraw subtrees; not over dependent leaves, nor if a process has a depth."""
+        is_cut = posterior.model.is_generative and posterior.splits.n_kept > 0
+        if posterior.model.leaf == "dependent" or is_cut:
             return
         from bayescascade.methods.cascades.exact import Redraws
 
@@ -516,7 +530,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             log_inside[tree.leaves] = independent_log_inside(self.schema_, boxes, levels, a)
         else:
             log_inside = -counts * readable.log_volumes
-        log_prior = model.log_prior(tree, self.schema_.n_columns)
+        space = SplitSpace(
+            self.schema_, self.partitions, self.max_branches, getattr(self, "max_depth", None)
+        )
+        log_splits = space.log_splits(tree) if model.is_generative else None
+        log_prior = model.log_prior(tree, self.schema_.n_columns, log_splits)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
 
 

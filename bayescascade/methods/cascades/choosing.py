@@ -26,7 +26,8 @@ _OF_SUMS, _OF_HELD = 0.25, 0.35  # parts of the effort: for sums over trees, and
 _OF_ONE = 0.12  # for one sum
 _OF_DEPTH = {"independent": 0.02, "dependent": 0.06, "uniform": 0.01}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
-_BETTER = 0.05  # nats of log evidence that another leaf concentration must win
+_BETTER = 0.05  # nats of log evidence that another concentration must win
+_STOPS = (0.5, 0.2, 0.8)  # of the generative prior
 _FINE = 0.02  # part of the effort up to which a sum is made for several concentrations
 _FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
 
@@ -110,7 +111,8 @@ class Chooser:
         for model in ("branch", "leaf"):
             for partitions in ("subsets", "levels"):
                 for leaf in ("independent", "uniform"):
-                    self._climb(Candidate(model, {"leaf": leaf, "partitions": partitions}))
+                    own = {"leaf": leaf, "partitions": partitions}
+                    self._climb_by_process(self._climb(Candidate(model, own)))
 
     def _deepen(self, leaf: str) -> None:
         """Weigh one leaf, then trees of one level more for as long as that wins enough."""
@@ -122,25 +124,39 @@ class Chooser:
             if best is None or deeper is None:
                 if best is not None and leaf == "dependent" and depth <= 3:
                     self._climb(best.changed(max_depth=None))
-                return
+                break
             if depth > 1 and deeper.log_evidence < best.log_evidence + _GAIN:
-                return
+                break
             best = max(best, deeper, key=lambda one: one.log_evidence)
+        self._climb_by_process(best)
+
+    def _climb_by_process(self, found: Candidate | None) -> None:
+        """Weigh what was found with the generative prior."""
+        if found is not None and found.settings.get("max_depth", 1) != 0:
+            self._climb(found.changed(prior="generative", stop=_STOPS[0]))
 
     def _climb(self, candidate: Candidate) -> Candidate | None:
         """Return it with the leaf concentration of most evidence, a power of 2; None if too dear.
 
-        If one takes a good part of the effort, it is weighed with its own concentration alone.
+        With the generative prior, also with the best `stop` of a few, and of uniform leaves their
+        concentration. If one takes a good part of the effort, it is weighed as it is alone.
         """
         best = self._weigh(candidate)
-        if best is None or best.kind[0] == "uniform":
+        if best is None or best.expected_seconds * 1e9 > _FINE * self._all:
             return best
-        if best.expected_seconds * 1e9 > _FINE * self._all:
-            return best
+        for stop in _STOPS[1:] if "stop" in best.settings else ():
+            other = self._weigh(best.changed(stop=stop))
+            if other is not None and other.log_evidence > best.log_evidence:
+                best = other
+        name, usual = "leaf_concentration", 1.0
+        if best.kind[0] == "uniform":
+            if "stop" not in best.settings:
+                return best
+            name, usual = "concentration", 2.0
         for factor in (4.0, 0.25, 2.0, 0.5):
             while True:
-                a = best.settings.get("leaf_concentration", 1.0) * factor
-                other = self._weigh(best.changed(leaf_concentration=a))
+                a = best.settings.get(name, usual) * factor
+                other = self._weigh(best.changed(**{name: a}))
                 if other is None or other.log_evidence < best.log_evidence + _BETTER:
                     break
                 best = other

@@ -12,6 +12,7 @@ import numpy as np
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
@@ -35,7 +36,7 @@ class LeafCascade(Cascade):
     Parameters
     ----------
     expected_leaves : float > 0
-        Mean of the Poisson.
+        Mean of the Poisson; of no effect with another prior.
     concentration : float > 0
         Dirichlet parameter of every leaf: as if that many rows had been seen in each.
     max_branches : int >= 2 or None
@@ -58,6 +59,12 @@ class LeafCascade(Cascade):
     leaf_concentration : float > 0
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
+    prior : {"poisson", "generative"}
+        What weighs the trees before any row is seen: the thesis's Poisson, or a process that sums
+        to one by itself: a node is a leaf with probability `stop`, else split, by any of the splits
+        that its box still allows with the same probability. Where there are none it is a leaf.
+    stop : float in (0, 1)
+        Probability of a leaf under the generative prior; of no effect with another.
     density : {"posterior_mean", "empirical"}
         Probability of a leaf: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
         an empty leaf.
@@ -161,8 +168,8 @@ class LeafCascade(Cascade):
     _model_class = LeafModel
     _posterior_class = LeafPosterior
     printed: ClassVar[tuple[str, ...]] = (
-        "expected_leaves", "concentration", "max_leaves", "max_branches", "partitions", "leaf",
-        "leaf_concentration",
+        "expected_leaves", "prior", "stop", "concentration", "max_leaves", "max_branches",
+        "partitions", "leaf", "leaf_concentration",
     )  # fmt: skip
 
     expected_leaves: float = 8.0
@@ -179,9 +186,10 @@ class BranchCascade(Cascade):
     Parameters
     ----------
     expected_branches : float > 0
-        Mean of the Poisson.
+        Mean of the Poisson; of no effect with another prior.
     feature_inclusion : float in (0, 1) or None
-        Probability that a column is used at all, the thesis's optional upper level; None for none.
+        Probability that a column is used at all, the thesis's optional upper level; None for none,
+        as the generative prior needs.
     concentration : float > 0
         Dirichlet parameter of every branch.
     max_branches : int >= 2 or None
@@ -189,7 +197,8 @@ class BranchCascade(Cascade):
     max_depth : int >= 0 or None
         Of an exact search with `partitions` "levels": most columns that a path fixes. None: any
         number; of dependent leaves as many as take seconds, and in wide tables three, of the
-        columns that tell most of others. Rows are best scored by the average over all trees,
+        columns that tell most of others. The generative prior ends there: a node at that depth is a
+        leaf. Rows are best scored by the average over all trees,
         `predictive` "average", which in a loaded model is one over the draws kept.
     temper : float > 0, "auto" or None
         In such a search, boxes of more rows decide what to do as if they held that many. That
@@ -199,9 +208,9 @@ class BranchCascade(Cascade):
         minutes a part the first, is scored by what is learned from the others. All rows are then
         learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one
         makes.
-    partitions, leaf, leaf_concentration, density, predictive, search, n_steps, n_chains, n_jobs, \
-random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, memory_limit, \
-scratch, start, checkpoint, resume, progress, time_limit
+    partitions, leaf, leaf_concentration, prior, stop, density, predictive, search, n_steps, \
+n_chains, n_jobs, random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, \
+memory_limit, scratch, start, checkpoint, resume, progress, time_limit
         As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.
 
@@ -217,8 +226,8 @@ n_features_in_, feature_names_in_
     _model_class = BranchModel
     _posterior_class = BranchPosterior
     printed: ClassVar[tuple[str, ...]] = (
-        "expected_branches", "concentration", "feature_inclusion", "max_branches", "partitions",
-        "leaf", "leaf_concentration", "max_depth", "temper",
+        "expected_branches", "prior", "stop", "concentration", "feature_inclusion",
+        "max_branches", "partitions", "leaf", "leaf_concentration", "max_depth", "temper",
     )  # fmt: skip
 
     expected_branches: float = 2.0
@@ -256,6 +265,9 @@ n_features_in_, feature_names_in_
                 '"levels" and no feature_inclusion, and temper without max_depth but for leaf '
                 f'"dependent" or "auto", got {self.max_depth} and {self.temper}'
             )
+
+    def _make_posterior(self, table: Table, **changed: Any) -> CascadePosterior:
+        return super()._make_posterior(table, **{"max_depth": self.max_depth, **changed})
 
     def _is_shallow(self, leaf: str) -> bool:
         """Whether an exact search over such leaves is one of trees of a largest depth."""

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["GRID_PARAMETERS", "EvidenceGrid", "EvidencePoint", "evidence_grid"]
 
-_COMMON = ("concentration", "max_branches", "partitions", "leaf", "leaf_concentration")
+_COMMON = (
+    "concentration",
+    "max_branches",
+    "partitions",
+    "leaf",
+    "leaf_concentration",
+    "prior",
+    "stop",
+)
 
 GRID_PARAMETERS = {
     "leaf": ("expected_leaves", *_COMMON, "max_leaves"),

@@ -26,8 +26,17 @@ Dirichlet-multinomial over its ``m_j`` levels that are left in the leaf's box, w
 
 A *dependent* leaf averages over all trees that connect its columns; `dependence` has the formula.
 
-The prior weighs each tree, so the number of leaves is a priori spread as the number of trees with
-that many leaves times the Poisson, as in the thesis. The thesis's plug-in density ``n_l / (n v_l)``
+This prior, "poisson", weighs each tree, so the number of leaves is a priori spread as the number of
+trees with that many leaves times the Poisson, as in the thesis. Beside it there is one that is a
+process, in either model, and not the thesis's: with `prior` "generative" a node is a leaf with
+probability ``s`` = `stop`, else it is split, by any of the ``N_i`` splits that its box allows with
+the same probability (`split_space`). A node whose box allows none is a leaf. So ::
+
+    log_prior = sum_i [ln(1 - s) - ln N_i] + (leaves whose box allows a split) ln s
+
+sums to one over all trees, and over those below any box, whatever the number of leaves.
+
+The thesis's plug-in density ``n_l / (n v_l)``
 is zero on an empty leaf; the posterior mean is used unless asked otherwise.
 """
 
@@ -40,6 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels.layout import BRANCH_MODEL, LEAF_MODEL
@@ -48,6 +58,7 @@ from bayescascade.methods.cascades.tree import LEAF, Tree, level_starts, levels_
 __all__ = [
     "LEAVES",
     "PARTITIONS",
+    "PRIORS",
     "BranchModel",
     "CascadeModel",
     "LeafModel",
@@ -61,6 +72,9 @@ LEAVES = ("uniform", "independent", "dependent")
 
 PARTITIONS = ("subsets", "levels")
 """How a split may share out a column's remaining levels."""
+
+PRIORS = ("poisson", "generative")
+"""What weighs the trees."""
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +95,10 @@ class CascadeModel(ABC):
     leaf_concentration : float > 0
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
+    prior : {"poisson", "generative"}
+        What weighs the trees; with "generative" the Poisson's mean is of no effect.
+    stop : float in (0, 1)
+        Probability of a leaf under the generative prior.
     """
 
     kind: ClassVar[int]
@@ -88,10 +106,14 @@ class CascadeModel(ABC):
     max_leaves: int | None
     leaf: str
     leaf_concentration: float
+    prior: str
+    stop: float
 
     def _check_shared(self, rate: str) -> None:
         for name in (rate, "concentration", "leaf_concentration"):  # as plain floats
             object.__setattr__(self, name, check_real(name, getattr(self, name), above=0.0))
+        object.__setattr__(self, "stop", check_real("stop", self.stop, above=0.0, below=1.0))
+        check_choice("prior", self.prior, PRIORS)
         if self.max_leaves is not None:
             check_integer("max_leaves", self.max_leaves, minimum=1)
         check_choice("leaf", self.leaf, LEAVES)
@@ -101,9 +123,39 @@ class CascadeModel(ABC):
     def rate(self) -> float:
         """Mean of the Poisson, > 0."""
 
+    @property
+    def is_generative(self) -> bool:
+        """Whether the prior is the process, which sums to one over the trees below any box."""
+        return self.prior == "generative"
+
+    def log_prior(self, tree: Tree, n_columns: int, log_splits: Floats | None = None) -> float:
+        """Return the log prior of a tree over `n_columns` columns, nats; -inf above `max_leaves`.
+
+        `log_splits`, (n_nodes,) float64, is what `SplitSpace.log_splits` says of the tree; only the
+        generative prior needs it.
+        """
+        if self.max_leaves is not None and tree.n_leaves > self.max_leaves:
+            return -np.inf
+        if not self.is_generative:
+            return self._log_poisson(tree, n_columns)
+        assert log_splits is not None
+        return float(self.log_stops(tree, log_splits).sum() + self._log_drawn(tree, log_splits))
+
+    def log_stops(self, tree: Tree, log_splits: Floats) -> Floats:
+        """Return the log probability that each leaf stops, (n_nodes,) float64; 0 of inner nodes."""
+        is_drawn = (tree.feature == LEAF) & (log_splits > -np.inf)
+        return np.where(is_drawn, np.log(self.stop), 0.0)
+
+    def _log_drawn(self, tree: Tree, log_splits: Floats) -> float:
+        """Return the log probability that all splits are drawn, given where they stand."""
+        own = log_splits[tree.feature != LEAF]
+        if np.any(own == -np.inf):
+            return -np.inf
+        return float(own.size * np.log1p(-self.stop) - own.sum())
+
     @abstractmethod
-    def log_prior(self, tree: Tree, n_columns: int) -> float:
-        """Return the log prior of a tree over `n_columns` columns, nats."""
+    def _log_poisson(self, tree: Tree, n_columns: int) -> float:
+        """Return the thesis's log prior of a tree, nats."""
 
     def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
         """Return the log likelihood, nats.
@@ -152,6 +204,10 @@ class LeafModel(CascadeModel):
     leaf_concentration : float > 0
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
+    prior : {"poisson", "generative"}
+        What weighs the trees; with "generative" `expected_leaves` is of no effect.
+    stop : float in (0, 1)
+        Probability of a leaf under the generative prior.
     """
 
     expected_leaves: float = 8.0
@@ -159,6 +215,8 @@ class LeafModel(CascadeModel):
     max_leaves: int | None = None
     leaf: str = "uniform"
     leaf_concentration: float = 1.0
+    prior: str = "poisson"
+    stop: float = 0.5
     kind = LEAF_MODEL
 
     def __post_init__(self) -> None:
@@ -169,11 +227,9 @@ class LeafModel(CascadeModel):
         """The number of leaves expected."""
         return float(self.expected_leaves)
 
-    def log_prior(self, tree: Tree, n_columns: int) -> float:  # noqa: ARG002 - the shared signature
-        """Return ``log Poisson(K; expected_leaves)``, nats; -inf above `max_leaves`."""
+    def _log_poisson(self, tree: Tree, n_columns: int) -> float:  # noqa: ARG002 - as the other's
+        """Return ``log Poisson(K; expected_leaves)``, nats."""
         k, lam = tree.n_leaves, self.expected_leaves
-        if self.max_leaves is not None and k > self.max_leaves:
-            return -np.inf
         return float(-lam + k * np.log(lam) - gammaln(k + 1))
 
     def probabilities(self, tree: Tree, counts: Floats) -> Floats:
@@ -202,8 +258,9 @@ class BranchModel(CascadeModel):
     concentration : float > 0
         Dirichlet parameter of every branch.
     feature_inclusion : float in (0, 1) or None
-        Probability ``gamma`` that a column is used at all; None leaves the factor out.
-    leaf, leaf_concentration
+        Probability ``gamma`` that a column is used at all; None leaves the factor out, as the
+        generative prior needs.
+    leaf, leaf_concentration, prior, stop
         As in `LeafModel`.
     """
 
@@ -212,6 +269,8 @@ class BranchModel(CascadeModel):
     feature_inclusion: float | None = None
     leaf: str = "uniform"
     leaf_concentration: float = 1.0
+    prior: str = "poisson"
+    stop: float = 0.5
     kind = BRANCH_MODEL
     max_leaves = None
 
@@ -220,13 +279,17 @@ class BranchModel(CascadeModel):
         if self.feature_inclusion is not None:
             inclusion = check_real("feature_inclusion", self.feature_inclusion, above=0, below=1)
             object.__setattr__(self, "feature_inclusion", inclusion)
+            if self.is_generative:
+                raise ParameterError(
+                    f'feature_inclusion must be None with prior "generative", got {inclusion:g}'
+                )
 
     @property
     def rate(self) -> float:
         """The number of branches expected."""
         return float(self.expected_branches)
 
-    def log_prior(self, tree: Tree, n_columns: int) -> float:
+    def _log_poisson(self, tree: Tree, n_columns: int) -> float:
         """Return the Poisson terms of all nodes and that of the columns used, nats."""
         lam = self.expected_branches
         branches = _branches(tree)[tree.feature != LEAF]

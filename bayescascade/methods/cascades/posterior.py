@@ -32,6 +32,7 @@ from bayescascade.methods.cascades.models import (
     independent_log_inside,
 )
 from bayescascade.methods.cascades.rounding import density_rounding
+from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
@@ -101,6 +102,9 @@ class CascadePosterior(CompiledPosterior[Tree]):
     partitions : {"subsets", "levels"}
         A split shares out a column's remaining levels in any blocks (ordered columns: contiguous
         ones), or sends each its own way; `max_branches` is then of no effect.
+    max_depth : int >= 0 or None
+        Splits above a leaf from which on the generative prior stops, of partitions "levels" alone;
+        None for none. Without that prior it is of no effect.
 
     Attributes
     ----------
@@ -120,6 +124,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         move_weights: Mapping[str, float] | None = None,
         *,
         partitions: str = "subsets",
+        max_depth: int | None = None,
     ) -> None:
         check_choice("partitions", partitions, PARTITIONS)
         self.partitions = partitions
@@ -140,12 +145,15 @@ class CascadePosterior(CompiledPosterior[Tree]):
         if self.max_branches == 2 or partitions == "levels":  # nothing to group among branches
             self._weights.pop("regroup", None)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
+        self.splits = SplitSpace(table.schema, partitions, self.max_branches, max_depth)
 
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: Tree | DensityTree) -> float:
         """Return the log prior of a tree, nats, unnormalized."""
-        return self.model.log_prior(_structure(state), len(self.is_nominal))
+        tree = _structure(state)
+        log_splits = self.splits.log_splits(tree) if self.model.is_generative else None
+        return self.model.log_prior(tree, len(self.is_nominal), log_splits)
 
     def log_likelihood(self, state: Tree | DensityTree) -> float:
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
@@ -164,7 +172,9 @@ class CascadePosterior(CompiledPosterior[Tree]):
             if isinstance(self.model, LeafModel):
                 a = self.model.concentration
                 inside -= gammaln(counts + a) - gammaln(a)
-            else:
+            if self.model.is_generative:
+                inside -= self.model.log_stops(tree, self.splits.log_splits(tree))
+            elif isinstance(self.model, BranchModel):
                 inside += self.model.rate
         return self.model.log_likelihood(tree, counts, inside)
 
@@ -175,14 +185,14 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def rounding(self, state: Tree) -> float:
         """Return by how much rounding may put `log_density` of a tree off, nats."""
         counts, _ = self.node_statistics(state)
-        return density_rounding(self.model, self.table, state, counts)
+        return density_rounding(self.model, self.table, state, counts, self.splits)
 
     def initial_state(self, rng: np.random.Generator) -> Tree:
         """Return a random tree of up to seven splits, grown without looking at the data."""
         tree = Tree.root()
         for _ in range(int(rng.integers(_START_LEAVES))):
             grown = self._with_random_split(rng, tree)
-            if self.model.max_leaves is None or grown.n_leaves <= self.model.max_leaves:
+            if self.log_prior(grown) > -np.inf:
                 tree = grown
         return tree
 
@@ -279,6 +289,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
                     problem = "every branch must hold a single level"
         if problem is None and self.log_prior(state) == -np.inf:
             problem = f"it must have at most {self.model.max_leaves} leaves"
+            if self.model.max_leaves is None:
+                problem = f"it must have a depth of at most {self.splits.max_depth}"
         return problem
 
     def _identity(self) -> tuple[list[Any], tuple[()]]:
@@ -293,6 +305,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def parameters(self) -> dict[str, float | int | str | None]:
         """Return the model's parameters by name."""
         told = {**asdict(self.model), "max_branches": self.max_branches}  # type: ignore[call-overload]
+        if self.splits.n_kept and self.model.is_generative:
+            told["max_depth"] = self.splits.max_depth
         return {**told, "partitions": self.partitions}
 
     def legend(self) -> TraceLegend:
@@ -392,6 +406,11 @@ class CascadePosterior(CompiledPosterior[Tree]):
             leaf_alpha=float(leaf_alpha),
             leaf_log_gamma=gammaln(whole[: None if independent else 0] + leaf_alpha),
             dependent=dependent,
+            is_generative=self.model.is_generative,
+            log_stop=float(np.log(self.model.stop)),
+            log_go=float(np.log1p(-self.model.stop)),
+            log_ways=self.splits.log_ways if self.model.is_generative else np.zeros((1, 1)),
+            n_kept=self.splits.n_kept,
         )
 
     @cached_property
@@ -408,7 +427,7 @@ class LeafPosterior(CascadePosterior):
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_leaves, concentration, max_leaves, leaf, leaf_concentration
+    expected_leaves, concentration, max_leaves, leaf, leaf_concentration, prior, stop
         As in `LeafModel`.
     max_branches, move_weights, partitions
         As in `CascadePosterior`.
@@ -426,16 +445,23 @@ class LeafPosterior(CascadePosterior):
         partitions: str = "subsets",
         leaf: str = "uniform",
         leaf_concentration: float = 1.0,
+        prior: str = "poisson",
+        stop: float = 0.5,
     ) -> None:
-        model = LeafModel(expected_leaves, concentration, max_leaves, leaf, leaf_concentration)
+        model = LeafModel(
+            expected_leaves, concentration, max_leaves, leaf, leaf_concentration, prior, stop
+        )
         super().__init__(table, model, max_branches, move_weights, partitions=partitions)
 
     def canonical(self, state: Tree) -> Tree:
         """Return the tree, among those with the same leaves, whose first splits gain the most.
 
         Trees with the same leaves have the same posterior under this model, so which of them a
-        search ends in is chance; of two splits that gain the same, the earlier column is taken.
+        search ends in is chance; of two splits that gain the same, the earlier column is taken. The
+        generative prior tells them apart: the tree is then returned as it is.
         """
+        if self.model.is_generative:
+            return state
         counts, _ = self.node_statistics(state)
         return strongest_splits_first(state, counts, self.schema, self.max_branches)
 
@@ -447,9 +473,9 @@ class BranchPosterior(CascadePosterior):
     ----------
     table : Table
         Distinct rows and their weights.
-    expected_branches, concentration, feature_inclusion, leaf, leaf_concentration
+    expected_branches, concentration, feature_inclusion, leaf, leaf_concentration, prior, stop
         As in `BranchModel`.
-    max_branches, move_weights, partitions
+    max_branches, move_weights, partitions, max_depth
         As in `CascadePosterior`.
     """
 
@@ -465,11 +491,17 @@ class BranchPosterior(CascadePosterior):
         partitions: str = "subsets",
         leaf: str = "uniform",
         leaf_concentration: float = 1.0,
+        prior: str = "poisson",
+        stop: float = 0.5,
+        max_depth: int | None = None,
     ) -> None:
         model = BranchModel(
-            expected_branches, concentration, feature_inclusion, leaf, leaf_concentration
+            expected_branches, concentration, feature_inclusion, leaf, leaf_concentration, prior,
+            stop,
+        )  # fmt: skip
+        super().__init__(
+            table, model, max_branches, move_weights, partitions=partitions, max_depth=max_depth
         )
-        super().__init__(table, model, max_branches, move_weights, partitions=partitions)
 
 
 def log_stirling_numbers(largest: int) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ order, which costs L u; inside a dependent one, sums of p**2 log gammas are, and
 columns, whose eliminations add and multiply positive numbers alone.
 """
 
-from math import log, log2
+from math import log, log1p, log2
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import LEAF, Tree
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes, share_of_sums
 
@@ -30,7 +31,9 @@ __all__ = ["density_rounding", "largest_log_volume", "rounding_of_all"]
 Floats = NDArray[np.float64]
 
 
-def density_rounding(model: "CascadeModel", table: "Table", tree: Tree, counts: Floats) -> float:
+def density_rounding(
+    model: "CascadeModel", table: "Table", tree: Tree, counts: Floats, splits: SplitSpace
+) -> float:
     """Return by how much the log density of a tree may be off, nats; counts (n_nodes,)."""
     schema = table.schema
     alpha, of_counts = model.concentration, share_of_sums(table.weights)
@@ -48,7 +51,7 @@ def density_rounding(model: "CascadeModel", table: "Table", tree: Tree, counts: 
         bound += total * (of_volume + (2 * UNIT + of_counts) * largest)
     else:
         bound += _inside_rounding(model, schema, total, tree.n_leaves, of_counts, largest)
-    return bound + _prior_rounding(model, tree, p)
+    return bound + _prior_rounding(model, tree, p, splits)
 
 
 def rounding_of_all(model: "CascadeModel", table: "Table", depth: int, n_boxes: int) -> float:
@@ -70,7 +73,10 @@ def rounding_of_all(model: "CascadeModel", table: "Table", depth: int, n_boxes: 
     of_splits = (EVALUATED * UNIT + of_counts) * each * (2 * total + 4 * n * q * (alpha + 1))
     of_leaves = _inside_rounding(model, schema, total, max(n, 1), of_counts, largest)
     of_widths = (24 + log2(max(table.n_distinct, 1))) * UNIT * largest * total
-    of_prior = model.rate + q * abs(log(model.rate)) + float(log_gamma_sizes(q + 1.0))
+    if model.is_generative:
+        of_prior = _log_sizes(model, float(log(schema.n_columns)))
+    else:
+        of_prior = model.rate + q * abs(log(model.rate)) + float(log_gamma_sizes(q + 1.0))
     of_choices = (EVALUATED + q) * UNIT * (n + 1) * (q + 1) * of_prior
     return (depth + 1) * (of_splits + 2 * of_leaves + of_widths + of_choices)
 
@@ -103,8 +109,19 @@ def _inside_rounding(
     return float(((EVALUATED + n_operations) * UNIT + of_counts) * sizes)
 
 
-def _prior_rounding(model: "CascadeModel", tree: Tree, p: int) -> float:
+def _log_sizes(model: "CascadeModel", log_splits: float) -> float:
+    """Return the largest size of the logs of what a node counts under the generative prior, and 2.
+
+    log_splits: of the number of splits that any box allows.
+    """
+    return abs(log(model.stop)) + abs(log1p(-model.stop)) + max(log_splits, 0.0) + 2.0
+
+
+def _prior_rounding(model: "CascadeModel", tree: Tree, p: int, splits: SplitSpace) -> float:
     """Return by how much the log prior of a tree over p columns may be off."""
+    if model.is_generative:  # the logs of p numbers of splits are joined to that of their sum
+        sizes = tree.n_nodes * _log_sizes(model, splits.log_most)
+        return (EVALUATED + p + tree.n_nodes) * UNIT * sizes
     log_rate, sizes = abs(float(np.log(model.rate))), 0.0
     if isinstance(model, BranchModel):
         branches = np.bincount(tree.parent[1:], minlength=tree.n_nodes)[tree.feature != LEAF]

@@ -200,18 +200,18 @@ class ShallowTrees:
         (n, p + 1) float64, the leaf behind the columns; those of boxes without rows are the prior.
         """
         self.temper = None if temper is None else check_real("temper", temper, above=0.0)
-        alpha, rate = self.posterior.model.concentration, self.posterior.model_arrays.rate
-        b, n_subsets = self._n_levels, len(self._subsets)
+        alpha, b, n_subsets = self.posterior.model.concentration, self._n_levels, len(self._subsets)
         values, self._log_choices = (
             np.zeros(self._counts.size),
             np.empty((self._counts.size, b.size + 1)),
         )
-        log_trees, log_prior = np.zeros(n_subsets), np.full((n_subsets, b.size + 1), -rate)
+        log_trees, log_prior = np.zeros(n_subsets), np.empty((n_subsets, b.size + 1))
         for at in reversed(self._layers):
             own = at[at >= self.n_boxes] - self.n_boxes  # subsets, whose priors come first
-            log_split = -rate + b * np.log(rate) - gammaln(b + 1)
+            log_split, log_stop = self._log_terms(len(self._subsets[own[0]]))
             log_split = log_split + b * log_trees[self._subset_below[own]]
             log_prior[own, :-1] = np.where(self._subset_below[own] >= 0, log_split, -np.inf)
+            log_prior[own, -1] = log_stop
             log_trees[own] = np.logaddexp.reduce(log_prior[own], axis=1)
             log_prior[own] -= log_trees[own, np.newaxis]
             below, counts = self._below[at], self._counts[at, np.newaxis]
@@ -229,6 +229,20 @@ class ShallowTrees:
         self._choices = np.exp(self._log_choices)
         self.log_evidence = float(values[0])
         self.log_normalizer = self.log_evidence + float(log_trees[0])
+
+    def _log_terms(self, depth: int) -> tuple[Floats, float]:
+        """Return what splits of each column, (p,), and leaves count where some columns are fixed.
+
+        Under the generative prior, splits that are left out here count as those that are not taken.
+        """
+        model, b = self.posterior.model, self._n_levels
+        if not model.is_generative:
+            rate = model.rate
+            return -rate + b * np.log(rate) - gammaln(b + 1), -rate
+        n_open = int((b > 1).sum()) - depth
+        if n_open <= self.posterior.splits.n_kept:
+            return np.full(b.size, -np.inf), 0.0
+        return np.full(b.size, np.log1p(-model.stop) - np.log(n_open)), float(np.log(model.stop))
 
     # -- what it says ------------------------------------------------------------------------------
 

@@ -60,6 +60,8 @@ class Problem:
             "widths": [column.widths.tolist() for column in self.columns],
             "rows": rows,
             "weights": weights.tolist(),
+            "max_branches": self.max_branches,
+            "partitions": self.partitions,
         }
 
     @cached_property
@@ -173,6 +175,34 @@ DEPENDENT_BRANCH = Model(
 BOUNDED = Model(
     "bounded", LeafPosterior, {**LEAF.parameters, "max_leaves": 4}, reference.leaf_log_density
 )
+PROCESS = {"prior": "generative", "stop": 0.4}
+GENERATIVE = Model(
+    "generative", LeafPosterior, {**LEAF.parameters, **PROCESS}, reference.leaf_log_density
+)
+GENERATIVE_BRANCH = Model(
+    "generative-branch",
+    BranchPosterior,
+    {**INDEPENDENT_BRANCH.parameters, "prior": "generative", "stop": 0.3},
+    reference.branch_log_density,
+)
+GENERATIVE_UNIFORM = Model(
+    "generative-uniform",
+    BranchPosterior,
+    {**BRANCH.parameters, **PROCESS},
+    reference.branch_log_density,
+)
+GENERATIVE_DEPENDENT = Model(
+    "generative-dependent",
+    BranchPosterior,
+    {**DEPENDENT_BRANCH.parameters, **PROCESS},
+    reference.branch_log_density,
+)
+GENERATIVE_BOUNDED = Model(
+    "generative-bounded",
+    LeafPosterior,
+    {**INDEPENDENT.parameters, **PROCESS, "max_leaves": 4},
+    reference.leaf_log_density,
+)
 OPTIONS = (INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED)
 """Models with options that are not the default."""
 
@@ -206,6 +236,10 @@ WITH_OPTIONS = (
     (BINS, DEPENDENT),
     (FRACTIONAL, DEPENDENT_BRANCH),
     (BINARY, DEPENDENT),
+    (MULTIWAY, GENERATIVE),
+    (ORDINAL, GENERATIVE_UNIFORM),
+    (UNEVEN_LEVELS, GENERATIVE_BRANCH),
+    (BINARY, GENERATIVE_DEPENDENT),
 )
 """Each option with what it could fail at: few problems, as every exact test runs over them."""
 

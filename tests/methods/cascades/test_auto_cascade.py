@@ -47,7 +47,7 @@ def enumerated(candidate):
     most = candidate.settings.get("max_depth")
     trees = [tree for tree in problem.nested if most is None or depth(tree) <= most]
     made = [Tree.from_nested(tree, posterior.is_nominal) for tree in trees]
-    log_priors = [posterior.model.log_prior(tree, 2) for tree in made]
+    log_priors = [posterior.log_prior(tree) for tree in made]
     values = [posterior.log_density(tree) for tree in made]
     return log_sum(np.array(values)) - log_sum(np.array(log_priors))
 
@@ -62,7 +62,10 @@ def test_evidences_are_those_of_all_trees(weighed):
         )
     )
     assert ("branch", "dependent", "levels", True) in kinds
-    one_a_kind = list({(one.model, *one.kind, one.is_shallow): one for one in known}.values())
+    one_a_kind = list({
+        (one.model, *one.kind, one.is_shallow, one.settings.get("prior")): one for one in known
+    }.values())  # fmt: skip
+    assert sum("stop" in one.settings for one in one_a_kind) >= 8
     expected = [enumerated(one) for one in one_a_kind]
     np.testing.assert_allclose([one.log_evidence for one in one_a_kind], expected, atol=1e-9)
     assert np.ptp(expected) > 1.0

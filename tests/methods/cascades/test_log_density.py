@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.data.table import Table
+from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.posterior import (
     BranchPosterior,
     LeafPosterior,
@@ -20,6 +21,8 @@ from tests.methods.cascades.problems import (
     BRANCH,
     CONSTANT,
     FRACTIONAL,
+    GENERATIVE,
+    GENERATIVE_BRANCH,
     INCLUSION,
     INDEPENDENT_BRANCH,
     LEAF,
@@ -27,6 +30,7 @@ from tests.methods.cascades.problems import (
     MULTIWAY,
     ORDINAL,
     TERNARY,
+    UNEVEN_LEVELS,
     WITH_OPTIONS,
     pairs,
 )
@@ -43,6 +47,32 @@ def test_every_tree_has_the_density_of_the_formula(problem, model):
     posterior = model.on(problem)
     densities = np.array([posterior.log_density(tree) for tree in problem.trees])
     assert_allclose(densities, model.reference(problem), rtol=0, atol=1e-9)
+
+
+PROCESSES = [
+    (problem, model)
+    for problem in (TERNARY, MULTIWAY, ORDINAL, CONSTANT, UNEVEN_LEVELS)
+    for model in (GENERATIVE, GENERATIVE_BRANCH)
+]
+
+
+@pairs(*PROCESSES)
+def test_a_process_sums_to_one(problem, model):
+    """Evidence is that of a prior; one split counted too many, the broken twin, is noticed."""
+    posterior = model.on(problem)
+    log_priors = np.array([posterior.log_prior(tree) for tree in problem.trees])
+    assert np.exp(log_priors).sum() == pytest.approx(1.0, rel=1e-12)
+    is_split = np.array([tree.n_leaves > 1 for tree in problem.trees])
+    broken = log_priors + is_split * (posterior.splits.log_most - np.log1p(n_first(problem)))
+    assert abs(np.exp(broken).sum() - 1.0) > 1e-3
+    assert n_first(problem) == pytest.approx(np.exp(posterior.splits.log_most), rel=1e-12)
+    exact = solve(posterior)
+    assert exact.log_evidence == exact.log_normalizer
+
+
+def n_first(problem):
+    """Return how many splits the whole domain allows, as its trees of one split."""
+    return sum(tree.n_leaves > 1 and tree.depth == 1 for tree in problem.trees)
 
 
 def test_node_statistics_are_those_of_the_rows_inside():
@@ -137,6 +167,8 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
         LeafPosterior(table, leaf="independent", leaf_concentration=2.0),
         LeafPosterior(table, partitions="levels"),
         LeafPosterior(FRACTIONAL.table),
+        LeafPosterior(table, prior="generative"),
+        LeafPosterior(table, prior="generative", stop=0.4),
         BranchPosterior(table),
         BranchPosterior(table, feature_inclusion=0.5),
     ]
@@ -148,6 +180,8 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
         "max_leaves": None,
         "leaf": "uniform",
         "leaf_concentration": 1.0,
+        "prior": "poisson",
+        "stop": 0.5,
         "max_branches": 2,
         "partitions": "subsets",
     }

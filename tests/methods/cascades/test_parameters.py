@@ -22,6 +22,8 @@ BAD = {
     "partitions": ["level", None],
     "leaf": ["naive"],
     "leaf_concentration": [0, None],
+    "prior": ["uniform", None],
+    "stop": [0, 1.0, "a"],
     "max_depth": [2],
     "temper": [10.0],
     "memory_limit": [0, "2"],
@@ -64,6 +66,9 @@ def test_combinations_that_make_no_sense(estimator):
         estimator(search="anneal", predictive="average").fit(people(20))
     with pytest.raises(ParameterError, match='start must be "random" with partitions "levels"'):
         estimator(start="greedy", partitions="levels").fit(people(20))
+    if estimator is BranchCascade:
+        with pytest.raises(ParameterError, match='feature_inclusion must be None with prior "gen'):
+            estimator(prior="generative", feature_inclusion=0.5).fit(people(20))
 
 
 def test_predictive_is_checked_when_scoring():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import log10
+from math import log, log10
 from typing import TYPE_CHECKING
 
 from bayescascade.base.errors import TooLargeError
@@ -19,6 +19,7 @@ __all__ = ["ExactCost", "check_fits", "check_magnitudes", "first_cap", "number_o
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
 _LARGEST = 2.0**53  # beyond, a float cannot tell one more
+_MOST_SPLITS = 400 * log(2.0)  # log of how many a box may allow, for one by them to be a float
 _SOMEWHAT = 10  # times too large is told how large exactly
 _MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what would fit
 
@@ -97,7 +98,8 @@ def first_cap(posterior: "CascadePosterior", max_leaves: int | None) -> int | No
         return None
     cap = model.max_leaves or max_leaves
     if cap is None:
-        cap = max(_FEWEST_LEAVES, int(2 * model.expected_leaves))
+        expected = 0.0 if model.is_generative else model.expected_leaves
+        cap = max(_FEWEST_LEAVES, int(2 * expected))
     return min(cap, number_of_cells(posterior))
 
 
@@ -118,6 +120,15 @@ def check_magnitudes(posterior: "CascadePosterior") -> None:
         If they cannot; the message names what is too large.
     """
     model, total = posterior.model, float(posterior.table.weights.sum())
+    if model.is_generative:
+        log_splits = posterior.splits.log_most
+        if log_splits > _MOST_SPLITS:
+            rule = "fewer branches or levels"
+            raise TooLargeError(
+                f'max_branches must be smaller for an exact solution with prior "generative", got '
+                f"1e{log_splits / log(10.0):.0f} splits of one box",
+                rule,
+            )
     rate = "expected_leaves" if isinstance(model, LeafModel) else "expected_branches"
     for name, number in (
         ("the sum of the weights", total),

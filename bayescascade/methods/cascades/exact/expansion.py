@@ -12,7 +12,7 @@ that are known so well. ``M_K`` is raised by h K, and the terms of the error, wh
 of exponentials, by what their exponents may be off times the sizes of both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = ["Expansion", "Sum"]
 
 Floats = NDArray[np.float64]
 
+_MOST_LOG = 600.0  # of a coefficient, which is larger if leaves beyond those listed are probable
 _SMALL = 1e-24  # share of a sum, that a fit does not look at
 _CUTS = (1e-15, 1e-12, 1e-9)  # of singular values: coefficients are smaller with fewer
 _WELL_KNOWN = 1e-6  # nats by which a tilt's sum may be off
@@ -90,7 +91,7 @@ class Expansion:
                     passes.keep(s, rng)
                 tilts.append(s)
         log_sum, error = self.expanded(tilts)
-        if self._cover(self._at_least(log_sum, error), rng):
+        if self.cover(self._at_least(log_sum, error), rng):
             log_sum, error = self.expanded(tilts)
         for offset in _MORE_OFFSETS:
             if error < precise:
@@ -139,6 +140,36 @@ class Expansion:
 
     def _fit(self, tilts: Sequence[float], off: Sequence[float], cut: float) -> tuple[float, float]:
         """Return what `expanded` does, from all of these tilts, whose sums may be off as given."""
+
+        def fitted(known: Floats, wanted: Floats, _scale: float) -> Floats:
+            use = np.flatnonzero(np.maximum(wanted, known.max(axis=0)) > _SMALL)
+            factors, *_ = np.linalg.lstsq(known[:, use].T, wanted[use], rcond=cut)
+            return np.asarray(factors)
+
+        return self._bounded(tilts, off, fitted)
+
+    def given(self, tilts: Sequence[float], log_c: Floats) -> tuple[float, float]:
+        """Return the sum by coefficients whose logs are given, and a bound on its error."""
+        off, sums = self._roundings(), self._passes.sums
+        log_sums = np.array([sums[s] for s in tilts]) - sums[tilts[0]]
+
+        def those(_known: Floats, _wanted: Floats, scale: float) -> Floats:
+            factors: Floats = np.exp(np.minimum(log_c + log_sums - scale, _MOST_LOG))
+            return factors
+
+        return self._bounded(tilts, [off[s] for s in tilts], those)
+
+    def _bounded(
+        self,
+        tilts: Sequence[float],
+        off: Sequence[float],
+        factors_of: Callable[[Floats, Floats, float], Floats],
+    ) -> tuple[float, float]:
+        """Return the sum by some coefficients, times sums of tilts, and a bound on its error.
+
+        factors_of takes what tilts are known to say of each number of leaves, what is wanted, and
+        the log by which both are less.
+        """
         passes, k = self._passes, self._passes.k
         center, origin = tilts[0], passes.sums[tilts[0]]
         log_most = self._log_most() - origin + center * k
@@ -149,15 +180,14 @@ class Expansion:
         log_sums = np.array([passes.sums[s] - origin for s in tilts])
         known = np.exp(log_most + shifts[:, None] * k - log_sums[:, None])
         lost = 2 * np.max([passes.lost(s, passes.sums[s]) for s in tilts], axis=0)
-        use = np.flatnonzero(np.maximum(wanted, known.max(axis=0)) > _SMALL)
-        factors, *_ = np.linalg.lstsq(known[:, use].T, wanted[use], rcond=cut)
+        factors = factors_of(known, wanted, scale)
         share, sizes = float(factors.sum()), np.abs(factors)
         error = float(np.abs(wanted - factors @ known).sum())
         with np.errstate(over="ignore", invalid="ignore"):
             error += float(np.expm1(lost) @ (wanted + sizes @ known))
         error += float(sizes @ np.expm1(off)) + UNIT * sizes.size * float(sizes.sum())
         if passes.has_more:
-            error += self._error_beyond(shifts, factors, center, scale)
+            error += self._error_beyond(tilts, factors, center, scale)
         if not error < share:  # or NaN
             return float(logsumexp(passes.log_w + log_most - center * k)) + origin, np.inf
         rounding = EVALUATED * UNIT * (abs(origin) + abs(scale))
@@ -176,7 +206,7 @@ class Expansion:
             found[tilt] = bounds.fixed + bounds.of_sums * slope + 2 * UNIT * abs(sums[tilt])
         return found
 
-    def _cover(self, log_least: float, rng: np.random.Generator) -> bool:
+    def cover(self, log_least: float, rng: np.random.Generator) -> bool:
         """Try tilts elsewhere until what lies there is negligible; return whether any was tried.
 
         Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
@@ -210,12 +240,14 @@ class Expansion:
         bounds: Floats = np.min(found, axis=0) + of_sums
         return bounds
 
-    def _error_beyond(self, shifts: Floats, factors: Floats, center: float, scale: float) -> float:
+    def _error_beyond(
+        self, tilts: Sequence[float], factors: Floats, center: float, scale: float
+    ) -> float:
         """Return a bound on the error that trees of more leaves than are listed make."""
         passes = self._passes
         last, outer = float(passes.k[-1]), max(passes.sums)
         own = outer - passes.bounds.of_sums  # the tilt to which rounding may have led
-        log_ratio = np.log(passes.posterior.model.rate / last) - own  # of w_K S_K to that before
+        log_ratio = passes.root.log_most_rise(int(last)) - own  # of w_K S_K to that before
         if log_ratio >= 0:
             return np.inf
         lost = float(passes.lost(outer, passes.sums[outer])[-1])
@@ -223,10 +255,10 @@ class Expansion:
         series = passes.log_w[-1] + at_last - scale - passes.sums[center] + log_ratio
         with np.errstate(over="ignore"):  # infinity is a bound, too
             error = np.exp(series) / -np.expm1(log_ratio)
-            for shift, factor in zip(shifts, factors, strict=True):
-                s = center + shift
-                ratio, share = np.exp(s - own), 1.0
+            for s, factor in zip(tilts, factors, strict=True):
+                share = 1.0
                 if s < own:
-                    share = np.exp(at_last + s * last - passes.sums[s]) * ratio / (1 - ratio)
+                    log_share = at_last + s * last - passes.sums[s] + s - own
+                    share = np.exp(log_share) / -np.expm1(s - own)
                 error += abs(factor) * min(1.0, share)
         return float(error)

@@ -234,6 +234,7 @@ class HeldBoxes:
             seen=np.zeros(q, np.int64),
             factor=np.ones(self.lattice.plan.most + 1),
             factor_exponent=np.zeros(self.lattice.plan.most + 1, np.int64),
+            per_way=np.ones(1),
             width=np.zeros(2),
         )
 

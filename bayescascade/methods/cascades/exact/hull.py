@@ -109,7 +109,7 @@ class Hull:
         """The least tilt of which the bound falls with each leaf more than are listed."""
         passes = self._passes
         # a leaf more may be worth that much more by rounding
-        return float(np.log(passes.posterior.model.rate / passes.k[-1])) + passes.bounds.of_best
+        return passes.root.log_most_rise(int(passes.k[-1])) + passes.bounds.of_best
 
     def _tilt_beyond(self, tried: set[float]) -> float | None:
         """Return a tilt that lowers the bound on trees of more leaves than are listed, or None."""

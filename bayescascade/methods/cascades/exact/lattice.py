@@ -22,6 +22,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     TermArrays,
 )
 from bayescascade.methods.cascades.exact.kernels.terms import (
+    add_log_of,
     list_factors,
     list_log_gamma,
     list_log_splits,
@@ -30,6 +31,7 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
 )
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.split_space import n_splits
 from bayescascade.methods.cascades.tree import pack_block
 
 if TYPE_CHECKING:
@@ -274,7 +276,15 @@ class Lattice:
             codes=np.concatenate([codes for b in blocks for codes in b.codes]).astype(np.int64),
             level_start=_starts([b.single.size for b in blocks]),
             single=np.concatenate([b.single for b in blocks]).astype(np.int64),
+            ways=np.concatenate(self._ways()),
         )
+
+    def _ways(self) -> list[Floats]:
+        """Return how many splits each block allows, column by column."""
+        plan, found = self.plan, []
+        for blocks, q, nominal in zip(self.blocks, plan.n_levels, plan.is_nominal, strict=True):
+            found.append(_ways(q, nominal, plan.partitions, plan.max_branches)[blocks.sizes])
+        return found
 
 
 def term_arrays(plan: Plan, model: "CascadeModel", power: float = 1.0) -> TermArrays:
@@ -283,15 +293,24 @@ def term_arrays(plan: Plan, model: "CascadeModel", power: float = 1.0) -> TermAr
     rate, alpha, leaf_alpha = (
         float(number) for number in (model.rate, model.concentration, model.leaf_concentration)
     )
-    log_split = np.zeros((plan.most + 1, 2))
+    log_split, log_stop = np.zeros((plan.most + 1, 2)), np.zeros((1, 2))
     with sparing(_STEPS_OF_LOG * plan.most):
-        list_log_splits(rate, alpha, power, log_split)
+        if is_branch:
+            list_log_splits(0.0 if model.is_generative else rate, alpha, power, log_split)
+        if model.is_generative:
+            add_log_of(model.stop, 0.0, power, log_stop)
+            go = 1.0 - model.stop
+            add_log_of(go, 1.0 - go - model.stop, power, log_split)
     multiples = {1, *plan.branches} if is_branch else {1}
     levels = range(1, max(plan.n_levels) + 1 if plan.is_independent else 1)
     return TermArrays(
         shift=plan.shift,
         is_branch=is_branch,
-        per_leaf=-power * rate if is_branch else 0.0,
+        is_generative=model.is_generative,
+        has_factors=is_branch or model.is_generative,
+        power=power,
+        log_stop=log_stop[0],
+        per_leaf=-power * rate if is_branch and not model.is_generative else 0.0,
         alpha=alpha,
         independent=plan.is_independent,
         leaf_alpha=leaf_alpha,
@@ -348,7 +367,7 @@ def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
     leaf = np.empty_like(log_gamma)
     with sparing(_STEPS_OF_LOG * log_gamma.size):
         list_rises(log_gamma, leaf)
-        if terms.is_branch:
+        if terms.has_factors:
             list_factors(terms, factor, exponent)
     return Tables(
         begin=begin,
@@ -358,6 +377,15 @@ def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
         factor=factor,
         exponent=exponent,
     )
+
+
+@cache
+def _ways(n_levels: int, is_nominal: bool, partitions: str, max_branches: int) -> Floats:
+    """Return how many splits 0 .. n_levels levels left allow, at most 2**900; read-only."""
+    numbers = (n_splits(m, is_nominal, partitions, max_branches) for m in range(n_levels + 1))
+    found = np.array([float(min(number, 1 << 900)) for number in numbers])
+    found.flags.writeable = False
+    return found
 
 
 @cache
@@ -409,9 +437,17 @@ class Root:
         """
         weights = np.empty(k.size)
         rate, alpha = float(self.model.rate), float(self.model.concentration)
+        rate = 0.0 if self.model.is_generative else rate
         with sparing(6 * _STEPS_OF_LOG * k.size):
             list_log_weights(rate, alpha, total, k, weights)
         return weights
+
+    def log_most_rise(self, k: int) -> float:
+        """Return by how much ``ln w_K`` rises with a leaf more, at most, from k leaves on; nats.
+
+        ``lnG(x + alpha) - lnG(x)`` increases with x, so that the Dirichlet's part is at most 0.
+        """
+        return 0.0 if self.model.is_generative else float(np.log(self.model.rate / k))
 
     def log_common(self, total: float) -> float:
         """Return what the density of every tree has in common given the weight of all rows."""

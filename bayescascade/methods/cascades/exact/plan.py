@@ -5,7 +5,7 @@ Integers are exact for any table.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.exact.kernels.layout import UNION, IndexArrays
 from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.split_space import n_splits
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -145,6 +146,8 @@ class Plan:
         model, table = posterior.model, posterior.table
         if model.leaf == "dependent":  # whose trees `shallow_trees` sums over
             raise ParameterError('leaf must be "uniform" or "independent" here, got "dependent"')
+        if model.is_generative and posterior.splits.n_kept:
+            raise ParameterError(f"max_depth must be None here, got {posterior.splits.max_depth}")
         n_levels = [int(q) for q in posterior.schema.n_levels]
         plan = cls(
             columns=(),
@@ -369,10 +372,8 @@ class Plan:
     @cached_property
     def n_ways(self) -> tuple[int, ...]:
         """How many partitions each column has."""
-        if self.partitions == "levels":
-            return tuple(int(q > 1) for q in self.n_levels)
         return tuple(
-            sum(_n_partitions(q, b, nominal) for b in range(2, self._most(q) + 1))
+            n_splits(q, nominal, self.partitions, self.max_branches)
             for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
         )
 
@@ -396,19 +397,6 @@ def number_of_blocks(
     if are_shapes:
         return n_levels
     return (1 << n_levels) - 1 if is_nominal else n_levels * (n_levels + 1) // 2
-
-
-@cache
-def _n_partitions(n_levels: int, n_parts: int, is_nominal: bool) -> int:
-    """Return in how many ways levels are shared out among so many blocks."""
-    if not is_nominal:
-        return comb(n_levels - 1, n_parts - 1)
-    if n_parts in (1, n_levels):
-        return int(n_levels > 0)
-    if n_parts > n_levels:
-        return 0
-    alone = _n_partitions(n_levels - 1, n_parts - 1, True)
-    return alone + n_parts * _n_partitions(n_levels - 1, n_parts, True)
 
 
 def _n_of_size(n_levels: int, size: int, is_nominal: bool) -> int:

@@ -140,9 +140,11 @@ def solve(
     )
     root = Root(plan, posterior.model)
     bounds = PassRounding.of(posterior, free)
-    log_prior = log_prior_mass(
-        boxes.lattice, boxes.terms, root, plan.max_leaves, most, bounds, memory_limit
-    )
+    log_prior = (0.0, 0.0)
+    if not posterior.model.is_generative:
+        log_prior = log_prior_mass(
+            boxes.lattice, boxes.terms, root, plan.max_leaves, most, bounds, memory_limit
+        )
     tail = Tail(boxes, root, total, most, bounds)
     n_passes = max(2, min(_TAIL_PASSES, int(2 * work_limit / free_cost.n_terms)))
     found: StoppedPosterior | None = None
@@ -185,8 +187,8 @@ class SummedPosterior:
     log_normalizer : float
         Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats.
     log_evidence : float
-        That, less the same sum without data: the log probability of the data under the normalized
-        prior, comparable across hyperparameters.
+        That, less the same sum without data, which is 0 with the generative prior: the log
+        probability of the data under the normalized prior, comparable across hyperparameters.
     tree : Tree
         The most probable tree.
     log_density : float
@@ -258,7 +260,9 @@ class SummedPosterior:
         self.log_normalizer = self._log_sum + self._log_common
         whole = self._root.log_sum(self._sums.log_values(), self._total)
         error = self._bounds.of_sum(whole, tilted)
-        if log_prior is None:
+        if log_prior is None and self.posterior.model.is_generative and self._has_all_trees:
+            log_prior = 0.0, 0.0
+        elif log_prior is None:
             shapes = self._sums.shapes
             assert shapes is not None  # these are boxes of rows
             if self._bounds.is_large:
@@ -271,6 +275,11 @@ class SummedPosterior:
             error += LEFT_OUT
         self.error = max(error, log_prior[1]) + self._rounding_of_root
         self.log_evidence = self.log_normalizer - log_prior[0]
+
+    @property
+    def _has_all_trees(self) -> bool:
+        """Whether no tree is left out, of whatever number of leaves."""
+        return self.max_leaves in (None, number_of_cells(self.posterior))
 
     @property
     def _rounding_of_root(self) -> float:

@@ -25,10 +25,16 @@ split, and it is not the only one of its column, which `feature_inclusion` may f
 subtree of one of its branches may stand in its place: the prior rises, as a Poisson's probability
 of b branches, and exp(-rate) for each other branch, are below 1. Splits of boxes that hold rows
 stand, for each distinct row, on a path of at most ``D = sum_j (q_j - 1)``.
+
+Under the generative prior a subtree that begins with one of N splits has a probability of at most
+``(1 - s) / N``, and a leaf has s: where a box holds no rows, a leaf is as good unless ``N < (1 - s)
+/ s``. As each column of several levels allows a split, such a box has fewer of these columns, and a
+subtree there has no more leaves than these have cells. That N is a product of one by it, a sum of p
+numbers, and a power more: p + 4 u for each split.
 """
 
 from dataclasses import dataclass
-from math import log, prod
+from math import ceil, log, prod
 from typing import TYPE_CHECKING
 
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
@@ -46,7 +52,7 @@ TILT = 0.01
 """Nats that each leaf counts more, to find how many leaves probable trees have."""
 
 _MUCH = 1e-3  # nats of rounding, from which on it pays to find that
-_OF_LEAF, _OF_CHOICES = 10.0, 768.0  # units
+_OF_LEAF, _OF_CHOICES, _OF_WAYS = 10.0, 768.0, 4.0  # units
 _OF_LOG = 1e-26  # of the weight of all rows
 
 
@@ -86,7 +92,10 @@ class PassRounding:
         most_of_best = float(most)
         if is_branch:
             n_splits = float(table.n_distinct * depth + p)
-            most_of_best = min(cells, 1.0 + n_splits * (plan.most - 1))
+            most_of_best = 1.0 + n_splits * (plan.most - 1)
+            if model.is_generative:
+                most_of_best *= _most_in_empty_box(plan, model.stop)
+            most_of_best = min(cells, most_of_best)
         n_levels = depth + 1 if is_branch else 1
         n_inside = 2 * p if plan.is_independent else 0
         largest = total + (plan.most + max(plan.n_levels)) * (alpha + model.leaf_concentration)
@@ -97,6 +106,7 @@ class PassRounding:
         fixed += _OF_LOG * total * (n_levels + n_inside)
         n_terms = 4 * plan.most + n_inside * max(plan.n_levels)
         of_leaf = share * each * n_terms * (1.0 + alpha + model.leaf_concentration)
+        of_leaf += (p + _OF_WAYS) * UNIT if model.is_generative else 0.0
         return cls(
             fixed=fixed,
             of_best=(_OF_LEAF + _OF_CHOICES) * UNIT + of_leaf,
@@ -127,6 +137,13 @@ class PassRounding:
             lost = EVALUATED * UNIT * (abs(log_sum) + abs(log_tilted)) + 2 * self.fixed
             n_leaves = min(n_leaves, (log_tilted - log_sum + lost) / (TILT - 2 * self.of_sums))
         return self.fixed + self.of_sums * n_leaves
+
+
+def _most_in_empty_box(plan: Plan, stop: float) -> float:
+    """Return how many leaves suffice for the best tree below a box without rows."""
+    fewer = ceil((1.0 - stop) / stop)  # columns of several levels: any N below is one of these
+    largest = sorted(plan.n_levels, reverse=True)[: max(0, fewer - 1)]
+    return float(min(prod(largest), 10**300))
 
 
 def of_sums_without_rows(plan: Plan) -> float:

@@ -8,8 +8,8 @@ at most ``sum_(K > k) w_K min_z G(z) / z**K``, whichever few z are tried. With m
 same bounds the most probable of them.
 
 K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
-rate / (K + 1)`` bounds the rest by a geometric series: ``lnG(x + alpha) - lnG(x)`` increases with
-x, so that the Dirichlet's part of the ratio is at most 1.
+rate / (K + 1)``, or 1 with the generative prior, bounds the rest by a geometric series: ``lnG(x +
+alpha) - lnG(x)`` increases with x, so that the Dirichlet's part of the ratio is at most 1.
 
 What rounding does to G is a tilt by h, see `rounding`, so that ``S_K <= G(z) exp(h K) / z**K`` with
 the G that is found; and the logs that are added up may each be off by u times their sizes.
@@ -99,7 +99,8 @@ class Tail:
             sized = sizes + np.abs(worths[:, None]) + np.abs(log_zs[:, None]) * k[1:]
             bounds += EVALUATED * UNIT * sized
             if k[-1] < self._most:
-                bounds[:, -1] += _log_series(np.log(self._root.model.rate / k[-1]) - log_zs + own)
+                most_rise = self._root.log_most_rise(int(k[-1]))
+                bounds[:, -1] += _log_series(most_rise - log_zs + own)
             least = log_weights[1:] + bounds.min(axis=0)
             behind = np.logaddexp.accumulate(least[::-1])[::-1]
             above = np.flatnonzero(behind > target)

@@ -10,6 +10,7 @@ import numpy as np
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.cascades.exact.beta_tilts import add_up_by_beta
 from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import (
     ExactCost,
@@ -252,11 +253,17 @@ class TiltedPosterior:
         """Sum over all trees, with data and without."""
         passes, rate = self._passes, self.posterior.model.rate
         precise = _ENOUGH if self.cost.n_terms > _MANY_TERMS else _PRECISE
-        self._sum = Expansion(passes, best.log_density).add_up(best.tree.n_leaves, rng, precise)
+        n_leaves = best.tree.n_leaves
+        if passes.posterior.model.is_generative and passes.total > 0.0:
+            self._sum = add_up_by_beta(passes, best.log_density, n_leaves, rng, precise)
+        else:
+            self._sum = Expansion(passes, best.log_density).add_up(n_leaves, rng, precise)
         self.log_normalizer = self._sum.log_sum + passes.log_common
         self.error = self._sum.error + passes.rounding_of_common
         lattice, shapes = passes.boxes.lattice, passes.boxes.shapes
-        if lattice.plan.has_few_ways and shapes is not None:
+        if passes.posterior.model.is_generative:
+            self.log_evidence = self.log_normalizer
+        elif lattice.plan.has_few_ways and shapes is not None:
             log_prior, error = log_prior_sum(shapes, rate, passes.most, passes.bounds.of_sums)
             self.log_evidence = self.log_normalizer - log_prior
             self.error += error

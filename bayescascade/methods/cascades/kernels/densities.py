@@ -7,7 +7,7 @@ over the rows, also of a leaf that is only proposed. None of that is called wher
 uniform.
 """
 
-from math import lgamma, log
+from math import exp, lgamma, log
 
 import numpy as np
 
@@ -27,6 +27,7 @@ __all__ = [
     "leaf_value",
     "levels_of",
     "log_gamma",
+    "log_splits",
     "shape_value",
     "weigh_cuts",
     "weigh_levels",
@@ -131,21 +132,59 @@ def log_gamma(model, count):
 
 
 @inner_kernel
-def leaf_value(model, count, log_volume):
-    """Contribution of a leaf to the log density, but for `shape_value` and `inside`."""
-    value = -model.rate
+def log_splits(table, model, work, node, split, block):
+    """Log of how many splits a node's box allows, -inf for none; `split` has only `block` left.
+
+    0 where the prior does not ask for it.
+    """
+    if not model.is_generative:
+        return 0.0
+    best, total, n_open = -np.inf, 0.0, 0
+    for j in range(table.codes.shape[0]):
+        size = block_size(table.nominal[j], block if j == split else work.box[node, j])
+        if size < 2:
+            continue
+        n_open += 1
+        value = model.log_ways[j, size]
+        if value > best:
+            total = total * exp(best - value) + 1.0
+            best = value
+        else:
+            total += exp(value - best)
+    return best + log(total) if n_open > model.n_kept else -np.inf
+
+
+@inner_kernel
+def leaf_value(model, count, log_volume, n_splittable):
+    """Contribution of a leaf to the log density, but for `shape_value` and `inside`.
+
+    n_splittable: columns of two or more levels left.
+    """
+    value = 0.0
+    if model.is_generative:
+        if n_splittable > model.n_kept:
+            value = model.log_stop
+    elif model.kind == at.BRANCH_MODEL:
+        value = -model.rate
     if model.kind == at.LEAF_MODEL:
-        value = log_gamma(model, count) - log_gamma(model, 0.0)
+        value += log_gamma(model, count) - log_gamma(model, 0.0)
     is_uniform = not (model.independent or model.dependent)
     return value - count * log_volume if is_uniform else value
 
 
 @inner_kernel
-def branch_value(model, work, which, b, total):
-    """Contribution of an inner node with branches of weights ``branch[which, :b]``."""
+def branch_value(model, work, which, b, total, log_number):
+    """Contribution of an inner node with branches of weights ``branch[which, :b]``.
+
+    log_number: what `log_splits` says of it.
+    """
+    value = 0.0
+    if model.is_generative:
+        value = model.log_go - log_number if log_number > -np.inf else -np.inf
+    elif model.kind == at.BRANCH_MODEL:
+        value = -model.rate + b * log(model.rate) - lgamma(b + 1.0)
     if model.kind == at.LEAF_MODEL:
-        return 0.0
-    value = -model.rate + b * log(model.rate) - lgamma(b + 1.0)
+        return value
     value += lgamma(b * model.alpha) - lgamma(b * model.alpha + total)
     for branch in range(b):
         value += log_gamma(model, work.branch[which, branch]) - log_gamma(model, 0.0)
@@ -159,7 +198,8 @@ def shape_value(model, n_leaves, n_used, total):
         return -np.inf
     value = model.inclusion[n_used]
     if model.kind == at.LEAF_MODEL:
-        value += -model.rate + n_leaves * log(model.rate) - lgamma(n_leaves + 1.0)
+        if not model.is_generative:
+            value += -model.rate + n_leaves * log(model.rate) - lgamma(n_leaves + 1.0)
         value += lgamma(n_leaves * model.alpha) - lgamma(total + n_leaves * model.alpha)
     return value
 

@@ -17,7 +17,7 @@ EPS = 0.3  # share of each choice in a split proposal that ignores the data
 FEATURE, PARENT, FIRST, NEXT, N_CHILDREN, START, END, N_SPLITTABLE, READY, N_FIELDS = range(10)
 # lists: splittable leaves; inner nodes over leaves; inner nodes; nodes not in use
 GROWABLE, TWIGS, INNER, FREE = range(4)
-COUNT, LOG_VOLUME, VALUE, LOG_NORM = range(4)  # columns of the real node table
+COUNT, LOG_VOLUME, VALUE, LOG_NORM, LOG_SPLITS, N_REALS = range(6)  # columns of the real node table
 N_LEAVES, N_USED = 4, 5  # entries of `sizes` behind the lists' lengths
 COUNTED, SCORED = 1, 2  # values of READY: the histogram is there; the split scores, too
 PROPOSED, IN_PLACE, ORDERED = 0, 1, 2  # rows of `assign`
@@ -57,7 +57,9 @@ class ModelArrays(NamedTuple):
     whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64. independent:
     whether columns are independent inside a leaf, and not uniform; leaf_alpha: Dirichlet
     concentration there, and leaf_log_gamma of it, G = 0 also if unused. dependent: whether they
-    depend on each other there.
+    depend on each other there. is_generative: whether the prior is the process; log_stop and
+    log_go: logs of its probabilities of a leaf and of a split; log_ways (p, Q + 1) float64: log
+    number of splits of a column by its levels left; n_kept: columns that every path leaves whole.
     """
 
     kind: int
@@ -77,6 +79,11 @@ class ModelArrays(NamedTuple):
     leaf_alpha: float
     leaf_log_gamma: Array
     dependent: bool
+    is_generative: bool
+    log_stop: float
+    log_go: float
+    log_ways: Array
+    n_kept: int
 
 
 class DependenceWork(NamedTuple):
@@ -109,7 +116,7 @@ class Work(NamedTuple):
     """
 
     nodes: Array  # (C, N_FIELDS) int64
-    reals: Array  # (C, 4) float64
+    reals: Array  # (C, N_REALS) float64
     box: Array  # (C, p) uint64: blocks that remain at the node
     histogram: Array  # (C + B, L) float64
     score: Array  # (C, p) float64: log weight of each column for a split of the node
@@ -127,7 +134,7 @@ class Work(NamedTuple):
     subtree: Array  # (C,) int64: nodes of the subtree being tried
     saved_subtree: Array  # (C,) int64: the same before the change, and the nodes as they were
     saved_nodes: Array  # (C, N_FIELDS) int64
-    saved_reals: Array  # (C, 4) float64
+    saved_reals: Array  # (C, N_REALS) float64
     saved_box: Array  # (C, p) uint64
     dependence: DependenceWork  # of no size where leaves are not dependent
 
@@ -148,7 +155,7 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     n_levels = int(table.offsets[p])
     return Work(
         nodes=np.empty((capacity, N_FIELDS), np.int64),
-        reals=np.empty((capacity, 4)),
+        reals=np.empty((capacity, N_REALS)),
         box=np.empty((capacity, p), np.uint64),
         histogram=np.empty((capacity + n_branches, n_levels)),
         score=np.empty((capacity, p)),
@@ -166,7 +173,7 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         subtree=np.empty(capacity, np.int64),
         saved_subtree=np.empty(capacity, np.int64),
         saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
-        saved_reals=np.empty((capacity, 4)),
+        saved_reals=np.empty((capacity, N_REALS)),
         saved_box=np.empty((capacity, p), np.uint64),
         dependence=new_dependence_work(
             model.leaf_alpha, *((p, n_levels) if model.dependent else (0, 0))

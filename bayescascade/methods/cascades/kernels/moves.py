@@ -68,12 +68,18 @@ def gain(table, model, work, node, j, b, which):
     own_width = 0.0
     for branch in range(b):
         own_width += work.branch[at.WIDTH, branch]
-    change = -densities.leaf_value(model, count, log_volume)
-    change += densities.branch_value(model, work, at.WEIGHT, b, count)
+    n_open, log_number = work.nodes[node, at.N_SPLITTABLE], work.reals[node, at.LOG_SPLITS]
+    change = -densities.leaf_value(model, count, log_volume, n_open)
+    change += densities.branch_value(model, work, at.WEIGHT, b, count, log_number)
+    if model.is_generative:
+        densities.write_blocks(table, work, node, j, b, which)
     for branch in range(b):
+        n_left = n_open
+        if model.is_generative:
+            n_left -= densities.block_size(table.nominal[j], work.words[branch]) < 2
         log_share = log(work.branch[at.WIDTH, branch] / own_width)
         n = work.branch[at.WEIGHT, branch]
-        change += densities.leaf_value(model, n, log_volume + log_share)
+        change += densities.leaf_value(model, n, log_volume + log_share, n_left)
     if model.independent:
         change += densities.inside_gain(table, model, work, node, j, b, which)
     elif model.dependent:

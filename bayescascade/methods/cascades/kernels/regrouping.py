@@ -1,7 +1,8 @@
 """Moves that put the same leaves into another tree, as `moves` defines them.
 
 No row changes its leaf, so only the products over splits change, and with the leaf model nothing
-does. Each returns the change of log density (nats) if it was accepted, and NaN if it was not.
+does but for the generative prior. Each returns the change of log density (nats) if it was accepted,
+and NaN if it was not.
 """
 
 from math import log
@@ -47,7 +48,7 @@ def transpose(rng, table, model, work, beta, parent):
     inner_after = work.sizes[at.INNER] - b + c
     log_q_ratio = log(c / (inner_after - 1.0)) - log(b / (work.sizes[at.INNER] - 1.0))
     change = 0.0
-    if model.kind == at.BRANCH_MODEL:
+    if model.kind == at.BRANCH_MODEL or model.is_generative:
         for k in range(c):
             work.branch[at.WEIGHT, k] = 0.0
         change -= reals[parent, at.VALUE]
@@ -59,13 +60,19 @@ def transpose(rng, table, model, work, beta, parent):
                 work.branch[at.WEIGHT, k] += reals[grandchild, at.COUNT]
                 grandchild = nodes[grandchild, at.NEXT]
             child = nodes[child, at.NEXT]
-        change += densities.branch_value(model, work, at.WEIGHT, c, reals[parent, at.COUNT])
+        change += densities.branch_value(
+            model, work, at.WEIGHT, c, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
+        )
         for k in range(c):
             child = nodes[parent, at.FIRST]
             for i in range(b):
                 work.branch[at.WIDTH, i] = reals[nth_child(work, child, k), at.COUNT]
                 child = nodes[child, at.NEXT]
-            change += densities.branch_value(model, work, at.WIDTH, b, work.branch[at.WEIGHT, k])
+            block = work.box[nth_child(work, first, k), g]
+            change += densities.branch_value(
+                model, work, at.WIDTH, b, work.branch[at.WEIGHT, k],
+                densities.log_splits(table, model, work, parent, g, block),
+            )  # fmt: skip
     if not accept(rng, beta * change + log_q_ratio):
         return np.nan
 
@@ -113,7 +120,7 @@ def place_transposed(table, model, work, parent):
     middle = nodes[parent, at.FIRST]
     n_middle = nodes[parent, at.N_CHILDREN]
     for k in range(n_middle):
-        trees.set_box(table, work, middle, g, work.box[middle, g], own_width)
+        trees.set_box(table, model, work, middle, g, work.box[middle, g], own_width)
         nodes[middle, at.START] = start
         count = 0.0
         below = nodes[middle, at.FIRST]
@@ -125,12 +132,14 @@ def place_transposed(table, model, work, parent):
         nodes[middle, at.END] = start
         reals[middle, at.COUNT] = count
         c = nodes[middle, at.N_CHILDREN]
-        reals[middle, at.VALUE] = densities.branch_value(model, work, at.WIDTH, c, count)
+        reals[middle, at.VALUE] = densities.branch_value(
+            model, work, at.WIDTH, c, count, reals[middle, at.LOG_SPLITS]
+        )
         work.branch[at.WEIGHT, k] = count
         trees.sync_lists(work, middle)
         middle = nodes[middle, at.NEXT]
     reals[parent, at.VALUE] = densities.branch_value(
-        model, work, at.WEIGHT, n_middle, reals[parent, at.COUNT]
+        model, work, at.WEIGHT, n_middle, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
     )
     trees.sync_lists(work, parent)
 
@@ -153,13 +162,16 @@ def rotate(rng, table, model, work, beta, parent, child):
 
     count = reals[child, at.COUNT] + reals[sibling, at.COUNT] - reals[grandchild, at.COUNT]
     change = 0.0
-    if model.kind == at.BRANCH_MODEL:
+    log_number = densities.log_splits(table, model, work, child, j, block)
+    if model.kind == at.BRANCH_MODEL or model.is_generative:
         gather_counts(work, parent, sibling, grandchild, child, count)
         b = nodes[parent, at.N_CHILDREN]
-        value = densities.branch_value(model, work, at.WEIGHT, b, reals[parent, at.COUNT])
+        value = densities.branch_value(
+            model, work, at.WEIGHT, b, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
+        )
         gather_counts(work, child, grandchild, sibling, -1, 0.0)
         c = nodes[child, at.N_CHILDREN]
-        child_value = densities.branch_value(model, work, at.WEIGHT, c, count)
+        child_value = densities.branch_value(model, work, at.WEIGHT, c, count, log_number)
         change = value + child_value - reals[parent, at.VALUE] - reals[child, at.VALUE]
         if not accept(rng, beta * change):
             return np.nan
@@ -169,6 +181,7 @@ def rotate(rng, table, model, work, beta, parent, child):
     width = densities.block_width(table, j, work.box[child, j])
     reals[child, at.LOG_VOLUME] += log(densities.block_width(table, j, block) / width)
     reals[child, at.COUNT] = count
+    reals[child, at.LOG_SPLITS] = log_number
     nodes[child, at.READY] = 0
     work.box[child, j] = block
     exchange_links(work, parent, sibling, child, grandchild)
@@ -241,9 +254,11 @@ def nest(rng, table, model, work, beta, parent):
     count = 0.0
     inside = 0
     outside = 0
+    block = np.uint64(0)
     child = nodes[parent, at.FIRST]
     for i in range(b):
         if work.order[i]:
+            block = densities.joined(table.nominal[j], block, work.box[child, j])
             work.branch[at.WIDTH, inside] = reals[child, at.COUNT]
             count += reals[child, at.COUNT]
             inside += 1
@@ -252,15 +267,17 @@ def nest(rng, table, model, work, beta, parent):
             outside += 1
         child = nodes[child, at.NEXT]
     work.branch[at.WEIGHT, outside] = count
-    value = densities.branch_value(model, work, at.WEIGHT, outside + 1, reals[parent, at.COUNT])
-    nested_value = densities.branch_value(model, work, at.WIDTH, size, count)
+    value = densities.branch_value(
+        model, work, at.WEIGHT, outside + 1, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
+    )
+    log_number = densities.log_splits(table, model, work, parent, j, block)
+    nested_value = densities.branch_value(model, work, at.WIDTH, size, count, log_number)
     change = value + nested_value - reals[parent, at.VALUE]
     if not accept(rng, beta * change + log_groups(table.nominal[j], b)):
         return np.nan
 
     middle = trees.new_node(work, parent)
     nodes[middle, at.FEATURE] = j
-    block = np.uint64(0)
     child = nodes[parent, at.FIRST]
     nodes[parent, at.FIRST] = -1
     nodes[parent, at.N_CHILDREN] = 0
@@ -271,14 +288,13 @@ def nest(rng, table, model, work, beta, parent):
         if work.order[i]:
             trees.link_child(work, middle, child, last_inside)
             last_inside = child
-            block = densities.joined(table.nominal[j], block, work.box[child, j])
         else:
             trees.link_child(work, parent, child, last)
             last = child
         child = following
     trees.link_child(work, parent, middle, last)
     own_width = densities.block_width(table, j, work.box[parent, j])
-    trees.set_box(table, work, middle, j, block, own_width)
+    trees.set_box(table, model, work, middle, j, block, own_width)
     sort_children(table, work, parent, j)
     trees.count_use(work, j, 1)
     reals[middle, at.COUNT] = count
@@ -310,7 +326,9 @@ def flatten(rng, table, model, work, beta, parent, child):
         work.branch[at.WEIGHT, i] = reals[below, at.COUNT]
         i += 1
         below = nodes[below, at.NEXT]
-    value = densities.branch_value(model, work, at.WEIGHT, b, reals[parent, at.COUNT])
+    value = densities.branch_value(
+        model, work, at.WEIGHT, b, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
+    )
     change = value - reals[parent, at.VALUE] - reals[child, at.VALUE]
     if not accept(rng, beta * change - log_groups(table.nominal[j], b)):
         return np.nan

@@ -87,6 +87,7 @@ def load(
         work.box[0, j] = densities.full_block(table, j)
         nodes[0, at.N_SPLITTABLE] += table.n_levels[j] >= 2
         work.reals[0, at.LOG_VOLUME] += log(densities.block_width(table, j, work.box[0, j]))
+    work.reals[0, at.LOG_SPLITS] = densities.log_splits(table, model, work, 0, -1, np.uint64(0))
     set_leaf_value(table, model, work, 0)
     for node in range(n_nodes):
         if feature[node] >= 0:
@@ -264,7 +265,7 @@ def place_children(table, model, work, node):
     own_width = densities.block_width(table, j, work.box[node, j])
     child = nodes[node, at.FIRST]
     for branch in range(b):
-        set_box(table, work, child, j, work.box[child, j], own_width)
+        set_box(table, model, work, child, j, work.box[child, j], own_width)
         nodes[child, at.START] = work.edges[branch]
         nodes[child, at.END] = work.edges[branch + 1]
         nodes[child, at.READY] = 0
@@ -272,7 +273,8 @@ def place_children(table, model, work, node):
         if nodes[child, at.FEATURE] < 0:
             set_leaf_value(table, model, work, child)
         child = nodes[child, at.NEXT]
-    value = densities.branch_value(model, work, at.WEIGHT, b, work.reals[node, at.COUNT])
+    count, log_number = work.reals[node, at.COUNT], work.reals[node, at.LOG_SPLITS]
+    value = densities.branch_value(model, work, at.WEIGHT, b, count, log_number)
     work.reals[node, at.VALUE] = value
 
 
@@ -341,7 +343,7 @@ def partition_rows(table, work, node, b):
 
 
 @inner_kernel
-def set_box(table, work, node, j, block, own_width):
+def set_box(table, model, work, node, j, block, own_width):
     """Derive box and volume of a node with this block of column `j` from its parent's box."""
     parent = work.nodes[node, at.PARENT]
     copy_row(work.box, parent, work.box, node)
@@ -350,12 +352,14 @@ def set_box(table, work, node, j, block, own_width):
     work.nodes[node, at.N_SPLITTABLE] = work.nodes[parent, at.N_SPLITTABLE] - is_closed
     log_share = log(densities.block_width(table, j, block) / own_width)
     work.reals[node, at.LOG_VOLUME] = work.reals[parent, at.LOG_VOLUME] + log_share
+    work.reals[node, at.LOG_SPLITS] = densities.log_splits(table, model, work, parent, j, block)
 
 
 @inner_kernel
 def set_leaf_value(table, model, work, node):
     """Set what a leaf contributes, of which all else is known."""
-    value = densities.leaf_value(model, work.reals[node, at.COUNT], work.reals[node, at.LOG_VOLUME])
+    count, log_volume = work.reals[node, at.COUNT], work.reals[node, at.LOG_VOLUME]
+    value = densities.leaf_value(model, count, log_volume, work.nodes[node, at.N_SPLITTABLE])
     if model.independent:
         value += densities.inside(table, model, work, node)
     elif model.dependent:

@@ -48,6 +48,7 @@ class AllTrees:
     _counts: dict = field(default_factory=dict)
     _worths: dict = field(default_factory=dict)
     _sums: dict = field(default_factory=dict)
+    _n_ways: dict = field(default_factory=dict)
 
     @cached_property
     def is_leaf_model(self):
@@ -61,6 +62,19 @@ class AllTrees:
     @cached_property
     def alpha(self):
         return Decimal(float(self.parameters["concentration"]))
+
+    @cached_property
+    def stop(self):
+        """Probability of a leaf under the generative prior; None with the other."""
+        if self.parameters.get("prior") != "generative":
+            return None
+        return Decimal(float(self.parameters["stop"]))
+
+    def n_ways(self, box):
+        """Return in how many ways a box can be split."""
+        if box not in self._n_ways:
+            self._n_ways[box] = sum(1 for _ in self.ways(box))
+        return self._n_ways[box]
 
     @cached_property
     def whole(self):
@@ -94,9 +108,11 @@ class AllTrees:
         """Return the log of what a box is worth as a leaf, but for what the whole tree counts."""
         if box not in self._worths:
             count = self.count(box)
-            value = -self.rate
+            value = Decimal(0) if self.is_leaf_model else -self.rate
+            if self.stop is not None:
+                value = log(self.stop) if self.n_ways(box) else Decimal(0)
             if self.is_leaf_model:
-                value = log_gamma(count + self.alpha) - log_gamma(self.alpha)
+                value += log_gamma(count + self.alpha) - log_gamma(self.alpha)
             self._worths[box] = value + self._log_inside(box, count)
         return self._worths[box]
 
@@ -133,11 +149,14 @@ class AllTrees:
         return self.max_branches
 
     def log_split(self, box, branches):
-        """Return the log of what a split is worth, but for its branches; 0 in the leaf model."""
+        """Return the log of what a split is worth, but for its branches."""
+        b, alpha, value = len(branches), self.alpha, Decimal(0)
+        if self.stop is not None:
+            value = log(1 - self.stop) - log(Decimal(self.n_ways(box)))
+        elif not self.is_leaf_model:
+            value = -self.rate + b * log(self.rate) - log_gamma(Decimal(b + 1))
         if self.is_leaf_model:
-            return Decimal(0)
-        b, alpha = len(branches), self.alpha
-        value = -self.rate + b * log(self.rate) - log_gamma(Decimal(b + 1))
+            return value
         value += log_gamma(b * alpha) - b * log_gamma(alpha)
         value -= log_gamma(b * alpha + self.count(box))
         return value + sum(log_gamma(alpha + self.count(branch)) for branch in branches)
@@ -182,6 +201,7 @@ class AllTrees:
                 return Decimal("-Infinity")
             k, alpha = Decimal(key), self.alpha
             value = -self.rate + k * log(self.rate) - log_gamma(k + 1)
+            value = value if self.stop is None else Decimal(0)
             return value + log_gamma(k * alpha) - log_gamma(self.total + k * alpha)
         if not self._by_sets:
             return Decimal(0)

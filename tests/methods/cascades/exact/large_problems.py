@@ -101,6 +101,9 @@ def draw_problem(rng, style=None, leaves=("uniform", "independent")):
         parameters["expected_branches"] = rate
         inclusion = float(rng.uniform(0.01, 0.99)) if rng.random() < 0.3 else None
         parameters["feature_inclusion"] = inclusion
+    if rng.random() < 0.3:
+        parameters |= {"prior": "generative", "stop": float(rng.uniform(0.02, 0.98))}
+        parameters.pop("feature_inclusion", None)
     return LargeProblem(table, settings, parameters, style)
 
 
@@ -172,6 +175,8 @@ def problems_of_dependent(problem, depth, rng):
         leaf="dependent",
         leaf_concentration=problem.parameters["leaf_concentration"],
         partitions="levels",
+        prior=problem.parameters.get("prior", "poisson"),
+        stop=problem.parameters.get("stop", 0.5),
     )
     n_levels = tuple(posterior.schema.n_levels.tolist())
     nested = reference.all_trees(n_levels, posterior.is_nominal, max(n_levels), "levels")

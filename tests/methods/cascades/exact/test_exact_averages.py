@@ -31,6 +31,9 @@ from tests.methods.cascades.problems import (
     BRANCH,
     CONSTANT,
     FRACTIONAL,
+    GENERATIVE,
+    GENERATIVE_BRANCH,
+    GENERATIVE_UNIFORM,
     INCLUSION,
     INDEPENDENT,
     INDEPENDENT_BRANCH,
@@ -43,6 +46,8 @@ AVERAGED = (
     (BINARY, INDEPENDENT), (MULTIWAY, LEAF), (MULTIWAY, BRANCH), (MULTIWAY, INCLUSION),
     (ORDINAL, BOUNDED), (BINS, INDEPENDENT), (FRACTIONAL, BRANCH), (CONSTANT, LEAF),
     (LEVELS, INDEPENDENT_BRANCH), (LEVELS, BOUNDED), (WIDE_BINS, LEAF), (NO_DATA, BRANCH),
+    (MULTIWAY, GENERATIVE), (ORDINAL, GENERATIVE_UNIFORM), (LEVELS, GENERATIVE_BRANCH),
+    (NO_DATA, GENERATIVE_UNIFORM),
 )  # fmt: skip
 
 
@@ -93,7 +98,8 @@ def precise_log_sum(problem, model, record):
     "weight",
     [1_000, 1_000_000_000, *(pytest.param(w, marks=pytest.mark.slow) for w in (1, 1_000_000))],
 )
-@cases((MULTIWAY, BRANCH), (ORDINAL, BOUNDED), (BINS, INDEPENDENT), (CONSTANT, INCLUSION))
+@cases((MULTIWAY, BRANCH), (ORDINAL, BOUNDED), (BINS, INDEPENDENT), (CONSTANT, INCLUSION),
+       (MULTIWAY, GENERATIVE_UNIFORM), (BINS, GENERATIVE_BRANCH))  # fmt: skip
 def test_averages_of_huge_weights_keep_their_digits(problem, model, weight, monkeypatch):
     """A billion a row: log densities of 1e12 nats must not leave a nat to rounding."""
     monkeypatch.setattr(reference, "math", PRECISE)

@@ -19,7 +19,7 @@ from bayescascade.methods.cascades.exact.rounding import PassRounding
 from bayescascade.methods.cascades.exact.tail import Tail
 from tests.methods.cascades.exact.brute_force import brute_force
 from tests.methods.cascades.exact.test_exact_cost import random_table
-from tests.methods.cascades.problems import INDEPENDENT, LEAF, Problem
+from tests.methods.cascades.problems import GENERATIVE, INDEPENDENT, LEAF, Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +44,20 @@ class Copied(Problem):
             "widths": widths,
             "rows": rows,
             "weights": weights,
+            "max_branches": self.max_branches,
+            "partitions": self.partitions,
         }
 
 
 LEVELS = Copied("by-levels", (4, 4), (True, True), 2, partitions="levels", weight=40.0)
 SUBSETS = Copied("by-subsets", (2, 2, 2), (True,) * 3, 2, weight=30.0)
+QUICK = ("copied", "huge", "near-subsets", "noise", "process", "huge-process")
 COPIES = [
     pytest.param(
         problem,
         replace(model, parameters={**model.parameters, **prior}),
         id=name,
-        marks=() if name in ("copied", "huge", "near-subsets", "noise") else pytest.mark.slow,
+        marks=() if name in QUICK else pytest.mark.slow,
     )
     for name, problem, model, prior in (
         ("copied", LEVELS, LEAF, {"expected_leaves": 0.1}),
@@ -65,6 +68,9 @@ COPIES = [
         ("near-subsets", replace(SUBSETS, noise=1.0), INDEPENDENT, {"expected_leaves": 2.0}),
         ("huge-subsets", replace(SUBSETS, weight=1e6, noise=1e3), LEAF, {"expected_leaves": 0.1}),
         ("noise", replace(LEVELS, weight=0.5, noise=0.5), LEAF, {"expected_leaves": 0.1}),
+        ("process", LEVELS, GENERATIVE, {"stop": 0.99}),
+        ("huge-process", replace(LEVELS, weight=1e6, noise=2.0), GENERATIVE, {"stop": 0.1}),
+        ("process-subsets", replace(SUBSETS, noise=1.0), GENERATIVE, {"stop": 0.9}),
     )
 ]  # fmt: skip
 copies = pytest.mark.parametrize(("problem", "model"), COPIES)

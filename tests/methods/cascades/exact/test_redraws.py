@@ -21,6 +21,8 @@ from tests.methods.cascades.problems import (
     BINS,
     BOUNDED,
     BRANCH,
+    GENERATIVE,
+    GENERATIVE_BRANCH,
     INCLUSION,
     INDEPENDENT,
     INDEPENDENT_BRANCH,
@@ -30,8 +32,17 @@ from tests.methods.cascades.problems import (
 )
 from tests.statistical.chi_square import fits
 
-CORRECTED = ((MULTIWAY, BOUNDED), (MULTIWAY, INCLUSION))  # where w says something
-DRAWN = (*CORRECTED, (BINS, INDEPENDENT), (UNEVEN_LEVELS, BRANCH))
+CORRECTED = (
+    (MULTIWAY, BOUNDED),
+    (MULTIWAY, INCLUSION),
+    (MULTIWAY, GENERATIVE),
+)  # where w says something
+DRAWN = (
+    *CORRECTED[:2],
+    (BINS, INDEPENDENT),
+    (UNEVEN_LEVELS, BRANCH),
+    (UNEVEN_LEVELS, GENERATIVE_BRANCH),
+)
 N_DRAWS, THINNED = 200, 12  # of the whole tree a redraw is often rejected
 
 
@@ -61,7 +72,7 @@ def log_rests(problem, model):
         return log_inclusion if "feature_inclusion" in given else 0.0
     rate, alpha, total = given["expected_leaves"], given["concentration"], sum(record["weights"])
     k = np.array([tree.n_leaves for tree in problem.trees])
-    log_prior = k * np.log(rate) - gammaln(k + 1)
+    log_prior = k * np.log(rate) - gammaln(k + 1) if given.get("prior") is None else 0.0
     return log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
 
 
@@ -91,7 +102,8 @@ def test_redraws_take_about_as_long_as_other_steps(monkeypatch):
     assert max(sizes) < 1e8 < own.size(whole)
 
 
-@cases((MULTIWAY, LEAF), (MULTIWAY, BRANCH), (BINS, INDEPENDENT), (BINS, INDEPENDENT_BRANCH))
+@cases((MULTIWAY, LEAF), (MULTIWAY, BRANCH), (BINS, INDEPENDENT), (BINS, INDEPENDENT_BRANCH),
+       (MULTIWAY, GENERATIVE), (BINS, GENERATIVE_BRANCH))  # fmt: skip
 def test_powers_of_densities_are_summed(problem, model):
     """All of it is raised to the power, widths and what is read from tables alike."""
     log_parts = model.reference(problem) - log_rests(problem, model)

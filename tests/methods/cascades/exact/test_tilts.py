@@ -27,6 +27,7 @@ from tests.methods.cascades.problems import (
     BINS,
     CONSTANT,
     FRACTIONAL,
+    GENERATIVE,
     INDEPENDENT,
     LEAF,
     MULTIWAY,
@@ -36,6 +37,7 @@ from tests.statistical.chi_square import fits
 ALL = cases(
     (BINARY, LEAF), (BINARY, INDEPENDENT), (MULTIWAY, LEAF), (BINS, LEAF), (FRACTIONAL, LEAF),
     (FRACTIONAL_BINS, INDEPENDENT), (CONSTANT, LEAF), (LEVELS, LEAF), (NO_DATA, LEAF),
+    (MULTIWAY, GENERATIVE), (LEVELS, GENERATIVE), (NO_DATA, GENERATIVE),
 )  # fmt: skip
 
 
@@ -85,7 +87,7 @@ def test_what_sums_by_leaves_say_tilts_say(expected):
     assert not fits(others, np.roll(exact.leaf_count_probabilities, 1))  # broken: a leaf more
 
 
-@cases((BINARY, LEAF), (MULTIWAY, INDEPENDENT))
+@cases((BINARY, LEAF), (MULTIWAY, INDEPENDENT), (BINARY, GENERATIVE))
 def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch):
     """Draws of a tilt alone, the broken twin, have other numbers of leaves."""
     everything = brute_force(problem, replace(model))

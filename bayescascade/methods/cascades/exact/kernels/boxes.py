@@ -333,7 +333,7 @@ def _evaluate_one(lattice, terms, values, work, count, own, maximize):
     for j in range(last + 1):
         if lattice.splits[j]:
             widest = max(widest, lattice.sizes[lattice.starts[j] + work.digits[j]])
-    if terms.is_branch:
+    if terms.has_factors:
         write_factors(terms, work, count, widest)
     mantissa, exponent = 0.0, ZERO
     for j in range(last + 1):
@@ -367,7 +367,7 @@ def _evaluate_many(lattice, terms, values, work, count, own, limit, maximize):
     for k in range(1, limit):
         work.total[k] = 0.0
         work.total_exponent[k] = ZERO
-    if terms.is_branch:
+    if terms.has_factors:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
     for j in range(last + 1):
         if lattice.splits[j] and can_split(lattice, terms, j, work.digits[j], limit):

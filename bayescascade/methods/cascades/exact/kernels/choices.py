@@ -178,7 +178,7 @@ def _prepare(lattice, index, terms, counts_index, counts, work):
     find_children(lattice, counts_index, work, work.count_base, work.count_stride, work.count_step)
     count = np.float64(counts[work.count_base[last] + work.digits[last] * work.count_stride[last]])
     write_leaf(lattice, terms, counts, work, count)
-    if terms.is_branch:
+    if terms.has_factors:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
 
 

@@ -84,7 +84,7 @@ def share_out(
             )
         else:
             find_line(counts_index, work, work.count_base, work.count_stride)
-        volume, volume_low = outer_volume(lattice, work)
+        volume, volume_low, ways = outer_volume(lattice, work)
         alike = True
         for j in range(last):
             alike = alike and is_alike[lattice.starts[j] + work.digits[j]]
@@ -112,7 +112,7 @@ def share_out(
                 flows[own] = came * terms.alpha
             elif is_short:
                 leaf, exponent = leaf_of(
-                    lattice, terms, tables, count, volume, volume_low, start + block
+                    lattice, terms, tables, work, count, volume, volume_low, ways, start + block
                 )
                 _share_short(lattice, terms, tables, values, work, count, own, flows)
                 flows[own] *= (count + terms.alpha) * share(
@@ -155,7 +155,7 @@ def _share_short(lattice, terms, tables, values, work, count, own, flows):
     for i in range(terms.branches.shape[0]):
         b = terms.branches[i]
         ratio, exponent = normalized(
-            tables.factor[b, np.int64(count)] / values.mantissa[own],
+            tables.factor[b, np.int64(count)] * work.per_way[0] / values.mantissa[own],
             tables.exponent[b, np.int64(count)] - np.int64(values.exponent[own]),
         )
         ratio *= flows[own] * (count + terms.alpha) / (count + b * terms.alpha)
@@ -184,7 +184,7 @@ def _share_box(lattice, terms, counts, values, work, count, own, limit, flows, r
     stays = flows[own] * (count + terms.alpha) * share(
         work.total[0], work.total_exponent[0], values.mantissa[own], values.exponent[own]
     )  # fmt: skip
-    if terms.is_branch:
+    if terms.has_factors:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
     for j in range(last + 1):
         kept = work.digits[j]

@@ -17,6 +17,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import Array, Scaled, Te
 from bayescascade.methods.cascades.exact.kernels.terms import (
     ZERO,
     added,
+    find_ways,
     from_log,
     log_rise,
     normalized,
@@ -62,7 +63,8 @@ class HeldWork(NamedTuple):
     place (p, N) int32: the box of which a row is the first if a column is fixed, too, unless it is
     no box of that set; power (p, Q + 1) float64, power_exponent int64: products of empty boxes;
     width (2,) float64. Of a column's levels: tally (Q,) int64, weight (Q,) float64, seen (Q,)
-    int64. factor, factor_exponent (Q + 1,): see `write_factors`; 1 in the leaf model.
+    int64. factor, factor_exponent (Q + 1,), per_way (1,): see `write_factors`; 1 in the leaf
+    model of a Poisson.
     """
 
     rows: Array
@@ -79,6 +81,7 @@ class HeldWork(NamedTuple):
     seen: Array
     factor: Array
     factor_exponent: Array
+    per_way: Array
 
 
 @kernel
@@ -322,10 +325,15 @@ def _leaf(held, terms, work, chosen, level, begin, end):
     count = 0.0
     for i in range(begin, end):
         count += held.weights[work.rows[level, i]]
-    if terms.is_branch:
-        write_factors(terms, work, count, work.factor.shape[0] - 1)
     value, low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     value, low = plus(value, low, terms.per_leaf, 0.0)
+    if terms.is_generative:
+        ways = 0.0
+        for j in range(held.codes.shape[0]):
+            ways += 1.0 - (chosen >> j & 1)
+        value, low = find_ways(terms, work, ways, value, low)
+    if terms.has_factors:
+        write_factors(terms, work, count, work.factor.shape[0] - 1)
     if count > 0.0:
         width, width_low = work.width[0], work.width[1]
         for j in range(held.codes.shape[0]):

@@ -39,7 +39,7 @@ class LatticeArrays(NamedTuple):
     (M,) int32: partitions of a block in two, `first` with the lowest level, ascending by
     `rest`; times (M,) float64: how many partitions stand behind one; code_start (N + 1,),
     codes: the levels of a block; level_start (p + 1,), single (L,) int64: the block of one
-    level alone.
+    level alone; ways (N,) float64: how many splits of its column a block allows.
     """
 
     starts: Array
@@ -57,6 +57,7 @@ class LatticeArrays(NamedTuple):
     codes: Array
     level_start: Array
     single: Array
+    ways: Array
 
 
 class IndexArrays(NamedTuple):
@@ -75,8 +76,11 @@ class TermArrays(NamedTuple):
     """The model, as the recursion reads it.
 
     shift: how entries of two parts join: 1: numbers of leaves less one add up, plus one; 0: the one
-    entry there is; UNION: sets of columns used unite. is_branch: Poisson and Dirichlet at every
-    split; per_leaf: log of what every leaf counts, whatever its rows; alpha: concentration;
+    entry there is; UNION: sets of columns used unite. is_branch: Dirichlet at every split;
+    is_generative: whether a split counts one by the number of those that its box allows, to
+    `power`, and a leaf log_stop (2,), a sum of two floats, if that is any; has_factors: whether
+    splits count anything but for their branches; per_leaf: log of what every leaf counts, whatever
+    its rows; alpha: concentration;
     independent, leaf_alpha: the leaves' density; most: most branches of a split; branches: the
     numbers of branches there can be, ascending int64. Sums of two floats, see `doubles`, are
     log_split (B + 1, 2): what b branches are worth without rows; log_gamma (B + 1, G, 2):
@@ -86,6 +90,10 @@ class TermArrays(NamedTuple):
 
     shift: int
     is_branch: bool
+    is_generative: bool
+    has_factors: bool
+    power: float
+    log_stop: Array
     per_leaf: float
     alpha: float
     independent: bool
@@ -103,8 +111,8 @@ class Tables(NamedTuple):
     begin, end (B + 1, N) int64: where the partitions of a block into b blocks stand in `children`,
     which says how far from a box's entry those of its children are, int64; leaf (G, 2) float64:
     log of what n rows are worth as a leaf, but for its volume and `TermArrays.per_leaf`; factor,
-    exponent (B + 1, G): what a split of n rows into b branches is worth, but for them; G = 1 in the
-    leaf model.
+    exponent (B + 1, G): what a split of n rows into b branches is worth, but for them and
+    for `Work.per_way`; G = 1 in the leaf model.
     """
 
     begin: Array
@@ -146,6 +154,7 @@ class Work(NamedTuple):
     count_step: Array
     factor: Array  # (B + 1,) float64, int64: what a split into b branches is worth
     factor_exponent: Array
+    per_way: Array  # (1,) float64: one by the number of splits of the box; 0 if there is none
     total: Array  # (E,) float64, int64: a box's entries being summed
     total_exponent: Array
     sums: Array  # (R E,) float64, int64: sums over partitions, see `sums.row_of`
@@ -178,6 +187,7 @@ def new_work(
         count_step=zeros(),
         factor=np.ones(most + 1),
         factor_exponent=np.zeros(most + 1, np.int64),
+        per_way=np.ones(1),
         total=np.empty(n_entries),
         total_exponent=np.empty(n_entries, np.int64),
         sums=np.empty(n_sums),

@@ -23,7 +23,13 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     TermArrays,
     Work,
 )
-from bayescascade.methods.cascades.exact.kernels.terms import ZERO, added, from_log, normalized
+from bayescascade.methods.cascades.exact.kernels.terms import (
+    ZERO,
+    added,
+    find_ways,
+    from_log,
+    normalized,
+)
 
 __all__ = ["evaluate_lines", "leaf_of", "list_splits", "outer_volume"]
 
@@ -57,7 +63,7 @@ def evaluate_lines(
         find_line(index, work, work.base, work.stride)
         find_line(counts_index, work, work.count_base, work.count_stride)
         shape, shape_step = find_shape(lattice, shapes_index, work)
-        volume, volume_low = outer_volume(lattice, work)
+        volume, volume_low, ways = outer_volume(lattice, work)
         list_splits(lattice, terms, tables, work)
         for block in range(stop - start):
             if not is_open[start + block]:
@@ -71,9 +77,9 @@ def evaluate_lines(
                 if exponents[own] != shapes.exponent[source]:
                     work.is_wrapped[0] = True
                 continue
-            n_rows = np.int64(count)
+            n_rows = np.int64(count) if terms.is_branch else 0
             mantissa, exponent = leaf_of(
-                lattice, terms, tables, count, volume, volume_low, start + block
+                lattice, terms, tables, work, count, volume, volume_low, ways, start + block
             )
             for i in range(terms.branches.shape[0]):
                 b = terms.branches[i]
@@ -103,9 +109,11 @@ def evaluate_lines(
                 if more == 0.0:
                     continue
                 more, more_exponent = normalized(more, more_exponent)
-                if terms.is_branch:
+                if terms.has_factors:
                     more *= tables.factor[b, n_rows]
                     more_exponent += np.int64(tables.exponent[b, n_rows])
+                if terms.is_generative:
+                    more, more_exponent = normalized(more * work.per_way[0], more_exponent)
                 mantissa, exponent = added(mantissa, exponent, more, more_exponent, maximize)
             mantissa, exponent = normalized(mantissa, exponent)
             mantissas[own], exponents[own] = mantissa, exponent
@@ -118,23 +126,29 @@ def evaluate_lines(
 
 @inner_kernel
 def outer_volume(lattice, work):
-    """Return the log volume of a line's boxes, but for the last column."""
-    volume, low = 0.0, 0.0
+    """Return log volume, and ways to split, of a line's boxes, but for the last column."""
+    volume, low, ways = 0.0, 0.0, 0.0
     for j in range(work.digits.shape[0] - 1):
         block = lattice.starts[j] + work.digits[j]
         volume, low = plus(volume, low, lattice.log_width[block, 0], lattice.log_width[block, 1])
-    return volume, low
+        ways += lattice.ways[block]
+    return volume, low, ways
 
 
 @inner_kernel
-def leaf_of(lattice, terms, tables, count, volume, volume_low, block):
-    """Return what a line's box that keeps a block of the last column is worth as a leaf."""
+def leaf_of(lattice, terms, tables, work, count, volume, volume_low, ways, block):
+    """Return what a line's box that keeps a block of the last column is worth as a leaf.
+
+    It writes `Work.per_way`, too.
+    """
     volume, volume_low = plus(
         volume, volume_low, lattice.log_width[block, 0], lattice.log_width[block, 1]
     )
     volume, volume_low = times(-count, 0.0, volume, volume_low)
     n = np.int64(count)
     value, low = plus(tables.leaf[n, 0], tables.leaf[n, 1], terms.per_leaf, 0.0)
+    if terms.is_generative:
+        value, low = find_ways(terms, work, ways + lattice.ways[block], value, low)
     value, low = plus(value, low, volume, volume_low)
     return from_log(value, low)
 

@@ -140,7 +140,7 @@ def add_scaled(terms, work, at, b, limit, bit, maximize):
         mantissa, exponent = work.sums[at + k], work.sums_exponent[at + k]
         if mantissa == 0.0:
             continue
-        if terms.is_branch:
+        if terms.has_factors:
             mantissa *= work.factor[b]
             exponent += work.factor_exponent[b]
         work.total[k | bit], work.total_exponent[k | bit] = added(

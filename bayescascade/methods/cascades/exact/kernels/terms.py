@@ -25,7 +25,9 @@ from bayescascade.methods.cascades.exact.kernels.layout import Array, TermArrays
 __all__ = [
     "UNIT",
     "ZERO",
+    "add_log_of",
     "added",
+    "find_ways",
     "from_log",
     "list_factors",
     "list_log_gamma",
@@ -130,6 +132,11 @@ def write_leaf(lattice, terms, counts, work, count):
     """Write what the box of `work.digits` is worth as a leaf, its share included, to the total."""
     value, low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     value, low = plus(value, low, terms.per_leaf, 0.0)
+    if terms.is_generative:
+        ways = 0.0
+        for j in range(work.digits.shape[0]):
+            ways += lattice.ways[lattice.starts[j] + work.digits[j]]
+        value, low = find_ways(terms, work, ways, value, low)
     if count > 0.0:
         last = work.digits.shape[0] - 1
         for j in range(last + 1):
@@ -167,22 +174,39 @@ def _log_inside(lattice, terms, counts, count, j, block, base, stride):
 
 
 @inner_kernel
+def find_ways(terms, work, ways, value, low):
+    """Write `per_way` of a box that allows some ways to split; return what it counts as a leaf."""
+    work.per_way[0] = ways**-terms.power if ways > 0.0 else 0.0
+    if ways > 0.0:
+        value, low = plus(value, low, terms.log_stop[0], terms.log_stop[1])
+    return value, low
+
+
+@inner_kernel
 def write_factors(terms, work, count, most):
-    """Write what a split of a box into b <= most branches is worth, but for the branches."""
+    """Write what a split of a box into b <= most branches is worth, but for the branches.
+
+    Of the box that was written as a leaf last.
+    """
     share, share_low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     for i in range(terms.branches.shape[0]):
         b = terms.branches[i]
         if b > most:
             break
-        work.factor[b], work.factor_exponent[b] = _factor(terms, share, share_low, b, count)
+        mantissa, exponent = _factor(terms, share, share_low, b, count)
+        if terms.is_generative:
+            mantissa, exponent = normalized(mantissa * work.per_way[0], exponent)
+        work.factor[b], work.factor_exponent[b] = mantissa, exponent
 
 
 @inner_kernel
 def _factor(terms, share, share_low, b, count):
     """Return what a split into b branches is worth, from the log of the box's own share."""
-    value, low = _log_gamma(terms.log_gamma, terms.alpha, b, count)
-    value, low = plus(share, share_low, -value, -low)
-    value, low = plus(value, low, terms.log_split[b, 0], terms.log_split[b, 1])
+    value, low = terms.log_split[b, 0], terms.log_split[b, 1]
+    if terms.is_branch:
+        more, more_low = _log_gamma(terms.log_gamma, terms.alpha, b, count)
+        more, more_low = plus(share, share_low, -more, -more_low)
+        value, low = plus(more, more_low, value, low)
     return from_log(value, low)
 
 
@@ -219,14 +243,16 @@ def list_log_gamma(alpha: float, multiple: int, power: float, out: Array) -> Non
 def list_log_splits(rate: float, alpha: float, power: float, out: Array) -> None:
     """Write what b branches count without rows, -rate + b ln rate - ln b! + lnG(b alpha).
 
-    Times a power, of b = 1, 2, ..; out (B + 1, 2).
+    Times a power, of b = 1, 2, ..; out (B + 1, 2). Of rate 0 that is lnG(b alpha) alone.
     """
-    log_rate, log_rate_low = log_of(rate, 0.0)
+    log_rate, log_rate_low = log_of(rate, 0.0) if rate > 0.0 else (0.0, 0.0)
     for b in range(1, out.shape[0]):
-        high, low = times(float(b), 0.0, log_rate, log_rate_low)
-        high, low = plus(high, low, -rate, 0.0)
-        more, more_low = log_gamma(b + 1.0, 0.0)
-        high, low = plus(high, low, -more, -more_low)
+        high, low = 0.0, 0.0
+        if rate > 0.0:
+            high, low = times(float(b), 0.0, log_rate, log_rate_low)
+            high, low = plus(high, low, -rate, 0.0)
+            more, more_low = log_gamma(b + 1.0, 0.0)
+            high, low = plus(high, low, -more, -more_low)
         more, more_low = times(float(b), 0.0, alpha, 0.0)
         more, more_low = log_gamma(more, more_low)
         high, low = plus(high, low, more, more_low)
@@ -234,12 +260,22 @@ def list_log_splits(rate: float, alpha: float, power: float, out: Array) -> None
 
 
 @kernel
+def add_log_of(high: float, low: float, power: float, out: Array) -> None:
+    """Add the log of a number, a sum of two floats, times a power, to sums, (n, 2)."""
+    more, more_low = log_of(high, low)
+    more, more_low = times(more, more_low, power, 0.0)
+    for i in range(out.shape[0]):
+        out[i, 0], out[i, 1] = plus(out[i, 0], out[i, 1], more, more_low)
+
+
+@kernel
 def list_log_weights(rate: float, alpha: float, total: float, numbers: Array, out: Array) -> None:
     """Write ln w_K of numbers K of leaves, less -lnG(total + alpha), to out (n,).
 
-    ``w_K = exp(-rate) rate**K / K! G(K alpha) / G(total + K alpha)``.
+    ``w_K = exp(-rate) rate**K / K! G(K alpha) / G(total + K alpha)``, and of rate 0 without the
+    Poisson.
     """
-    log_rate, log_rate_low = log_of(rate, 0.0)
+    log_rate, log_rate_low = log_of(rate, 0.0) if rate > 0.0 else (0.0, 0.0)
     one, one_low = plus(total, 0.0, alpha, 0.0)
     common, common_low = log_gamma(one, one_low)
     common, common_low = plus(common, common_low, -rate, 0.0)
@@ -247,8 +283,9 @@ def list_log_weights(rate: float, alpha: float, total: float, numbers: Array, ou
         k = float(numbers[i])
         value, low = times(k, 0.0, log_rate, log_rate_low)
         value, low = plus(value, low, common, common_low)
-        more, more_low = log_gamma(k + 1.0, 0.0)
-        value, low = plus(value, low, -more, -more_low)
+        if rate > 0.0:
+            more, more_low = log_gamma(k + 1.0, 0.0)
+            value, low = plus(value, low, -more, -more_low)
         more, more_low = times(k, 0.0, alpha, 0.0)
         whole, whole_low = plus(more, more_low, total, 0.0)
         more, more_low = log_gamma(more, more_low)

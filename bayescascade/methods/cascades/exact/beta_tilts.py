@@ -1,0 +1,131 @@
+"""The sum over all trees of a leaf model with the generative prior: a mixture of tilts.
+
+`passes` has the words. Without a Poisson, with n rows, ::
+
+    w_K = G(K alpha) / G(n + K alpha) = 1 / G(n) * integral over u > 0 of
+          exp(-K alpha u) (1 - exp(-u))**(n - 1) du,
+
+a Beta integral, so that ``Z = sum_K w_K S_K`` is the integral of ``(1 - exp(-u))**(n - 1) / G(n)``
+times the sum over all trees with the tilt ``-alpha u``. Nothing cancels, and in ``t = ln u`` the
+trapezoid rule converges geometrically: its nodes are tilts with coefficients, and the bound of
+`expansion` says what they leave. They are also what independent draws are made from.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, logsumexp, polygamma
+
+from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
+from bayescascade.methods.cascades.exact.mixture import NEGLIGIBLE, Mixture
+from bayescascade.methods.cascades.exact.passes import Passes
+
+__all__ = ["add_up_by_beta"]
+
+Floats = NDArray[np.float64]
+
+_STEP = 0.85  # of the nodes, in standard deviations of ln u given the number of leaves
+_FAR, _FARTHER = 35.0, 70.0  # nats below the largest, where nodes end, or if that is too soon
+_MOST_NODES = 600
+_DOUBLINGS = 6  # of the leaves guessed, up to which steps do
+_FINE = 1e-6  # nats of error, from which on more nodes are tried
+_BELOW = np.array([2.0, 4.0, 8.0])  # times the lowest, which bound those of few leaves
+_BEYOND = (0.25, 1.0, 4.0, 16.0)  # tilts that bound what trees of more leaves than listed come to
+
+
+def add_up_by_beta(
+    passes: Passes, log_least: float, guess: int, rng: np.random.Generator, precise: float
+) -> Sum:
+    """Sum over all trees, from a guess at how many leaves are probable.
+
+    More nodes are tried if the error is not below `precise`, nats, nor next to nothing.
+    """
+    expansion = Expansion(passes, log_least)
+    nodes = _Nodes(passes, guess, rng, 1.0, _FAR)
+    log_sum, error = expansion.given(*nodes.tilts_and_logs())
+    lowest = min(passes.sums)
+    for tilt in (*(_BELOW * lowest), *(_BEYOND if passes.has_more else ())):
+        passes.sum_of(float(tilt), rng)
+    for step, far in ((1.0, _FAR), (1.0, _FAR), (0.5, _FARTHER)):  # the second time, more is known
+        if error <= max(precise, _FINE):
+            break
+        nodes = _Nodes(passes, guess, rng, step, far)
+        expansion.cover(max(log_least, log_sum - error), rng)
+        log_sum, error = expansion.given(*nodes.tilts_and_logs())
+    return Sum(log_sum, error, nodes.mixture())
+
+
+class _Nodes:
+    """The nodes of the trapezoid rule, and the logs of what they add.
+
+    Parameters
+    ----------
+    passes : Passes
+    guess : int
+        Leaves of a probable tree.
+    rng : numpy.random.Generator
+    step : float > 0
+        How long the steps are, over those that do where leaves are as many as guessed.
+    far : float > 0
+        Nats that the last node adds less than the largest.
+    """
+
+    def __init__(
+        self, passes: Passes, guess: int, rng: np.random.Generator, step: float, far: float
+    ) -> None:
+        self._passes, self._rng = passes, rng
+        self._n, self._alpha = passes.total, float(passes.posterior.model.concentration)
+        self._guess = min(max(guess, 1), passes.k.size)
+        k = self._guess * 2.0 ** np.arange(_DOUBLINGS)
+        a = self._alpha * k[k <= passes.most]
+        means = digamma(a + self._n) - digamma(a)  # of u, given that many leaves
+        spreads = np.sqrt(polygamma(1, a) - polygamma(1, a + self._n))
+        self._center = float(np.log(means[0]))
+        self._step = step * _STEP * float((spreads / means).min())
+        self._worths: dict[int, float] = {}  # by place, in steps from the center
+        self._find(far)
+
+    def _find(self, far: float) -> None:
+        """Add nodes on both sides until they add less than the largest by so many nats."""
+        self._add(0)
+        for side in (1, -1):
+            place = side
+            while len(self._worths) < _MOST_NODES:
+                self._add(place)
+                if self._worths[place] < max(self._worths.values()) - far:
+                    break
+                place += side
+
+    def _add(self, place: int) -> None:
+        if place in self._worths:
+            return
+        tilt, log_density = self._of(place)
+        self._passes.sum_of(tilt, self._rng)
+        self._worths[place] = log_density + self._passes.sums[tilt]
+
+    def _of(self, place: int) -> tuple[float, float]:
+        """Return a node's tilt, and the log of the integrand in t without its sum over trees."""
+        t = self._center + place * self._step
+        u = float(np.exp(t))
+        return -self._alpha * u, t + (self._n - 1.0) * float(np.log(-np.expm1(-u)))
+
+    def tilts_and_logs(self) -> tuple[list[float], Floats]:
+        """Return the tilts, the most telling first, and the logs of their coefficients.
+
+        Scaled so that they come to ``w_K`` at the guess: a step has one weight, whatever the
+        rounding of large log gammas.
+        """
+        order = sorted(self._worths, key=lambda place: -self._worths[place])
+        found = [self._of(place) for place in order]
+        tilts, logs = [tilt for tilt, _ in found], np.array([log for _, log in found])
+        k = float(self._guess)
+        log_w = float(self._passes.log_w[self._guess - 1])
+        return tilts, logs + log_w - float(logsumexp(logs + k * np.array(tilts)))
+
+    def mixture(self) -> Mixture:
+        """Return the tilts to draw from, each as often as it adds; all draws are kept."""
+        tilts, logs = self.tilts_and_logs()
+        worths = logs + np.array([self._passes.sums[tilt] for tilt in tilts])
+        shares = np.exp(worths - logsumexp(worths))
+        kept = shares > NEGLIGIBLE / shares.size
+        accepted = np.zeros(self._passes.k.size)
+        return Mixture(np.array(tilts)[kept], shares[kept] / shares[kept].sum(), accepted, 1.0)
