@@ -1,4 +1,4 @@
-"""How many classes, of what kind and how smooth: whatever rows held out have the largest density by.
+"""How many classes, of what kind and how smooth: what rows held out are most probable by.
 
 For each kind the number of classes grows for as long as that gains, with a little patience; then
 smoothing and number move in turn to neighbors on their grids. Tables of fewer than 2,000 rows are
@@ -175,5 +175,3 @@ def climb_all(
     with ThreadPoolExecutor(n_threads) as pool:
         found = list(pool.map(run, tasks))
     return [found[i : i + n_starts] for i in range(0, len(found), n_starts)]
-
-

@@ -21,7 +21,7 @@ from bayescascade.methods.mixtures.em import Components, Rows, memberships
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.bars import Bar, plot_bars
 from bayescascade.report.numbers import count_texts, density_text, share_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,7 +197,7 @@ class MixtureDensity(DensityParts):
 
         Rows that contradict the evidence get -inf.
         """
-        scores = logsumexp(self._log_masses(codes), axis=1)
+        scores: Floats = logsumexp(self._log_masses(codes), axis=1)
         for column, of_column in zip(self.schema.columns, codes, strict=True):
             log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
             scores -= log_widths[of_column]

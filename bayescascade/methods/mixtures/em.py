@@ -21,7 +21,7 @@ Both steps are products of matrices of dense codes: a one, and of each column al
 first, from which the rest follows by differences.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -172,32 +172,30 @@ def climb(
     belongs = STARTS[start](rows, settings.n_components, np.random.default_rng(seed))
     if settings.kind == "dependent" and settings.n_components > 1:
         before = settings._replace(kind="independent")
-        for components, _ in _steps(rows, before, belongs, min(_BEFORE, max_iter), 10 * tol):
-            if is_over():
-                break
-        belongs, _ = memberships(components.log_joint(rows))
-    values = list[float]()
-    for components, value in _steps(rows, settings, belongs, max_iter, tol):
-        values.append(value)
-        if is_over():
-            break
-    return Climb(components, tuple(values))
+        found = _climb(rows, before, belongs, min(_BEFORE, max_iter), 10 * tol, is_over)
+        belongs, _ = memberships(found.components.log_joint(rows))
+    return _climb(rows, settings, belongs, max_iter, tol, is_over)
 
 
-def _steps(
-    rows: Rows, settings: Settings, belongs: Floats, max_iter: int, tol: float
-) -> Iterator[tuple[Components, float]]:
-    """Yield the classes after each step, and the log posterior density there."""
-    before = -np.inf
-    for _ in range(max_iter):
+def _climb(
+    rows: Rows,
+    settings: Settings,
+    belongs: Floats,
+    max_iter: int,
+    tol: float,
+    is_over: Callable[[], bool],
+) -> Climb:
+    """Return where EM arrives from rows that belong to classes so, (n, K)."""
+    values, gain = list[float](), np.inf
+    while gain >= tol * rows.weights.sum() and len(values) < max_iter:
         components = maximized(rows, settings, belongs)
         belongs, log_densities = memberships(components.log_joint(rows))
         value = float(rows.weights @ log_densities)
-        value += components.log_prior(rows, settings.smoothing)
-        yield components, value
-        if value - before < tol * rows.weights.sum():
-            return
-        before = value
+        values.append(value + components.log_prior(rows, settings.smoothing))
+        gain = values[-1] - values[-2] if len(values) > 1 else np.inf
+        if is_over():
+            break
+    return Climb(components, tuple(values))
 
 
 def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
@@ -216,7 +214,7 @@ def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
 
 def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Floats]:
     """Return log shares of levels (L,), parents (p,), and log ratios of pairs (L, L)."""
-    counts, p, column = rows.pairs(weights), rows.starts.size, rows.column
+    counts, column = rows.pairs(weights), rows.column
     is_within = column[:, np.newaxis] == column
     counts += a * np.where(is_within, np.diag(rows.prior), np.outer(rows.prior, rows.prior))
     shares = counts / counts.diagonal()[: np.count_nonzero(column == 0)].sum()
@@ -263,7 +261,8 @@ def _best_split(rows: Rows, inside: NDArray[np.bool_], alpha: Floats) -> tuple[f
 
     def evidence(counts: Floats) -> Floats:
         terms: Floats = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=-1)
-        return terms - gammaln(rows.sums(counts) + 1.0).sum(axis=-1)
+        terms -= gammaln(rows.sums(counts) + 1.0).sum(axis=-1)
+        return terms
 
     gains = evidence(pairs) + evidence((counts - pairs).clip(min=0.0)) - evidence(counts)
     total = float(rows.sums(counts)[0])
@@ -287,7 +286,8 @@ def _near(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
 
 def _random(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
     """Start from random classes."""
-    return rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)
+    belongs: Floats = rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)
+    return belongs
 
 
 def _clustered(place: NDArray[np.integer], n_components: int) -> Floats:

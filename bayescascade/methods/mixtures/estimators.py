@@ -284,8 +284,8 @@ class CascadeMixture(Baseline[MixtureDensity]):
     def n_parameters_(self) -> int:
         """Free probabilities of the mixture."""
         tables = [table for one in self.learned_.inside for table in one.tables]
-        free = sum(table.size - table.size // table.shape[-1] for table in tables)
-        return free + len(self.learned_.inside) - 1
+        n_rows = sum(table.size // table.shape[-1] for table in tables)
+        return int(sum(table.size for table in tables) - n_rows + len(self.learned_.inside) - 1)
 
     @property
     def bic_(self) -> float:
