@@ -28,8 +28,9 @@ _FIRST = 4.0  # smoothing while the number grows
 _PATIENCE = 2  # numbers of classes that may be worse before growing ends
 _N_FOLDS, _MANY_ROWS = 5, 2_000
 _N_STARTS = 2  # of each candidate and fold
-_MOST_STEPS = 4e11  # multiplications of all candidates
-_ITERATIONS = {"independent": 60, "dependent": 15}  # about as many as EM takes
+_MOST_STEPS = 3e12  # of all candidates, of which there are some 3e10 a second
+_ITERATIONS = {"independent": 40, "dependent": 15}  # about as many as EM takes
+_MOST_ITERATIONS, _LOOSER = 50, 3.0  # of candidates, and times the tolerance
 
 
 class Candidate(NamedTuple):
@@ -49,8 +50,8 @@ class Chooser:
     grid : (kinds, smoothings, numbers of components)
         What may be chosen.
     seed : SeedSequence
-    climbing : mapping
-        What `climb` takes: `max_iter` and `tol`.
+    max_iter, tol
+        As `climb` takes them on all rows; here fewer steps will do.
     n_threads : int
     watch : Watch
     report : callable
@@ -60,7 +61,8 @@ class Chooser:
     table: Table
     grid: tuple[Sequence[str], Sequence[float], Sequence[int]]
     seed: np.random.SeedSequence
-    climbing: dict[str, Any]
+    max_iter: int
+    tol: float
     n_threads: int
     watch: Watch
     report: Callable[[float], None]
@@ -126,8 +128,8 @@ class Chooser:
         if settings in self.known:
             return self.known[settings]
         rows, n_dense = self._folds[0][0].dense.shape
-        each = 2.0 * n_dense if settings.kind == "dependent" else 4.0
-        steps = each * rows * n_dense * settings.n_components * _ITERATIONS[settings.kind]
+        each = 2.0 * n_dense + 100 if settings.kind == "dependent" else 4.0
+        steps = (each * rows * n_dense + 1e7) * settings.n_components * _ITERATIONS[settings.kind]
         steps *= len(self._folds) * _N_STARTS
         is_too_much = self._spent + steps > _MOST_STEPS or self.watch.is_over()
         self.known[settings] = -np.inf
@@ -135,8 +137,8 @@ class Chooser:
             return -np.inf
         self._spent += steps
         found = climb_all(
-            [seen for seen, _ in self._folds], settings, self._seed, _N_STARTS, self.climbing,
-            self.n_threads, self.watch,
+            [seen for seen, _ in self._folds], settings, self._seed, _N_STARTS,
+            min(self.max_iter, _MOST_ITERATIONS), _LOOSER * self.tol, self.n_threads, self.watch,
         )  # fmt: skip
         score = total = 0.0
         for (_, held), climbs in zip(self._folds, found, strict=True):
@@ -153,7 +155,8 @@ def climb_all(
     settings: Settings,
     seed: np.random.SeedSequence,
     n_starts: int,
-    climbing: dict[str, Any],
+    max_iter: int,
+    tol: float,
     n_threads: int,
     watch: Watch,
 ) -> list[list[Climb]]:
@@ -169,7 +172,7 @@ def climb_all(
 
     def run(one: tuple[Rows, int]) -> Climb:
         rows, i = one
-        return climb(rows, settings, ways[i], seeds[i], is_over=watch.is_over, **climbing)
+        return climb(rows, settings, ways[i], seeds[i], max_iter, tol, watch.is_over)
 
     tasks = list(product(tables, range(n_starts)))
     with ThreadPoolExecutor(n_threads) as pool:

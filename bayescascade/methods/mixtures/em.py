@@ -36,7 +36,7 @@ __all__ = ["KINDS", "STARTS", "Climb", "Components", "Rows", "Settings", "climb"
 
 KINDS = ("independent", "dependent")
 
-_FLOAT32_FROM = 400_000  # dense codes, whose products then take half the time
+_FLOAT32_FROM = 100_000  # dense codes, whose products then take half the time
 _SHARES = 1.0  # rows imagined for the share of each class
 _CERTAIN = 0.9  # of a row's class where EM starts from clusters
 _BEFORE = 20  # steps of independent columns before those of trees

@@ -199,7 +199,7 @@ class CascadeMixture(Baseline[MixtureDensity]):
                 f"{table.n_distinct:,}, got {n}"
             )
         chosen_by, found_by = seed_sequence(self.random_state).spawn(2)
-        climbing = {"max_iter": self.max_iter, "tol": self.tol}
+        steps = (self.max_iter, self.tol)
         n_threads = n_threads_of(self.n_jobs)
         grid = (
             KINDS if self.kind == "auto" else (self.kind,),
@@ -209,11 +209,11 @@ class CascadeMixture(Baseline[MixtureDensity]):
         with single_threaded():
             with watch.part(_OF_CHOICE):
                 self._candidates = Chooser(
-                    table, grid, chosen_by, climbing, n_threads, watch, self._report
+                    table, grid, chosen_by, *steps, n_threads, watch, self._report
                 ).choose()
             settings, rows = self._candidates[0].settings, Rows.of(table)
             (climbs,) = climb_all(
-                [rows], settings, found_by, self.n_starts, climbing, n_threads, watch
+                [rows], settings, found_by, self.n_starts, *steps, n_threads, watch
             )
         best = max(climbs, key=lambda one: one.objective[-1])
         self._learned = MixtureDensity.of(self.schema_, rows, best.components)
