@@ -27,7 +27,7 @@ OF_MODELS = (
     "effort", "concentration", "density", "search", "expected_leaves", "expected_branches",
     "max_branches", "max_leaves", "partitions", "leaf", "leaf_concentration", "feature_inclusion",
     "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
-    "n_components", "kind", "smoothing", "n_starts", "n_steps", "n_chains", "memory_limit",
+    "n_components", "kind", "smoothing", "n_starts", "max_iter", "tol", "n_steps", "n_chains", "memory_limit",
     "predictive", "checkpoint", "resume",
 )  # fmt: skip
 """Options that not every model has."""
@@ -132,6 +132,10 @@ OF_MODELS = (
 )
 @click.option(
     "--starts", "n_starts", type=Integer(1), help="Starts of EM, the best is kept (mixture; 6)."
+)
+@click.option("--max-iter", type=Integer(1), help="Most steps of EM from a start (mixture; 100).")
+@click.option(
+    "--tol", type=POSITIVE, help="Nats a row below which a step of EM is the last (mixture; 1e-4)."
 )
 @unknown_option(
     other="makes its row as rare as that none such was seen",
