@@ -27,8 +27,8 @@ OF_MODELS = (
     "effort", "concentration", "density", "search", "expected_leaves", "expected_branches",
     "max_branches", "max_leaves", "partitions", "leaf", "leaf_concentration", "feature_inclusion",
     "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
-    "n_components", "kind", "smoothing", "n_starts", "max_iter", "tol", "n_steps", "n_chains", "memory_limit",
-    "predictive", "checkpoint", "resume",
+    "n_components", "kind", "smoothing", "n_starts", "max_iter", "tol", "n_steps", "n_chains",
+    "memory_limit", "predictive", "checkpoint", "resume",
 )  # fmt: skip
 """Options that not every model has."""
 

@@ -35,7 +35,7 @@ from bayescascade import (
 )
 from bayescascade.data.dealing import deal, with_weights
 from tests.benchmarks.figures import ROOT, parser, say
-from tests.benchmarks.latent_classes import latent_classes
+from tests.benchmarks.latent_classes import StepMixClasses, latent_classes
 from tests.benchmarks.networks import NETWORKS
 
 __all__ = ["main"]
@@ -54,7 +54,8 @@ BASELINE = "Chow-Liu tree"
 SHOWN = {
     "mixture": ("C4", "P"), "auto": ("C2", "*"),
     "tempered": ("C3", "D"), "by evidence": ("C1", "s"), "defaults": ("C0", "o"),
-    "latent classes": ("0.4", "^"), "hill-climbed network": ("0.6", "v"),
+    "latent classes": ("0.4", "^"), "StepMix": ("0.5", "<"),
+    "hill-climbed network": ("0.6", "v"),
 }  # fmt: skip
 """Colors and markers in the picture."""
 
@@ -116,6 +117,10 @@ def _contenders(n_columns: int) -> Mapping[str, Contender]:
         can_climb = find_spec("pgmpy") is not None and n_columns <= MOST_CLIMBED
         if name == BASELINE or can_climb:
             contenders[name] = lambda seen, held, learn=learn: learn(seen).score_rows(held)
+    if find_spec("stepmix") is not None:
+        contenders["StepMix"] = lambda seen, held: latent_classes(seen, StepMixClasses).score_rows(
+            held
+        )
     return contenders | {
         "latent classes": lambda seen, held: latent_classes(seen).score_rows(held),
         "mixture": _mixture,

@@ -254,7 +254,9 @@ def test_a_mixture_is_fitted_printed_and_saved(tmp_path: Path) -> None:
     assert "titanic.csv" in run("show", path).stdout
     for option, value in (("--chains", 2), ("--trace", tmp_path / "t.nc")):
         refused = run(*command, option, value)
-        assert_error(refused, f"{option} needs --model auto or leaf or branch or rules, got mixture")
+        assert_error(
+            refused, f"{option} needs --model auto or leaf or branch or rules, got mixture"
+        )
 
 
 @pytest.mark.parametrize("command", [["fit", "--model", "rules"], ["classify", "--target", "sex"]])

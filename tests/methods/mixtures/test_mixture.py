@@ -58,7 +58,10 @@ def every_row(*, with_missing=False):
     choices = [[*range(len(levels)), *[-1] * with_missing] for levels in LEVELS.values()]
     codes = list(product(*choices))
     named = [
-        [None if code < 0 else levels[code] for code, levels in zip(row, LEVELS.values())]
+        [
+            None if code < 0 else levels[code]
+            for code, levels in zip(row, LEVELS.values(), strict=True)
+        ]
         for row in codes
     ]
     return codes, pd.DataFrame(named, columns=list(LEVELS))
