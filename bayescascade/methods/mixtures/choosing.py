@@ -28,7 +28,7 @@ _FIRST = 4.0  # smoothing while the number grows
 _PATIENCE = 2  # numbers of classes that may be worse before growing ends
 _N_FOLDS, _MANY_ROWS = 5, 2_000
 _N_STARTS = 2  # of each candidate and fold
-_MOST_STEPS = 3e12  # of all candidates, of which there are some 3e10 a second
+_MOST_STEPS = 1e12  # of all candidates, of which there are some 3e10 a second
 _ITERATIONS = {"independent": 40, "dependent": 15}  # about as many as EM takes
 _MOST_ITERATIONS, _LOOSER = 50, 3.0  # of candidates, and times the tolerance
 
