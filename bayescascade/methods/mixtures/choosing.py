@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ import numpy as np
 from bayescascade.base.watch import Watch
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
-from bayescascade.methods.mixtures.em import STARTS, Climb, Rows, Settings, climb, memberships
+from bayescascade.methods.mixtures.em import Climb, Settings, climb, memberships
+from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.methods.mixtures.starts import STARTS
 
 __all__ = ["NUMBERS", "SMOOTHINGS", "Candidate", "Chooser", "climb_all"]
 
@@ -162,19 +165,31 @@ def climb_all(
 ) -> list[list[Climb]]:
     """Return where EM arrives from every start, for each of some tables.
 
-    With one component all starts are one. In threads, each start with a seed of its own.
+    With one component all starts are one. In threads, each start with a seed of its own; of each
+    table the first start is tried even where no time is left.
     """
     if settings.n_components == 1:
         n_starts = 1
-    entropy, key = seed.entropy, seed.spawn_key
-    seeds = [np.random.SeedSequence(entropy, spawn_key=(*key, i)) for i in range(n_starts)]
-    ways = [tuple(STARTS)[i % len(STARTS)] for i in range(n_starts)]
+    entropy, key, stopped = seed.entropy, seed.spawn_key, Event()
 
-    def run(one: tuple[Rows, int]) -> Climb:
-        rows, i = one
-        return climb(rows, settings, ways[i], seeds[i], max_iter, tol, watch.is_over)
+    def is_over() -> bool:
+        return stopped.is_set() or watch.is_over()
 
-    tasks = list(product(tables, range(n_starts)))
+    def run(task: tuple[Rows, int]) -> Climb | None:
+        rows, i = task
+        if i > 0 and is_over():
+            return None
+        rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(*key, i)))
+        start = tuple(STARTS.values())[i % len(STARTS)]
+        belongs = start(rows, settings.n_components, rng)
+        return climb(rows, settings, belongs, max_iter, tol, is_over)
+
     with ThreadPoolExecutor(n_threads) as pool:
-        found = list(pool.map(run, tasks))
-    return [found[i : i + n_starts] for i in range(0, len(found), n_starts)]
+        try:
+            found = list(pool.map(run, product(tables, range(n_starts))))
+        except BaseException:  # of Ctrl-C, too: what runs ends with its next step
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    parts = (found[i : i + n_starts] for i in range(0, len(found), n_starts))
+    return [[one for one in part if one is not None] for part in parts]

@@ -1,9 +1,4 @@
-"""A mixture's classes as a density: scores, draws and evidence, missing cells summed out.
-
-Inside a class the columns that are joined form a forest. What a row has is passed up from its
-leaves: a column hands its parent, for each of the parent's levels, the probability of all cells at
-or below it; a missing cell is the sum over its levels. That takes no longer than complete rows.
-"""
+"""A mixture's classes as a density: scores, draws and evidence, missing cells summed out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +12,9 @@ from scipy.special import logsumexp, rel_entr
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
-from bayescascade.methods.mixtures.em import Components, Rows, memberships
+from bayescascade.methods.mixtures.em import Components, memberships
+from bayescascade.methods.mixtures.row_class import RowClass, log_of
+from bayescascade.methods.mixtures.rows import Rows
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.bars import Bar, plot_bars
 from bayescascade.report.numbers import count_texts, density_text, share_text
@@ -26,7 +23,7 @@ from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MixtureDensity", "RowClass", "Standout"]
+__all__ = ["MixtureDensity", "Standout"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -49,56 +46,6 @@ class Standout(NamedTuple):
         """Return it in words, such as "sky is grey: 83.0 % (all rows 31.0 %)"."""
         level = schema.columns[self.column].condition_words((self.code,))
         return f"{level}: {share_text(self.inside)} (all rows {share_text(self.overall)})"
-
-
-class RowClass(NamedTuple):
-    """What is inside a class: a forest of columns.
-
-    `tables` are, of each column, the probabilities of its levels; given the parent's, (parent's
-    levels, own levels), if it has one.
-    """
-
-    parents: tuple[int, ...]  # -1 for none
-    tables: tuple[Floats, ...]
-
-    @property
-    def order(self) -> list[int]:
-        """The columns, parents before their children."""
-        below: dict[int, list[int]] = {}
-        for j, parent in enumerate(self.parents):
-            below.setdefault(parent, []).append(j)
-        order = below.get(-1, [])[:]
-        for j in order:
-            order.extend(below.get(j, ()))
-        return order
-
-    def pass_up(self, seen: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-        """Return the log probability of what is seen, (n,), and what reaches each column.
-
-        `seen` are, of each column, (n, n_levels) of which a 1 says that a level is possible; what
-        reaches it is that times the probability of all below, but for a factor a row.
-        """
-        reached, log_mass = list(seen), np.zeros(seen[0].shape[0])
-        for j in reversed(self.order):
-            passed = reached[j] @ self.tables[j].T
-            if self.parents[j] < 0:
-                log_mass += _log(passed)
-                continue
-            most = passed.max(axis=1, initial=0.0)
-            log_mass += _log(most)
-            passed /= np.where(most > 0, most, 1.0)[:, np.newaxis]
-            reached[self.parents[j]] = reached[self.parents[j]] * passed
-        return log_mass, reached
-
-    def sample(self, n: int, reached: Sequence[Floats], rng: np.random.Generator) -> Codes:
-        """Draw (p, n) codes given what reaches each column, of one row."""
-        codes = np.empty((len(self.parents), n), np.int32)
-        for j in self.order:
-            sums = np.cumsum(np.atleast_2d(self.tables[j] * reached[j]), axis=1)
-            own = sums[codes[self.parents[j]] if self.parents[j] >= 0 else np.zeros(n, int)]
-            drawn = rng.random((n, 1)) * own[:, -1:]
-            codes[j] = (own <= drawn).sum(axis=1)
-        return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +122,7 @@ class MixtureDensity(DensityParts):
 
     def _log_masses(self, codes: Codes) -> Floats:
         """Return the log of share times probability of what rows have, (n, n_classes)."""
-        return self._log_inside(codes) + _log(self.probabilities)
+        return self._log_inside(codes) + log_of(self.probabilities)
 
     @cached_property
     def _log_left(self) -> Floats:
@@ -401,10 +348,3 @@ class MixtureDensity(DensityParts):
 def _are_shares(values: Floats) -> bool:
     sums = values.sum(axis=-1)
     return bool(values.size and (values >= 0).all() and (abs(sums - 1) <= _TOLERANCE).all())
-
-
-def _log(values: Floats) -> Floats:
-    """Return logarithms, -inf of 0."""
-    with np.errstate(divide="ignore"):
-        logs: Floats = np.log(values)
-    return logs

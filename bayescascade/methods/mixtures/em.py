@@ -17,28 +17,24 @@ these and the imagined ones, so that ``P_k`` are shares of counts, and T_k is th
 the largest mutual information: no forest explains the counts better. M. Meila and M. I. Jordan,
 Learning with mixtures of trees, JMLR 1 (2000); a departure is the prior, theirs is of the tree.
 
-Both steps are products of matrices of dense codes: a one, and of each column all levels but the
-first, from which the rest follows by differences.
+Both steps are products of matrices, see `rows`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
-from bayescascade.data.table import Table
+from bayescascade.methods.mixtures.rows import Rows
 
-__all__ = ["KINDS", "STARTS", "Climb", "Components", "Rows", "Settings", "climb", "memberships"]
+__all__ = ["KINDS", "Climb", "Components", "Settings", "climb", "maximized", "memberships"]
 
 KINDS = ("independent", "dependent")
 
-_FLOAT32_FROM = 100_000  # dense codes, whose products then take half the time
 _SHARES = 1.0  # rows imagined for the share of each class
-_CERTAIN = 0.9  # of a row's class where EM starts from clusters
 _BEFORE = 20  # steps of independent columns before those of trees
 
 Floats = NDArray[np.float64]
@@ -51,64 +47,6 @@ class Settings(NamedTuple):
     kind: str
     smoothing: float
     n_components: int
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Distinct rows as dense codes.
-
-    Attributes
-    ----------
-    codes : (p, n) int64
-    weights : (n,) float64
-    starts, column : (p,) and (L,) int64
-        Of each column the place of its first level; of each level its column.
-    dense : (n, D) float32 or float64
-    expand : (L, D) float64
-        ``dense @ expand.T`` are the levels, one-hot.
-    prior : (L,) float64
-        Levels' shares of the imagined rows.
-    """
-
-    codes: Integers
-    weights: Floats
-    starts: Integers
-    column: Integers
-    dense: NDArray[np.floating]
-    expand: Floats
-    prior: Floats
-
-    @classmethod
-    def of(cls, table: Table) -> "Rows":
-        """Return a table's rows."""
-        sizes, codes = table.schema.n_levels, table.codes.astype(np.int64)
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-        column, n_levels = np.repeat(np.arange(sizes.size), sizes), int(sizes.sum())
-        is_coded = np.ones(n_levels, bool)
-        is_coded[starts] = False
-        n_dense = 1 + int(is_coded.sum())
-        expand = np.zeros((n_levels, n_dense))
-        expand[is_coded, 1:] = np.eye(n_dense - 1)
-        expand[starts, 0] = 1.0
-        expand[starts[column[is_coded]], np.arange(1, n_dense)] = -1.0
-        width = np.float32 if n_dense * codes.shape[1] > _FLOAT32_FROM else np.float64
-        levels = np.zeros((codes.shape[1], n_levels), width)
-        levels[np.arange(codes.shape[1])[:, np.newaxis], (codes + starts[:, np.newaxis]).T] = 1.0
-        dense = np.concatenate([np.ones((codes.shape[1], 1), width), levels[:, is_coded]], axis=1)
-        counts, equal = table.weights @ levels, 1 / sizes[column]
-        prior = 0.5 * counts / table.weights.sum() + 0.5 * equal
-        return cls(codes, table.weights, starts, column, dense, expand, prior)
-
-    def pairs(self, weights: Floats) -> Floats:
-        """Return the weight of every pair of levels, (L, L), of rows with these weights."""
-        weighted = self.dense * weights[:, np.newaxis].astype(self.dense.dtype)
-        counts: Floats = self.expand @ (weighted.T @ self.dense).astype(np.float64) @ self.expand.T
-        return counts.clip(min=0.0)
-
-    def sums(self, levels: Floats) -> Floats:
-        """Return sums over the levels of each column, by the last axis."""
-        summed: Floats = np.add.reduceat(levels, self.starts, axis=-1)
-        return summed
 
 
 class Components(NamedTuple):
@@ -158,18 +96,16 @@ def memberships(log_joint: Floats) -> tuple[Floats, Floats]:
 def climb(
     rows: Rows,
     settings: Settings,
-    start: str,
-    seed: np.random.SeedSequence,
+    belongs: Floats,
     max_iter: int,
     tol: float,
     is_over: Callable[[], bool],
 ) -> Climb:
-    """Return where EM arrives from a start, one of `STARTS`.
+    """Return where EM arrives from rows that belong to classes so, (n, K).
 
     It ends where a step wins less than `tol` nats a row, after `max_iter` steps, or at the first
     after which `is_over`.
     """
-    belongs = STARTS[start](rows, settings.n_components, np.random.default_rng(seed))
     if settings.kind == "dependent" and settings.n_components > 1:
         before = settings._replace(kind="independent")
         found = _climb(rows, before, belongs, min(_BEFORE, max_iter), 10 * tol, is_over)
@@ -185,7 +121,6 @@ def _climb(
     tol: float,
     is_over: Callable[[], bool],
 ) -> Climb:
-    """Return where EM arrives from rows that belong to classes so, (n, K)."""
     values, gain = list[float](), np.inf
     while gain >= tol * rows.weights.sum() and len(values) < max_iter:
         components = maximized(rows, settings, belongs)
@@ -229,76 +164,3 @@ def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Floa
     parents = np.where(parents < 0, -1, parents).astype(np.int64)
     is_joined = parents[column] == column[:, np.newaxis]
     return log_levels, parents, np.where(is_joined, log_ratios, 0.0)
-
-
-# -- starts ----------------------------------------------------------------------------------------
-
-
-def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
-    """Start from boxes: of all, a level that explains most is split from its box, and so on.
-
-    What splits explain is the evidence of independent leaves, whose priors are worth a row.
-    """
-    alpha, place = 1.0 / np.bincount(rows.column)[rows.column], np.zeros(rows.weights.size, int)
-    best = {0: _best_split(rows, place == 0, alpha)}
-    while len(best) < n_components:
-        box = max(best, key=lambda one: best[one][0])
-        gain, level = best[box]
-        if gain == -np.inf:
-            break
-        j = rows.column[level]
-        is_split = (place == box) & (rows.codes[j] == level - rows.starts[j])
-        place[is_split] = len(best)
-        for one in (box, len(best)):
-            best[one] = _best_split(rows, place == one, alpha)
-    return _clustered(place, n_components)
-
-
-def _best_split(rows: Rows, inside: NDArray[np.bool_], alpha: Floats) -> tuple[float, int]:
-    """Return the largest gain, -inf if there is none, and the level that is split off."""
-    pairs = rows.pairs(np.where(inside, rows.weights, 0.0))
-    counts = pairs.diagonal()
-
-    def evidence(counts: Floats) -> Floats:
-        terms: Floats = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=-1)
-        terms -= gammaln(rows.sums(counts) + 1.0).sum(axis=-1)
-        return terms
-
-    gains = evidence(pairs) + evidence((counts - pairs).clip(min=0.0)) - evidence(counts)
-    total = float(rows.sums(counts)[0])
-    gains[(counts < 1e-6 * total) | (counts > (1 - 1e-6) * total)] = -np.inf
-    return float(gains.max()), int(gains.argmax())
-
-
-def _near(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
-    """Start from rows far from each other, drawn as by k-means++, and those nearest to each."""
-    nearest, place = np.ones(rows.weights.size), np.zeros(rows.weights.size, int)
-    for k in range(n_components):
-        chances = nearest * rows.weights
-        if not chances.sum() > 0:
-            break
-        row = rng.choice(chances.size, p=chances / chances.sum())
-        distances = (rows.codes != rows.codes[:, [row]]).sum(axis=0).astype(float)
-        place = np.where(distances < nearest, k, place) if k else place
-        nearest = np.minimum(nearest, distances) if k else distances
-    return _clustered(place, n_components)
-
-
-def _random(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
-    """Start from random classes."""
-    belongs: Floats = rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)
-    return belongs
-
-
-def _clustered(place: NDArray[np.integer], n_components: int) -> Floats:
-    belongs = np.full((place.size, n_components), (1 - _CERTAIN) / n_components)
-    belongs[np.arange(place.size), place] += _CERTAIN
-    return belongs
-
-
-STARTS: dict[str, Callable[[Rows, int, np.random.Generator], Floats]] = {
-    "grown": _grown,
-    "near": _near,
-    "random": _random,
-}
-"""How EM starts."""

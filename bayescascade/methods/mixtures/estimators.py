@@ -39,7 +39,8 @@ from bayescascade.methods.mixtures.choosing import (
     climb_all,
 )
 from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import KINDS, Rows, Settings
+from bayescascade.methods.mixtures.em import KINDS, Settings
+from bayescascade.methods.mixtures.rows import Rows
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.page import data_pieces
 from bayescascade.model.search import Seed, seed_sequence

@@ -10,7 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bayescascade import CascadeMixture, ModelFileError, ParameterError, Table
-from bayescascade.methods.mixtures.em import Rows, Settings, maximized, memberships
+from bayescascade.methods.mixtures.em import Settings, maximized, memberships
+from bayescascade.methods.mixtures.rows import Rows
 
 KINDS = pytest.mark.parametrize("kind", ["independent", "dependent"])
 LEVELS = {"sky": ["blue", "grey"], "wind": ["calm", "gale", "storm"], "rain": ["no", "yes"]}
