@@ -41,6 +41,8 @@ from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
 from .methods.forests.selected_forest import SelectedForestClassifier as SelectedForestClassifier
 from .methods.histogram.estimators import SmoothedHistogram as SmoothedHistogram
+from .methods.mixtures.density import MixtureDensity as MixtureDensity
+from .methods.mixtures.estimators import CascadeMixture as CascadeMixture
 from .methods.neighbors.estimators import (
     StochasticNeighborCompression as StochasticNeighborCompression,
 )

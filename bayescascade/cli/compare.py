@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
-MODELS = ("auto", "leaf", "branch", "rules", "histogram", "det")
+MODELS = ("auto", "leaf", "branch", "rules", "mixture", "histogram", "det")
 
 
 @click.command(short_help="Compare densities by the rows that they have not seen.")
@@ -36,8 +36,8 @@ MODELS = ("auto", "leaf", "branch", "rules", "histogram", "det")
     default=",".join(MODELS),
     show_default=True,
     metavar="MODEL,...",
-    help="The cascade that suits, one of each prior, density rule list, smoothed histogram, "
-    "density estimation tree.",
+    help="The cascade that suits, one of each prior, density rule list, mixture of classes, "
+    "smoothed histogram, density estimation tree.",
 )
 @click.option(
     "--repeats", type=Integer(1), default=5, show_default=True, help="Random halvings of the rows."

@@ -20,14 +20,16 @@ from bayescascade.cli.options import Integer, Real
 
 __all__ = ["fit"]
 
-MODELS = ("auto", "leaf", "branch", "rules")
-NAMES = {"auto": "AutoCascade"}
+MODELS = ("auto", "leaf", "branch", "rules", "mixture")
+NAMES = {"auto": "AutoCascade", "mixture": "CascadeMixture"}
 """What saved files call a model, if otherwise."""
 OF_MODELS = (
     "effort", "concentration", "density", "search", "expected_leaves", "expected_branches",
     "max_branches", "max_leaves", "partitions", "leaf", "leaf_concentration", "feature_inclusion",
     "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
     "prior", "stop",
+    "n_components", "kind", "smoothing", "n_starts", "max_iter", "tol", "n_steps", "n_chains",
+    "memory_limit", "predictive", "checkpoint", "resume",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -38,7 +40,8 @@ OF_MODELS = (
     "--model",
     type=click.Choice(MODELS),
     help="What suits the table (auto), a tree with a prior on the number of leaves or on the "
-    "branches of every node, or rules (the first that has the other options: auto).",
+    "branches of every node, rules, or a mixture of classes of rows (the first that has the other "
+    "options: auto).",
 )
 @click.option(
     "--effort",
@@ -123,6 +126,29 @@ OF_MODELS = (
     type=click.Choice(["posterior_mean", "empirical"]),
     help="Probability of a leaf or rule: posterior mean, or its part of the rows.",
 )
+@click.option(
+    "--components",
+    "n_components",
+    type=Integer(1, other="auto"),
+    help="Number of classes, or as many as rows held out prefer (mixture; auto).",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "independent", "dependent"]),
+    help="Inside a class, columns are independent or joined by a tree (mixture; auto).",
+)
+@click.option(
+    "--smoothing",
+    type=Real(above=0.0, other="auto"),
+    help="Rows imagined in each class (mixture; auto).",
+)
+@click.option(
+    "--starts", "n_starts", type=Integer(1), help="Starts of EM, the best is kept (mixture; 6)."
+)
+@click.option("--max-iter", type=Integer(1), help="Most steps of EM from a start (mixture; 100).")
+@click.option(
+    "--tol", type=POSITIVE, help="Nats a row below which a step of EM is the last (mixture; 1e-4)."
+)
 @unknown_option(
     other="makes its row as rare as that none such was seen",
     missing="counts as missing",
@@ -151,7 +177,7 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
 
 def _model_of(options: dict[str, Any]) -> str:
     """Return the first of the models that has all options that are given; else the first."""
-    given = {name for name in OF_MODELS if options[name] is not None}
+    given = {name for name in OF_MODELS if options[name] not in (None, False)}
     return next((model for model in MODELS if given <= _parameters(model)), MODELS[0])
 
 
@@ -163,12 +189,13 @@ def _parameters(model: str) -> set[str]:
 
 def _check_options(model: str, options: dict[str, Any]) -> None:
     """Take out the options that a model does not have; raises click.UsageError if one is given."""
-    for name in OF_MODELS:
-        if name in _parameters(model):
+    needed = {name: name for name in OF_MODELS} | {"trace": "n_chains"}
+    for name, parameter in needed.items():
+        if parameter in _parameters(model):
             continue
-        if options.pop(name) is not None:
-            having = [one for one in MODELS if name in _parameters(one)]
-            option = "--" + name.replace("_", "-")
+        if options.pop(name) not in (None, False):
+            having = [one for one in MODELS if parameter in _parameters(one)]
+            option = "--" + name.removeprefix("n_").replace("_", "-")
             raise click.UsageError(f"{option} needs --model {' or '.join(having)}, got {model}")
     if (model, options.get("search")) == ("rules", "auto"):
         raise click.UsageError("--search auto needs --model leaf or branch, got rules")

@@ -247,14 +247,14 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     from bayescascade.base.extras import check_traces
     from bayescascade.model.record import model_class
 
-    outputs = {name: options.pop(name) for name in _OUTPUTS}
+    outputs = {name: options.pop(name, None) for name in _OUTPUTS}
     check_outputs(
-        {f"--{name}": (outputs | options)[name] for name in ("out", "trace", "checkpoint")},
+        {f"--{name}": (outputs | options).get(name) for name in ("out", "trace", "checkpoint")},
         {"DATA": data},
     )
     if outputs["trace"] is not None:
         check_traces()
-    if options["resume"] and options["checkpoint"] is None:
+    if options.get("resume") and options["checkpoint"] is None:
         raise click.UsageError("--resume needs --checkpoint FILE")
     declared = declarations(options)
     parameters = {k: v for k, v in _given(options).items() if k not in _DECLARED}

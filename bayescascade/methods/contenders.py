@@ -2,7 +2,7 @@
 
 Goh (2018), section 3.3: a leaf cascade expects 5 or 8 leaves, a branch cascade 2 or 3 branches, as
 nested cross-validation says, or the evidence where that is known exactly; the density list has
-fixed settings. The histogram and the density estimation tree choose their own.
+fixed settings. The mixture, the histogram and the density estimation tree choose their own.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.det import DensityEstimationTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.histogram.estimators import SmoothedHistogram
+from bayescascade.methods.mixtures.estimators import CascadeMixture
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model.comparison import Learned, Learner, best_of, fit_whole
 
@@ -62,11 +63,18 @@ def _det(table: Table, seed: int, _: object) -> Learned:
     return Learned(model, model.tree_.n_leaves, {"complexity": model.complexity_})
 
 
+def _mixture(table: Table, seed: int, n_jobs: int | None) -> Learned:
+    model = CascadeMixture(n_starts=2, random_state=seed, n_jobs=n_jobs).fit(table)
+    chosen: dict[str, float | str] = {"columns": model.kind_, "smoothing": model.smoothing_}
+    return Learned(model, model.n_components_, chosen)
+
+
 CONTENDERS: Mapping[str, Learner] = {
     "auto": _auto,
     "leaf": _leaf,
     "branch": _branch,
     "rules": _rules,
+    "mixture": _mixture,
     "histogram": _histogram,
     "det": _det,
 }
@@ -77,6 +85,7 @@ _CLASSES = (
     LeafCascade,
     BranchCascade,
     DensityRuleList,
+    CascadeMixture,
     SmoothedHistogram,
     DensityEstimationTree,
 )

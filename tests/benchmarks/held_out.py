@@ -7,11 +7,11 @@ Columns of more than 12 levels are left out; missing cells are a level. nltcs, p
 learned on their training file and scored on their test file, other tables in five folds, of which
 tables of more than 5,000 rows take the first. "defaults" is the best tree of `LeafCascade`, of four
 annealings of 100,000 steps, as its own search may take an hour; "auto" is `AutoCascade` without
-options, which `fit` is; "by evidence" is `BranchCascade` with ``leaf="auto"``, scored by the
-average over all trees, its leaf_concentration that of most evidence with dependent leaves and one
-split; "tempered" has dependent leaves and
-``temper="auto"``, which is not Bayes. Hill climbing needs the packages in
-`requirements-networks.txt`, and is left out for more than 30 columns.
+options, which `fit` is; "mixture" is `CascadeMixture` without any; "by evidence" is `BranchCascade`
+with ``leaf="auto"``, scored by the average over all trees, its leaf_concentration that of most
+evidence with dependent leaves and one split; "tempered" has dependent leaves and ``temper="auto"``,
+which is not Bayes. Hill climbing, for at most 30 columns, and StepMix need the packages in
+`requirements-networks.txt`.
 """
 
 import json
@@ -25,10 +25,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade import AutoCascade, BranchCascade, LeafCascade, SmoothedHistogram, Table
+from bayescascade import (
+    AutoCascade,
+    BranchCascade,
+    CascadeMixture,
+    LeafCascade,
+    SmoothedHistogram,
+    Table,
+)
 from bayescascade.data.dealing import deal, with_weights
 from tests.benchmarks.figures import ROOT, parser, say
-from tests.benchmarks.latent_classes import latent_classes
+from tests.benchmarks.latent_classes import StepMixClasses, latent_classes
 from tests.benchmarks.networks import NETWORKS
 
 __all__ = ["main"]
@@ -45,9 +52,10 @@ FILES = {
 
 BASELINE = "Chow-Liu tree"
 SHOWN = {
-    "auto": ("C2", "*"),
+    "mixture": ("C4", "P"), "auto": ("C2", "*"),
     "tempered": ("C3", "D"), "by evidence": ("C1", "s"), "defaults": ("C0", "o"),
-    "latent classes": ("0.4", "^"), "hill-climbed network": ("0.6", "v"),
+    "latent classes": ("0.4", "^"), "StepMix": ("0.5", "<"),
+    "hill-climbed network": ("0.6", "v"),
 }  # fmt: skip
 """Colors and markers in the picture."""
 
@@ -109,8 +117,13 @@ def _contenders(n_columns: int) -> Mapping[str, Contender]:
         can_climb = find_spec("pgmpy") is not None and n_columns <= MOST_CLIMBED
         if name == BASELINE or can_climb:
             contenders[name] = lambda seen, held, learn=learn: learn(seen).score_rows(held)
+    if find_spec("stepmix") is not None:
+        contenders["StepMix"] = lambda seen, held: latent_classes(seen, StepMixClasses).score_rows(
+            held
+        )
     return contenders | {
         "latent classes": lambda seen, held: latent_classes(seen).score_rows(held),
+        "mixture": _mixture,
         "auto": _auto,
         "by evidence": _by_evidence(leaf="auto"),
         "tempered": _by_evidence(leaf="dependent", temper="auto"),
@@ -126,6 +139,12 @@ def _rows_of(model: Any) -> Contender:
         return scores
 
     return score
+
+
+def _mixture(seen: Table, held_out: Table) -> Floats:
+    model = CascadeMixture(random_state=0).fit(seen)
+    say(f"    {model.n_components_} classes, {model.kind_}, smoothing {model.smoothing_:g}")
+    return model.score_codes(held_out.codes.astype(np.int32))
 
 
 def _auto(seen: Table, held_out: Table) -> Floats:
@@ -208,7 +227,7 @@ def _print_table(
         cells = [f"{of_name[t].mean():.4f}" if t in of_name else "" for t in titles]
         ours = [
             f"{seconds[name][t]:.0f}" if t in of_name else "-"
-            for t in ("auto", "by evidence", "tempered")
+            for t in ("mixture", "auto", "by evidence", "tempered")
         ]
         say(f"| {name} | {' | '.join(cells)} | {', '.join(ours)} |")
 

@@ -2,9 +2,11 @@
 
 Each class's and level's probability is its expected count plus a half, divided by their sum. The
 number of classes is that by which a fifth of the rows to learn from has the largest likelihood.
+StepMix does the same without pseudo-counts, but for the tiny ones that it has by itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from scipy.special import logsumexp
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 
-__all__ = ["LatentClasses", "latent_classes"]
+__all__ = ["LatentClasses", "StepMixClasses", "latent_classes"]
 
 NUMBERS = (1, 2, 4, 8, 16, 32, 64, 128)
 _RESTARTS, _ITERATIONS, _SMOOTHING = 2, 200, 0.5
@@ -65,18 +67,39 @@ class LatentClasses:
         return scores
 
 
-def latent_classes(table: Table, numbers: Sequence[int] = NUMBERS) -> LatentClasses:
+class StepMixClasses:
+    """What StepMix finds, of as many classes; the parameters are those of `LatentClasses`."""
+
+    def __init__(self, table: Table, n_classes: int, rng: np.random.Generator) -> None:
+        from stepmix.stepmix import StepMix
+
+        self._model = StepMix(
+            n_classes, measurement="categorical", n_init=_RESTARTS, max_iter=_ITERATIONS,
+            random_state=int(rng.integers(2**31)), progress_bar=0,
+            measurement_params={"max_n_outcomes": int(table.schema.n_levels.max())},
+        )  # fmt: skip
+        self._model.fit(table.codes.T.astype(float), sample_weight=table.weights)
+
+    def score_rows(self, table: Table) -> Floats:
+        """Return the log density of each distinct row, nats."""
+        rows = table.codes.T.astype(float)
+        return np.array([self._model.score(row[np.newaxis]) for row in rows])
+
+
+def latent_classes(
+    table: Table, make: Callable[..., Any] = LatentClasses, numbers: Sequence[int] = NUMBERS
+) -> Any:
     """Return the mixture of as many classes as rows held out speak for; more until they do not."""
     rng = np.random.default_rng(0)
     held = deal(table.weights, 5, rng)[0]
     seen, asked = with_weights(table, table.weights - held), with_weights(table, held)
     best, chosen = -np.inf, numbers[0]
-    for n_classes in numbers:
-        score = float(asked.weights @ LatentClasses(seen, n_classes, rng).score_rows(asked))
+    for n_classes in (n for n in numbers if n <= seen.n_distinct):
+        score = float(asked.weights @ make(seen, n_classes, rng).score_rows(asked))
         if score < best:
             break
         best, chosen = score, n_classes
-    return LatentClasses(table, chosen, rng)
+    return make(table, chosen, rng)
 
 
 def _one_hot(table: Table) -> Floats:

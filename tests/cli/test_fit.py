@@ -16,6 +16,8 @@ from bayescascade.cli.fit import fit
 from bayescascade.methods.cascades import cascade, models
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.methods.mixtures.em import KINDS
+from bayescascade.methods.mixtures.estimators import CascadeMixture
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import density_estimator, estimator, search
 from bayescascade.model.trace import read_trace
@@ -191,6 +193,7 @@ def test_options_are_the_estimators_parameters() -> None:
         "leaf": LeafCascade,
         "branch": BranchCascade,
         "rules": DensityRuleList,
+        "mixture": CascadeMixture,
     }
     parameters = {name: set(inspect.signature(cls).parameters) for name, cls in owned.items()}
     options = {param.name: param for param in fit.params}
@@ -206,6 +209,7 @@ def test_options_are_the_estimators_parameters() -> None:
         ("partitions", models.PARTITIONS),
         ("leaf", (*models.LEAVES, "auto")),
         ("start", cascade.STARTS),
+        ("kind", ("auto", *KINDS)),
     ):
         choice = options[name].type
         assert isinstance(choice, click.Choice)
@@ -232,6 +236,27 @@ def test_defaults_in_the_help_are_the_estimators() -> None:
     assert told["leaf"].endswith("(trees; auto).")  # the paper's are uniform
     assert leaf.parameters["max_leaves"].default is None
     assert rules["time_limit"].default is None
+    mixture = inspect.signature(CascadeMixture).parameters
+    for name in ("n_components", "kind", "smoothing", "n_starts", "max_iter"):
+        assert told[name].endswith(f"(mixture; {mixture[name].default}).")
+    assert float(told["tol"].split("; ")[1].removesuffix(").")) == mixture["tol"].default
+
+
+def test_a_mixture_is_fitted_printed_and_saved(tmp_path: Path) -> None:
+    """The command must find what Python finds; options of chains are refused by name."""
+    path = tmp_path / "mixture.json"
+    command = ("fit", TITANIC, "--model", "mixture", "--components", 2, "--smoothing", 1)
+    found = run(*command, "--seed", 0, "--out", path, "--quiet")
+    assert found.exit_code == 0
+    model = CascadeMixture(2, smoothing=1.0, random_state=0).fit(pd.read_csv(TITANIC))
+    loaded = bayescascade.load(path)
+    np.testing.assert_array_equal(loaded.objective_, model.objective_)
+    assert "titanic.csv" in run("show", path).stdout
+    for option, value in (("--chains", 2), ("--trace", tmp_path / "t.nc")):
+        refused = run(*command, option, value)
+        assert_error(
+            refused, f"{option} needs --model auto or leaf or branch or rules, got mixture"
+        )
 
 
 @pytest.mark.parametrize("command", [["fit", "--model", "rules"], ["classify", "--target", "sex"]])

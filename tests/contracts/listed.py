@@ -17,6 +17,7 @@ from bayescascade import (
     BudgetedForestClassifier,
     BudgetPrune,
     BudgetTreeClassifier,
+    CascadeMixture,
     CostComplexityPrune,
     DensityEstimationTree,
     DensityRuleList,
@@ -113,6 +114,9 @@ ESTIMATORS = {
     "labels": Case(RuleListClassifier, CHAINS, True),
     "det": Case(DensityEstimationTree, {"random_state": 0} | DECLARED),
     "histogram": Case(SmoothedHistogram, DECLARED),
+    "mixture": Case(
+        CascadeMixture, {"n_components": 3, "kind": "dependent", "random_state": 0} | DECLARED
+    ),
     "forest": Case(
         BudgetedForestClassifier,
         {"costs": COSTS, "max_trees": 4, "budget": 6.0, "random_state": 0},

@@ -72,6 +72,10 @@ def test_densities(name):
         with pytest.raises(ParameterError, match='leaf must be "uniform" or "independent"'):
             model.to_sql()
         return
+    if name == "mixture":
+        with pytest.raises(ParameterError, match="SQL must be of a density in parts"):
+            model.to_sql()
+        return
     frame, sql = draw_people(200, 7), model.to_sql()
     assert_allclose(asked(frame, sql)["answer_0"], model.score_samples(frame), atol=1e-12)
     holes = frame[:4].astype({"crew": object})

@@ -1,0 +1,195 @@
+"""How many classes, of what kind and how smooth: what rows held out are most probable by.
+
+For each kind the number of classes grows for as long as that gains, with a little patience; then
+smoothing and number move in turn to neighbors on their grids. Tables of fewer than 2,000 rows are
+dealt into five folds; of larger ones a fifth is held out. What is tried is counted in operations
+beforehand, so that the choice depends on rows and seed, never on the clock.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import product
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayescascade.base.watch import Watch
+from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.table import Table
+from bayescascade.methods.mixtures.em import Climb, Settings, climb, memberships
+from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.methods.mixtures.starts import STARTS
+
+__all__ = ["NUMBERS", "SMOOTHINGS", "Candidate", "Chooser", "climb_all"]
+
+SMOOTHINGS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+NUMBERS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
+
+_FIRST = 4.0  # smoothing while the number grows
+_PATIENCE = 2  # numbers of classes that may be worse before growing ends
+_N_FOLDS, _MANY_ROWS = 5, 2_000
+_N_STARTS = 2  # of each candidate and fold
+_MOST_STEPS = 1e12  # of all candidates, of which there are some 3e10 a second
+_ITERATIONS = {"independent": 40, "dependent": 15}  # about as many as EM takes
+_MOST_ITERATIONS, _LOOSER = 50, 3.0  # of candidates, and times the tolerance
+
+
+class Candidate(NamedTuple):
+    """Settings, and the mean log density of rows held out, nats; NaN where none were."""
+
+    settings: Settings
+    held_out: float
+
+
+@dataclass
+class Chooser:
+    """Weighs settings by rows held out; see the module.
+
+    Parameters
+    ----------
+    table : Table
+    grid : (kinds, smoothings, numbers of components)
+        What may be chosen.
+    seed : SeedSequence
+    max_iter, tol
+        As `climb` takes them on all rows; here fewer steps will do.
+    n_threads : int
+    watch : Watch
+    report : callable
+        Takes how much is done, from 0 to 1.
+    """
+
+    table: Table
+    grid: tuple[Sequence[str], Sequence[float], Sequence[int]]
+    seed: np.random.SeedSequence
+    max_iter: int
+    tol: float
+    n_threads: int
+    watch: Watch
+    report: Callable[[float], None]
+    known: dict[Settings, float] = field(init=False, default_factory=dict)
+
+    def choose(self) -> list[Candidate]:
+        """Return what was weighed, the best first."""
+        dealt_by, self._seed = self.seed.spawn(2)
+        kinds, smoothings, numbers = self.grid
+        numbers = [n for n in numbers if n <= self.table.n_distinct]
+        first = min(smoothings, key=lambda a: abs(np.log(a / _FIRST)))
+        only = Settings(kinds[0], first, numbers[0])
+        if max(map(len, self.grid)) == 1:
+            return [Candidate(only, np.nan)]
+        self._folds = list(self._deal(np.random.default_rng(dealt_by)))
+        self._spent = 0.0
+        if not self._folds:
+            return [Candidate(only, np.nan)]
+        for kind in kinds:
+            self._climb_grid(kind, first, list(smoothings), numbers)
+        found = [Candidate(settings, worth) for settings, worth in self.known.items()]
+        found = [one for one in found if one.held_out > -np.inf] or [Candidate(only, np.nan)]
+        return sorted(found, key=lambda one: -one.held_out)
+
+    def _deal(self, rng: np.random.Generator) -> Any:
+        weights, n_held = self.table.weights, 0.0
+        for held in deal(weights, _N_FOLDS, rng):
+            if held.any() and (held < weights).any() and n_held < _MANY_ROWS / _N_FOLDS:
+                if self.table.total_weight >= _MANY_ROWS:
+                    n_held = np.inf
+                learned = with_weights(self.table, weights - held)
+                yield Rows.of(learned), Rows.of(with_weights(self.table, held))
+
+    def _climb_grid(
+        self, kind: str, smoothing: float, smoothings: list[float], numbers: list[int]
+    ) -> None:
+        """Grow the number of classes, then move to better neighbors until there is none."""
+        best, waited = Settings(kind, smoothing, numbers[0]), 0
+        for n in numbers:
+            settings = Settings(kind, smoothing, n)
+            waited = waited + 1 if self._worth(settings) < self._worth(best) else 0
+            best = max(best, settings, key=self._worth)
+            if waited >= _PATIENCE:
+                break
+        is_moving = True
+        while is_moving:
+            is_moving = False
+            for step in (2, -2, 1, -1):
+                here = smoothings.index(best.smoothing) + step
+                if 0 <= here < len(smoothings):
+                    other = best._replace(smoothing=smoothings[here])
+                    if self._worth(other) > self._worth(best):
+                        best, is_moving = other, True
+            for step in (1, -1):
+                here = numbers.index(best.n_components) + step
+                if 0 <= here < len(numbers):
+                    other = best._replace(n_components=numbers[here])
+                    if self._worth(other) > self._worth(best):
+                        best, is_moving = other, True
+
+    def _worth(self, settings: Settings) -> float:
+        """Return the mean log density of rows held out, -inf if that takes too much."""
+        if settings in self.known:
+            return self.known[settings]
+        rows, n_dense = self._folds[0][0].dense.shape
+        each = 2.0 * n_dense + 100 if settings.kind == "dependent" else 4.0
+        steps = (each * rows * n_dense + 1e7) * settings.n_components * _ITERATIONS[settings.kind]
+        steps *= len(self._folds) * _N_STARTS
+        is_too_much = self._spent + steps > _MOST_STEPS or self.watch.is_over()
+        self.known[settings] = -np.inf
+        if is_too_much and self._spent > 0:
+            return -np.inf
+        self._spent += steps
+        found = climb_all(
+            [seen for seen, _ in self._folds], settings, self._seed, _N_STARTS,
+            min(self.max_iter, _MOST_ITERATIONS), _LOOSER * self.tol, self.n_threads, self.watch,
+        )  # fmt: skip
+        score = total = 0.0
+        for (_, held), climbs in zip(self._folds, found, strict=True):
+            best = max(climbs, key=lambda one: one.objective[-1])
+            score += float(held.weights @ memberships(best.components.log_joint(held))[1])
+            total += float(held.weights.sum())
+        self.known[settings] = score / total
+        self.report(min(1.0, self._spent / _MOST_STEPS))
+        return self.known[settings]
+
+
+def climb_all(
+    tables: Sequence[Rows],
+    settings: Settings,
+    seed: np.random.SeedSequence,
+    n_starts: int,
+    max_iter: int,
+    tol: float,
+    n_threads: int,
+    watch: Watch,
+) -> list[list[Climb]]:
+    """Return where EM arrives from every start, for each of some tables.
+
+    With one component all starts are one. In threads, each start with a seed of its own; of each
+    table the first start is tried even where no time is left.
+    """
+    if settings.n_components == 1:
+        n_starts = 1
+    entropy, key, stopped = seed.entropy, seed.spawn_key, Event()
+
+    def is_over() -> bool:
+        return stopped.is_set() or watch.is_over()
+
+    def run(task: tuple[Rows, int]) -> Climb | None:
+        rows, i = task
+        if i > 0 and is_over():
+            return None
+        rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(*key, i)))
+        start = tuple(STARTS.values())[i % len(STARTS)]
+        belongs = start(rows, settings.n_components, rng)
+        return climb(rows, settings, belongs, max_iter, tol, is_over)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            found = list(pool.map(run, product(tables, range(n_starts))))
+        except BaseException:  # of Ctrl-C, too: what runs ends with its next step
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    parts = (found[i : i + n_starts] for i in range(0, len(found), n_starts))
+    return [[one for one in part if one is not None] for part in parts]

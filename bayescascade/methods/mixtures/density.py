@@ -1,0 +1,350 @@
+"""A mixture's classes as a density: scores, draws and evidence, missing cells summed out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, rel_entr
+
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.data.evidence import Evidence, agrees
+from bayescascade.data.schema import Schema
+from bayescascade.methods.mixtures.em import Components, memberships
+from bayescascade.methods.mixtures.row_class import RowClass, log_of
+from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.model.density_parts import DensityParts
+from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.numbers import count_texts, density_text, share_text
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["MixtureDensity", "Standout"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+_AT_ONCE = 1 << 14  # rows
+_FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class, and nats of each
+_TOLD = 1e-3  # least probability of a class that is told of a row
+_TOLERANCE = 1e-6  # of sums of saved probabilities
+
+
+class Standout(NamedTuple):
+    """A level that is more, or less, probable in a class than among all rows."""
+
+    column: int
+    code: int
+    inside: float
+    overall: float
+
+    def words(self, schema: Schema) -> str:
+        """Return it in words, such as "sky is grey: 83.0 % (all rows 31.0 %)"."""
+        level = schema.columns[self.column].condition_words((self.code,))
+        return f"{level}: {share_text(self.inside)} (all rows {share_text(self.overall)})"
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureDensity(DensityParts):
+    """A mixture of classes of rows, the largest first.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    counts : (n_classes,) float64
+        Expected weight of the rows of each class.
+    probabilities : (n_classes,) float64
+        Their shares.
+    inside : sequence of RowClass
+        What rows of each are like.
+    evidence : mapping of int to tuple of int
+        Codes that the density was conditioned on, by column.
+    evidence_probability : float in (0, 1]
+        Probability of that evidence; 1 without any.
+    """
+
+    schema: Schema
+    counts: Floats
+    probabilities: Floats
+    inside: Sequence[RowClass]
+    evidence: Evidence = field(default_factory=dict)
+    evidence_probability: float = 1.0
+
+    @classmethod
+    def of(cls, schema: Schema, rows: Rows, found: Components) -> "MixtureDensity":
+        """Build from what EM found in rows."""
+        belongs, _ = memberships(found.log_joint(rows))
+        order = np.argsort(-found.log_shares, kind="stable")
+        ends = [*rows.starts[1:].tolist(), rows.column.size]
+        blocks = [slice(start, end) for start, end in zip(rows.starts, ends, strict=True)]
+        inside = []
+        for k in order.tolist():
+            levels, parents, tables = np.exp(found.log_levels[k]), [-1] * len(blocks), []
+            if found.parents is not None:
+                parents = found.parents[k].tolist()
+            for own, parent in zip(blocks, parents, strict=True):
+                table = levels[own]
+                if parent >= 0 and found.log_ratios is not None:
+                    table = table * np.exp(found.log_ratios[k, blocks[parent], own])
+                tables.append(table / table.sum(axis=-1, keepdims=True))
+            inside.append(RowClass(tuple(parents), tuple(tables)))
+        shares = np.exp(found.log_shares[order])
+        return cls(schema, (rows.weights @ belongs)[order], shares / shares.sum(), tuple(inside))
+
+    # -- probabilities -----------------------------------------------------------------------------
+
+    def _seen(self, codes: Codes) -> list[Floats]:
+        """Return of each column which levels are possible in rows, (n, n_levels)."""
+        seen = []
+        for j, column in enumerate(self.schema.columns):
+            left = np.zeros(column.n_levels)
+            left[list(self.evidence.get(j, range(column.n_levels)))] = 1.0
+            own = np.where((codes[j] < 0)[:, np.newaxis], left, 0.0)
+            known = np.flatnonzero(codes[j] >= 0)
+            own[known, codes[j, known]] = left[codes[j, known]]
+            seen.append(own)
+        return seen
+
+    def _log_inside(self, codes: Codes) -> Floats:
+        """Return the log probability of what rows have in each class, (n, n_classes)."""
+        masses = np.empty((codes.shape[1], len(self.inside)))
+        for first in range(0, codes.shape[1], _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            seen = self._seen(codes[:, part])
+            for k, one in enumerate(self.inside):
+                masses[part, k] = one.pass_up(seen)[0]
+        return masses - self._log_left
+
+    def _log_masses(self, codes: Codes) -> Floats:
+        """Return the log of share times probability of what rows have, (n, n_classes)."""
+        return self._log_inside(codes) + log_of(self.probabilities)
+
+    @cached_property
+    def _log_left(self) -> Floats:
+        """Log of how much of each class the evidence leaves, (n_classes,)."""
+        seen = self._seen(np.full((self.schema.n_columns, 1), -1, np.int32))
+        left = np.array([one.pass_up(seen)[0][0] for one in self.inside])
+        return np.where(self.probabilities > 0, left, 0.0)  # what is not there is not divided
+
+    def class_probabilities(self, codes: Codes) -> Floats:
+        """Return how probable each class is of (n_columns, n) coded rows, (n, n_classes).
+
+        Cells coded -1 are summed out; rows that contradict the evidence are NaN.
+        """
+        with np.errstate(invalid="ignore"):
+            return memberships(self._log_masses(codes))[0]
+
+    def score_codes(self, codes: Codes) -> Floats:
+        """Return the log density of coded rows, (n_rows,) float64 nats; -1 is integrated out.
+
+        Rows that contradict the evidence get -inf.
+        """
+        scores: Floats = logsumexp(self._log_masses(codes), axis=1)
+        for column, of_column in zip(self.schema.columns, codes, strict=True):
+            log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
+            scores -= log_widths[of_column]
+        scores[~agrees(self.evidence, codes)] = -np.inf
+        return scores
+
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
+        """Draw (n_columns, n) codes: of each row a class, and the row from that."""
+        seen = self._seen(np.full((self.schema.n_columns, 1), -1, np.int32))
+        times = rng.multinomial(n, self.probabilities / self.probabilities.sum())
+        drawn = [
+            one.sample(int(own), [each[0] for each in one.pass_up(seen)[1]], rng)
+            for one, own in zip(self.inside, times, strict=True)
+        ]
+        return rng.permutation(np.concatenate(drawn, axis=1), axis=1)
+
+    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+        other = MixtureDensity(self.schema, self.counts, self.probabilities, self.inside, known)
+        shares = np.exp(other._log_left - self._log_left)
+        probabilities = self.probabilities * shares
+        changes = {"counts": self.counts * shares, "probabilities": probabilities}
+        return changes, float(probabilities.sum())
+
+    @cached_property
+    def log_domain(self) -> float:
+        """Log volume of all cells that the evidence leaves, nats."""
+        left = [
+            column.widths[list(self.evidence.get(j, range(column.n_levels)))].sum()
+            for j, column in enumerate(self.schema.columns)
+        ]
+        return float(np.log(left).sum())
+
+    @property
+    def log_volumes(self) -> Floats:
+        """That of every class is the whole domain's, (n_classes,) nats."""
+        return np.full(self.counts.size, self.log_domain)
+
+    @cached_property
+    def level_probabilities(self) -> Sequence[Floats]:
+        """Of each column the probabilities of its levels in each class, (n_classes, n_levels)."""
+        found = []
+        for j, column in enumerate(self.schema.columns):
+            codes = np.full((self.schema.n_columns, column.n_levels), -1, np.int32)
+            codes[j] = range(column.n_levels)
+            found.append(np.exp(self._log_inside(codes).T))
+        return found
+
+    # -- words -------------------------------------------------------------------------------------
+
+    @cached_property
+    def standouts(self) -> list[list[Standout]]:
+        """Of each class what stands out in it, one level of a column at most, the first most."""
+        found: list[list[tuple[float, Standout]]] = [[] for _ in self.inside]
+        for j, inside in enumerate(self.level_probabilities):
+            overall = self.probabilities @ inside
+            worth = rel_entr(inside, overall) + rel_entr(1 - inside, (1 - overall).clip(min=1e-300))
+            for k, code in enumerate(worth.argmax(axis=1).tolist()):
+                told = Standout(j, code, float(inside[k, code]), float(overall[code]))
+                found[k].append((float(worth[k, code]), told))
+        kept = []
+        for own in found:
+            own.sort(key=lambda item: -item[0])
+            kept.append(
+                [
+                    told
+                    for place, (worth, told) in enumerate(own[:_MOST_TOLD])
+                    if place < _FEWEST_TOLD or worth >= _LEAST_WORTH
+                ]
+            )
+        return kept
+
+    def _words(self, k: int) -> list[str]:
+        return [told.words(self.schema) for told in self.standouts[k]]
+
+    def page(self) -> Page:
+        """Return the evidence, if any, and each class with what stands out in it."""
+        lead: Page = (Pieces([self.given_text], "bold"), BLANK) if self.evidence else ()
+        return (*lead, *self._table(self.number_columns()))
+
+    def number_columns(self) -> list[Numbers]:
+        """Return rows and share of every class."""
+        return super().number_columns()[:2]
+
+    def _table(self, columns: list[Numbers]) -> Page:
+        below = [Pieces(self._words(k), indent=2, first="  ") for k in range(len(self.inside))]
+        labels = [f"class {k + 1}" for k in range(len(self.inside))]
+        return (Table(labels, columns, below=below),)
+
+    @property
+    def how_to_read(self) -> list[tuple[str, str]]:
+        """How classes are read."""
+        return [
+            (
+                "",
+                "Each group is a class of rows that are alike. Nobody has said of which class a "
+                "row is: the model gives probabilities. Under each class are the levels whose "
+                "share inside differs most from that of all rows.",
+            )
+        ]
+
+    def columns_in_words(self) -> list[tuple[str, str]]:
+        """Return what the numbers of the classes are, by their headings."""
+        return super().columns_in_words()[:2]
+
+    def parts_in_words(self) -> list[tuple[str, str]]:
+        """Return the classes, and what stands out in each."""
+        rows, shares = count_texts(self.counts.tolist()), self.probabilities.tolist()
+        return [
+            (f"class {k + 1}: {'; '.join(self._words(k))}", f"{rows[k]} rows ({share_text(share)})")
+            for k, share in enumerate(shares)
+        ]
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the classes' shares, each with what stands out in it, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is high enough.
+        """
+        bars = [
+            Bar("; ".join([f"class {k + 1}", *self._words(k)[:2]]), (share,), share_text(share))
+            for k, share in enumerate(self.probabilities.tolist())
+        ]
+        return plot_bars(bars, ax, x_label="share of the rows")
+
+    def _explanations(self, codes: Codes) -> Iterable[str]:
+        row = codes[:, np.newaxis]
+        log_density = float(self.score_codes(row)[0])
+        for k, probability in enumerate(self.class_probabilities(row)[0].tolist()):
+            if probability >= _TOLD:
+                yield f"class {k + 1}: probability {probability:.4g}"
+        total, relative = float(self.counts.sum()), float(np.exp(log_density + self.log_domain))
+        mass = float(np.exp(logsumexp(self._log_masses(row))))
+        told = density_text(total, total, mass, log_density, relative)
+        yield f"all classes: {told}"
+
+    # -- as plain data -----------------------------------------------------------------------------
+
+    def _sql(self) -> list[str]:
+        raise ParameterError(
+            "SQL must be of a density in parts that exclude each other, got classes that overlap"
+        )
+
+    def _own_dict(self) -> dict[str, Any]:
+        """Return the classes.
+
+        ``{"classes": [{"count": n, "share": p, "stands_out": [{"level": words, "inside": p, "all":
+        q}, ...]}, ...]}``.
+        """
+        classes = []
+        for k, share in enumerate(self.probabilities.tolist()):
+            told = [
+                {
+                    "level": self.schema.columns[one.column].condition_words((one.code,)),
+                    "inside": one.inside,
+                    "all": one.overall,
+                }
+                for one in self.standouts[k]
+            ]
+            classes.append({"count": float(self.counts[k]), "share": share, "stands_out": told})
+        return {"classes": classes}
+
+    def to_record(self) -> dict[str, Any]:
+        """Return what a file holds."""
+        classes = [
+            {"parents": list(one.parents), "tables": [table.tolist() for table in one.tables]}
+            for one in self.inside
+        ]
+        shares = self.probabilities.tolist()
+        return {"counts": self.counts.tolist(), "shares": shares, "classes": classes}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "MixtureDensity":
+        """Rebuild from what `to_record` returned; raises ModelFileError if it is inconsistent."""
+        shares = np.array(record["shares"], np.float64)
+        counts = np.array(record["counts"], np.float64)
+        inside = []
+        for one in record["classes"]:
+            parents = tuple(one["parents"])
+            tables = tuple(np.array(table, np.float64) for table in one["tables"])
+            if any(type(j) is not int or not -1 <= j < schema.n_columns for j in parents):
+                raise ModelFileError(f"parents of columns must be columns or -1, got {parents}")
+            levels = schema.n_levels.tolist()
+            shapes = [
+                (own,) if j < 0 else (levels[j], own)
+                for own, j in zip(levels, parents, strict=True)
+            ]
+            if [table.shape for table in tables] != shapes or not all(map(_are_shares, tables)):
+                raise ModelFileError("tables of a class must be probabilities of its levels")
+            inside.append(RowClass(parents, tables))
+            if len(inside[-1].order) != schema.n_columns:
+                raise ModelFileError(f"parents of columns must form no circle, got {parents}")
+        if not shares.shape == counts.shape == (len(inside),) or not _are_shares(shares):
+            raise ModelFileError("shares of classes must be probabilities, one for each class")
+        if not ((counts >= 0) & np.isfinite(counts)).all() or not counts.sum() > 0:
+            raise ModelFileError("counts of classes must be finite and >= 0")
+        return cls(schema, counts, shares, tuple(inside))
+
+
+def _are_shares(values: Floats) -> bool:
+    sums = values.sum(axis=-1)
+    return bool(values.size and (values >= 0).all() and (abs(sums - 1) <= _TOLERANCE).all())

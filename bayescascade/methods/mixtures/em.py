@@ -1,0 +1,166 @@
+"""EM for mixtures whose classes are independent columns, or a tree of dependences each.
+
+A row x has the density ``sum_k pi_k p_k(x)``, and inside class k a forest T_k joins columns ::
+
+    p_k(x) = prod_u P_k(x_u)  prod_uv in T_k  P_k(x_u, x_v) / (P_k(x_u) P_k(x_v))
+
+Without edges that is latent class analysis. A column that is joined to all others is a cascade of
+depth 1 above independent leaves; two classes that differ in one column alone are the two branches
+of a split. The prior imagines ``a`` = `smoothing` rows in each class, whose columns are independent
+and have the levels' shares q, halfway between those of all rows and equal ones, and a row for
+every class. What climbs at each step is the log posterior density but for a constant::
+
+    sum_rows w ln sum_k pi_k p_k(x)  +  sum_k [ln pi_k + a E_q ln p_k]
+
+The E step gives each row its probabilities to be of each class; the M step counts rows weighted by
+these and the imagined ones, so that ``P_k`` are shares of counts, and T_k is the spanning tree of
+the largest mutual information: no forest explains the counts better. M. Meila and M. I. Jordan,
+Learning with mixtures of trees, JMLR 1 (2000); a departure is the prior, theirs is of the tree.
+
+Both steps are products of matrices, see `rows`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+from scipy.special import logsumexp
+
+from bayescascade.methods.mixtures.rows import Rows
+
+__all__ = ["KINDS", "Climb", "Components", "Settings", "climb", "maximized", "memberships"]
+
+KINDS = ("independent", "dependent")
+
+_SHARES = 1.0  # rows imagined for the share of each class
+_BEFORE = 20  # steps of independent columns before those of trees
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Settings(NamedTuple):
+    """What a mixture is: the kind of its classes, their smoothing, and how many there are."""
+
+    kind: str
+    smoothing: float
+    n_components: int
+
+
+class Components(NamedTuple):
+    """A mixture's classes; parents and log ratios are None of independent columns.
+
+    The log ratio of two levels, of a joined pair of columns, is ``ln P_uv / (P_u P_v)``, at the row
+    of the parent's level; elsewhere 0.
+    """
+
+    log_shares: Floats  # (K,)
+    log_levels: Floats  # (K, L)
+    parents: Integers | None  # (K, p), -1 for none
+    log_ratios: Floats | None  # (K, L, L)
+
+    def log_joint(self, rows: Rows) -> Floats:
+        """Return the log of share times density, but for widths, of rows in classes, (n, K)."""
+        dense, expand = rows.dense, rows.expand
+        width = dense.dtype
+        joint = (dense @ (self.log_levels @ expand).T.astype(width)).astype(np.float64)
+        for k, ratios in enumerate(() if self.log_ratios is None else self.log_ratios):
+            of_pairs = dense @ (expand.T @ ratios @ expand).astype(width)
+            joint[:, k] += np.einsum("nd,nd->n", of_pairs, dense)
+        joint += self.log_shares
+        return joint
+
+    def log_prior(self, rows: Rows, smoothing: float) -> float:
+        """Return the log prior density, but for a constant."""
+        imagined = float((self.log_levels @ rows.prior).sum())
+        if self.log_ratios is not None:
+            imagined += float(np.einsum("u,kuv,v->", rows.prior, self.log_ratios, rows.prior))
+        return _SHARES * float(self.log_shares.sum()) + smoothing * imagined
+
+
+class Climb(NamedTuple):
+    """Where EM arrived, and the log posterior density after each step."""
+
+    components: Components
+    objective: tuple[float, ...]
+
+
+def memberships(log_joint: Floats) -> tuple[Floats, Floats]:
+    """Return probabilities of the classes, (n, K), and log densities of rows, (n,)."""
+    log_densities = logsumexp(log_joint, axis=1)
+    return np.exp(log_joint - log_densities[:, np.newaxis]), log_densities
+
+
+def climb(
+    rows: Rows,
+    settings: Settings,
+    belongs: Floats,
+    max_iter: int,
+    tol: float,
+    is_over: Callable[[], bool],
+) -> Climb:
+    """Return where EM arrives from rows that belong to classes so, (n, K).
+
+    It ends where a step wins less than `tol` nats a row, after `max_iter` steps, or at the first
+    after which `is_over`.
+    """
+    if settings.kind == "dependent" and settings.n_components > 1:
+        before = settings._replace(kind="independent")
+        found = _climb(rows, before, belongs, min(_BEFORE, max_iter), 10 * tol, is_over)
+        belongs, _ = memberships(found.components.log_joint(rows))
+    return _climb(rows, settings, belongs, max_iter, tol, is_over)
+
+
+def _climb(
+    rows: Rows,
+    settings: Settings,
+    belongs: Floats,
+    max_iter: int,
+    tol: float,
+    is_over: Callable[[], bool],
+) -> Climb:
+    values, gain = list[float](), np.inf
+    while gain >= tol * rows.weights.sum() and len(values) < max_iter:
+        components = maximized(rows, settings, belongs)
+        belongs, log_densities = memberships(components.log_joint(rows))
+        value = float(rows.weights @ log_densities)
+        values.append(value + components.log_prior(rows, settings.smoothing))
+        gain = values[-1] - values[-2] if len(values) > 1 else np.inf
+        if is_over():
+            break
+    return Climb(components, tuple(values))
+
+
+def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
+    """Return the classes that explain rows best that belong to them so, (n, K)."""
+    weighted, a = belongs * rows.weights[:, np.newaxis], settings.smoothing
+    totals = weighted.sum(axis=0)
+    log_shares = np.log((totals + _SHARES) / (totals + _SHARES).sum())
+    if settings.kind == "independent":
+        counts = (weighted.T.astype(rows.dense.dtype) @ rows.dense) @ rows.expand.T
+        shares = (counts.clip(min=0.0) + a * rows.prior) / (totals + a)[:, np.newaxis]
+        return Components(log_shares, np.log(shares), None, None)
+    trees = [_tree(rows, own, a) for own in weighted.T]
+    log_levels, parents, log_ratios = (np.array(part) for part in zip(*trees, strict=True))
+    return Components(log_shares, log_levels, parents, log_ratios)
+
+
+def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Floats]:
+    """Return log shares of levels (L,), parents (p,), and log ratios of pairs (L, L)."""
+    counts, column = rows.pairs(weights), rows.column
+    is_within = column[:, np.newaxis] == column
+    counts += a * np.where(is_within, np.diag(rows.prior), np.outer(rows.prior, rows.prior))
+    shares = counts / counts.diagonal()[: np.count_nonzero(column == 0)].sum()
+    log_levels = np.log(shares.diagonal())
+    log_ratios = np.log(np.where(is_within, 1.0, shares)) - np.where(
+        is_within, 0.0, log_levels[:, np.newaxis] + log_levels
+    )
+    worth = rows.sums(rows.sums(shares * log_ratios).T)
+    # 0 is no edge to scipy; one more each changes no spanning tree
+    tree = minimum_spanning_tree(-np.triu(worth.clip(min=0.0) + 1.0, 1))
+    _, parents = breadth_first_order(tree, 0, directed=False)
+    parents = np.where(parents < 0, -1, parents).astype(np.int64)
+    is_joined = parents[column] == column[:, np.newaxis]
+    return log_levels, parents, np.where(is_joined, log_ratios, 0.0)

@@ -1,0 +1,253 @@
+"""Mixtures against enumeration, Bayes' rule by hand, and what EM promises."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from bayescascade import CascadeMixture, ModelFileError, ParameterError, Table
+from bayescascade.methods.mixtures.em import Settings, maximized, memberships
+from bayescascade.methods.mixtures.rows import Rows
+
+KINDS = pytest.mark.parametrize("kind", ["independent", "dependent"])
+LEVELS = {"sky": ["blue", "grey"], "wind": ["calm", "gale", "storm"], "rain": ["no", "yes"]}
+
+
+@cache
+def frame(n=300):
+    """Return rows of two classes, in one of which wind and rain go together."""
+    rng = np.random.default_rng(3)
+    is_first = rng.random(n) < 0.6
+    sky = np.where(rng.random(n) < np.where(is_first, 0.9, 0.2), "blue", "grey")
+    wind = rng.choice(LEVELS["wind"], n, p=[0.5, 0.3, 0.2])
+    is_wet = np.where(is_first, rng.random(n) < 0.2, wind != "calm")
+    return pd.DataFrame({"sky": sky, "wind": wind, "rain": np.where(is_wet, "yes", "no")})
+
+
+def made(kind="dependent", n_components=2, **more):
+    settings = {"smoothing": 1.0, "random_state": 0, "nominal": LEVELS} | more
+    return CascadeMixture(n_components, kind=kind, **settings)
+
+
+@cache
+def fitted(kind):
+    """Return a mixture of two classes; treat it as read-only."""
+    return made(kind).fit(frame())
+
+
+def by_hand(model):
+    """Return shares, and the probability of every row in each class, from the saved tables."""
+    record = model.to_record()["mixture"]
+    inside = []
+    for one in record["classes"]:
+        cells = {}
+        for row in product(*(range(len(levels)) for levels in LEVELS.values())):
+            probability = 1.0
+            for j, (parent, table) in enumerate(zip(one["parents"], one["tables"], strict=True)):
+                probability *= table[row[j]] if parent < 0 else table[row[parent]][row[j]]
+            cells[row] = probability
+        inside.append(cells)
+    return record["shares"], inside
+
+
+def every_row(*, with_missing=False):
+    """Return all rows, as codes and as a frame."""
+    choices = [[*range(len(levels)), *[-1] * with_missing] for levels in LEVELS.values()]
+    codes = list(product(*choices))
+    named = [
+        [
+            None if code < 0 else levels[code]
+            for code, levels in zip(row, LEVELS.values(), strict=True)
+        ]
+        for row in codes
+    ]
+    return codes, pd.DataFrame(named, columns=list(LEVELS))
+
+
+@KINDS
+def test_missing_cells_are_summed_out_and_classes_follow_bayes(kind):
+    """A row with gaps must get what all ways to fill it get together; so must its classes."""
+    model = fitted(kind)
+    shares, inside = by_hand(model)
+    codes, rows = every_row(with_missing=True)
+    joint = np.array(
+        [
+            [
+                share
+                * sum(
+                    p
+                    for row, p in cells.items()
+                    if all(own in (-1, code) for own, code in zip(asked, row, strict=True))
+                )
+                for share, cells in zip(shares, inside, strict=True)
+            ]
+            for asked in codes
+        ]
+    )
+    assert_allclose(np.exp(model.score_samples(rows)), joint.sum(axis=1), rtol=1e-12)
+    expected = joint / joint.sum(axis=1, keepdims=True)
+    assert_allclose(model.class_probabilities(rows), expected, rtol=1e-10)
+    assert np.exp(model.score_samples(every_row()[1])).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@KINDS
+def test_evidence_and_draws(kind):
+    """What is drawn given evidence must agree with it, and be as common as it is said to be."""
+    given = fitted(kind).condition({"wind": ["gale", "storm"]})
+    codes, _ = every_row()
+    cells = np.array(codes, np.int32).T
+    whole = np.exp(fitted(kind).learned_.score_codes(cells))
+    expected = np.where(cells[1] > 0, whole, 0.0)
+    assert given.evidence_probability == pytest.approx(expected.sum())
+    expected /= expected.sum()
+    assert_allclose(np.exp(given.score_codes(cells)), expected, atol=1e-14)
+    assert_allclose([each.sum(axis=1) for each in given.level_probabilities], 1.0)
+    n = 40_000
+    drawn = given.sample_codes(n, np.random.default_rng(0))
+    seen = np.array([(drawn == cell[:, np.newaxis]).all(axis=0).sum() for cell in cells.T])
+    assert (abs(seen - n * expected) <= 5 * np.sqrt(n * expected)).all()
+    again = given.condition({"rain": "yes"})
+    at_once = fitted(kind).condition({"wind": ["gale", "storm"], "rain": "yes"})
+    assert_allclose(again.probabilities, at_once.probabilities)
+
+
+def climbs(kind, step):
+    """Return whether the log posterior climbs wherever EM goes with such an M step."""
+    rng, table = np.random.default_rng(0), Table.from_frame(frame(), nominal=LEVELS)
+    rows = Rows.of(table)
+    settings = Settings(kind, 20.0, 3)
+    for _ in range(5):
+        belongs, values = rng.dirichlet(np.ones(3), rows.weights.size), []
+        for _ in range(40):
+            found = step(rows, settings, belongs)
+            belongs, log_densities = memberships(found.log_joint(rows))
+            values.append(rows.weights @ log_densities + found.log_prior(rows, 20.0))
+        if (np.diff(values) < -1e-8).any():
+            return False
+    return True
+
+
+@KINDS
+def test_the_objective_climbs_at_each_step(kind):
+    """Else EM ends anywhere, and the best of the starts is not the best."""
+    assert climbs(kind, maximized)
+
+
+@KINDS
+def test_steps_without_weights_or_prior_do_not_climb(kind):
+    """The test above must be able to fail."""
+
+    def unweighted(rows, settings, belongs):
+        return maximized(replace(rows, weights=np.ones(rows.weights.size)), settings, belongs)
+
+    def without_prior(rows, settings, belongs):
+        return maximized(rows, settings._replace(smoothing=0.1), belongs)
+
+    assert not climbs(kind, unweighted)
+    assert not climbs(kind, without_prior)
+
+
+@KINDS
+def test_weights_are_repeated_rows(kind):
+    """A table of counts must be the table that it counts."""
+    weights = np.random.default_rng(1).integers(0, 4, len(frame()))
+    repeated = frame().loc[np.repeat(frame().index, weights)]
+    weighted = made(kind).fit(frame(), sample_weight=weights)
+    _, rows = every_row()
+    assert_array_equal(weighted.score_samples(rows), made(kind).fit(repeated).score_samples(rows))
+
+
+def test_equal_seeds_give_equal_mixtures():
+    """However many workers there are; and what is chosen is among what was weighed."""
+    one, other = (
+        CascadeMixture(random_state=4, n_jobs=n_jobs, n_starts=3).fit(frame()) for n_jobs in (1, 3)
+    )
+    assert one.to_record() == other.to_record()
+    best = one.candidates_.iloc[0]
+    assert (one.kind_, one.smoothing_, one.n_components_) == tuple(best.iloc[:3])
+    assert one.held_out_ == one.candidates_["held_out"].max()
+
+
+def test_planted_classes_are_found_and_told():
+    """Who looks for classes of rows must find those that are there, and read what they are."""
+    rng = np.random.default_rng(0)
+    is_first = rng.random(600) < 0.7
+    chance = np.where(is_first, 0.9, 0.1)
+    rows = pd.DataFrame({f"q{j}": rng.random(600) < chance for j in range(8)})
+    model = CascadeMixture(random_state=0).fit(rows)
+    assert model.n_components_ == 2
+    assert model.entropy_ > 0.9
+    assert_allclose(model.learned_.probabilities, [0.7, 0.3], atol=0.05)
+    assert ((model.class_probabilities(rows)[:, 0] > 0.5) == is_first).mean() > 0.97
+    told = model.classes_[model.classes_["class"] == 2]
+    assert set(told["level"]) <= {"True", "False"}
+    assert (abs(told["inside"] - told["all_rows"]) > 0.4).all()
+    page = str(model)
+    assert "2 classes" in page
+    assert "not proved" in page
+    assert "(all rows " in page
+    n_parameters = 17 if model.kind_ == "independent" else 31
+    assert model.n_parameters_ == n_parameters
+    expected = n_parameters * np.log(600) - 2 * model.score(rows)
+    assert model.bic_ == pytest.approx(expected)
+
+
+def test_one_class_of_independent_columns_is_a_product():
+    """What is known in closed form: shares of levels and imagined rows."""
+    model = made("independent", 1, smoothing=4.0).fit(frame())
+    share = (frame()["sky"] == "grey").mean()
+    expected = (share * 300 + 4 * (0.5 * share + 0.25)) / 304
+    assert np.exp(model.score_samples({"sky": "grey", "wind": None, "rain": None})[0]) == (
+        pytest.approx(expected)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
+        ({"n_components": "many"}, 'n_components must be "auto" or an integer >= 1'),
+        ({"n_components": 13}, "n_components must be at most the number of different rows, 11"),
+        ({"kind": "trees"}, "kind must be"),
+        ({"smoothing": 0.0}, "smoothing must be"),
+        ({"smoothing": "much"}, "smoothing must be"),
+        ({"n_starts": 0}, "n_starts must be"),
+        ({"tol": 0.0}, "tol must be"),
+    ],
+)
+def test_parameters_out_of_range(changed, message):
+    """A typing error must be said, by the parameter's name."""
+    with pytest.raises(ParameterError, match=message):
+        made(**changed).fit(frame())
+
+
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_rows_that_are_all_equal(n):
+    """Nothing to tell apart is one class, not an error."""
+    rows = pd.DataFrame({"sky": ["grey"] * n, "wind": ["calm"] * n})
+    model = CascadeMixture(nominal={"sky": LEVELS["sky"], "wind": LEVELS["wind"]}).fit(rows)
+    assert model.n_components_ == 1
+    assert model.score_samples(rows)[0] > np.log(1 / 6)
+    assert model.sample(5).shape == (5, 2)
+
+
+def test_damaged_files_are_refused():
+    """Else columns that depend on each other in a circle would be scored in silence."""
+    record = fitted("dependent").to_record()
+    one = record["mixture"]["classes"][0]
+    root = one["parents"].index(-1)
+    child = one["parents"].index(root)
+    one["parents"][root] = child
+    n_levels = [len(levels) for levels in LEVELS.values()]
+    even = [1 / n_levels[root]] * n_levels[root]
+    one["tables"][root] = [even] * n_levels[child]
+    with pytest.raises(ModelFileError, match="must form no circle"):
+        CascadeMixture.from_record(record)
+    record = fitted("independent").to_record()
+    record["mixture"]["classes"][0]["tables"][0][0] += 0.01
+    with pytest.raises(ModelFileError, match="must be probabilities"):
+        CascadeMixture.from_record(record)
