@@ -1,0 +1,60 @@
+"""Columns that no density can use: left out and named where the cascade is chosen by itself."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from bayescascade import AutoCascade, LeafCascade
+from bayescascade.base.errors import DataError, UndeclaredError
+from bayescascade.cli.application import application
+
+N = 120
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "id": [f"patient {i}" for i in range(N)],
+            "sky": rng.choice(["grey", "blue"], N),
+            "ward": [f"w{i % 70}" for i in range(N)],
+            "empty": [None] * N,
+            "wind": rng.choice(["yes", "no"], N),
+        }
+    )
+
+
+def test_a_table_with_ids_is_fitted_without_them(frame):
+    """A newcomer's table has such columns; what was left out is said."""
+    told = "left out: columns .*different in every row.*70 levels.*only missing cells"
+    with pytest.warns(UserWarning, match=told):
+        model = AutoCascade("quick", random_state=0).fit(frame)
+    assert model.schema_.names == ("sky", "wind")
+    assert np.isfinite(model.score_samples(frame)).all()
+    with pytest.raises(UndeclaredError, match="3 columns must be declared or dropped"):
+        LeafCascade().fit(frame)
+
+
+@pytest.mark.parametrize("how", [{"columns": ["id", "sky"]}, {"nominal": ["ward"]}])
+def test_what_is_asked_for_is_not_left_out(frame, how):
+    """Else a model lacks a column that its user named."""
+    with pytest.raises(DataError, match="id|ward"):
+        AutoCascade("quick", random_state=0, **how).fit(frame)
+
+
+def test_nothing_is_left_of_ids_alone(frame):
+    """The error is that of the column, not that no column is left."""
+    with pytest.raises(UndeclaredError, match='"id" has a different value in every row'):
+        AutoCascade("quick").fit(frame[["id"]])
+
+
+def test_a_command_says_what_it_leaves_out(frame, tmp_path):
+    """On stderr, where notes are; and fits the rest."""
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    found = CliRunner().invoke(application, ["fit", str(path), "--effort", "quick", "--seed", "0"])
+    assert found.exit_code == 0, found.stderr
+    assert 'note: left out: columns "id" (different in every row)' in found.stderr
+    assert "2 columns" in found.stdout
