@@ -40,7 +40,7 @@ def test_a_table_with_ids_is_fitted_without_them(frame):
 @pytest.mark.parametrize("how", [{"columns": ["id", "sky"]}, {"nominal": ["ward"]}])
 def test_what_is_asked_for_is_not_left_out(frame, how):
     """Else a model lacks a column that its user named."""
-    with pytest.raises(DataError, match="id|ward"):
+    with pytest.raises(DataError, match=r"id|ward"):
         AutoCascade("quick", random_state=0, **how).fit(frame)
 
 
