@@ -7,6 +7,7 @@ draws of short chains.
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, isnan
 from time import perf_counter
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
+from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import watch_in_use
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.candidates import Candidate, chain_nanoseconds
+from bayescascade.methods.cascades.exact import ExactPosterior, solve_or_tilt
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 
@@ -96,9 +99,7 @@ class HeldOut:
             if candidate.is_shallow:
                 of_rows = self._by_shallow_trees(candidate, learned, held, tempers)
             elif not isnan(candidate.log_evidence):
-                run = {"search": "exact", "predictive": "average", "n_jobs": self.n_jobs}
-                model = candidate.cascade(memory_limit=self.memory_limit / 1e9, **run)
-                of_rows = model.fit(learned).score_codes(held.codes.astype(np.int32))[np.newaxis]
+                of_rows = self._by_sums(candidate, learned, held)[np.newaxis]
             else:
                 of_rows, n_leaves = self._by_chains(candidate, learned, held, n_steps)
             scores += of_rows @ held.weights
@@ -123,6 +124,17 @@ class HeldOut:
         if len(tempers) > 1:
             return trees.score_tempers(held)
         return trees.log_predictive(held.codes.astype(np.int32))[np.newaxis]
+
+    def _by_sums(self, candidate: Candidate, learned: Table, held: Table) -> Floats:
+        """Return log densities of rows averaged over all trees, or over draws where that is all."""
+        posterior, codes = candidate.cascade()._make_posterior(learned), held.codes.astype(np.int32)
+        exact, _ = solve_or_tilt(posterior, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        if isinstance(exact, ExactPosterior):
+            with suppress(TooLargeError):
+                return exact.log_predictive(codes)
+        run = {"search": "exact", "predictive": "average", "n_jobs": self.n_jobs}
+        model = candidate.cascade(memory_limit=self.memory_limit / 1e9, **run)
+        return model.fit(learned).score_codes(codes)
 
     def _by_chains(
         self, candidate: Candidate, learned: Table, held: Table, n_steps: int
