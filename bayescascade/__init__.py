@@ -2,8 +2,9 @@
 
 `LeafCascade` and `BranchCascade` learn density trees, `DensityRuleList` lists of rules, and
 `RuleListClassifier` lists with labels; `DensityEstimationTree` and `SmoothedHistogram` are there to
-compare with. `BudgetPrune` and `BudgetedForestClassifier` classify where features cost something,
-as `FeatureCosts` says; `StochasticNeighborCompression` does by the nearest of a few prototypes,
+compare with, and `CascadeMixture` finds classes of rows. `BudgetPrune` and
+`BudgetedForestClassifier` classify where features cost something, as `FeatureCosts` says;
+`StochasticNeighborCompression` does by the nearest of a few prototypes,
 `RadoBoostClassifier` by sums of rows, `Rados`, that others may hold.
 `GibbsPosterior` takes an objective of your own. `Table` reads data; `load` reads saved models.
 Everything is imported when first used, so that ``import bayescascade`` is quick.

@@ -31,8 +31,10 @@ _FIRST = 4.0  # smoothing while the number grows
 _PATIENCE = 2  # numbers of classes that may be worse before growing ends
 _N_FOLDS, _MANY_ROWS = 5, 2_000
 _N_STARTS = 2  # of each candidate and fold
-_MOST_STEPS = 1e12  # of all candidates, of which there are some 3e10 a second
+_MOST_STEPS = 2e12  # of all candidates, of which there are some 3e10 a second
 _ITERATIONS = {"independent": 40, "dependent": 15}  # about as many as EM takes
+_OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, of each row and each box of a start
+_OF_STEP = 1e7  # whatever the rows are
 _MOST_ITERATIONS, _LOOSER = 50, 3.0  # of candidates, and times the tolerance
 
 
@@ -131,8 +133,14 @@ class Chooser:
         if settings in self.known:
             return self.known[settings]
         rows, n_dense = self._folds[0][0].dense.shape
-        each = 2.0 * n_dense + 100 if settings.kind == "dependent" else 4.0
-        steps = (each * rows * n_dense + 1e7) * settings.n_components * _ITERATIONS[settings.kind]
+        n = settings.n_components
+        if settings.kind == "dependent":  # products for each class by itself
+            steps = ((2.0 * n_dense + 100) * rows * n_dense + _OF_STEP) * n
+        else:
+            steps = 4.0 * rows * n_dense * n + _OF_STEP
+        steps *= _ITERATIONS[settings.kind]
+        if settings.n_components > 1:  # starts by boxes
+            steps += n_dense**2 * (_OF_BOXES * rows + _OF_BOX * settings.n_components)
         steps *= len(self._folds) * _N_STARTS
         is_too_much = self._spent + steps > _MOST_STEPS or self.watch.is_over()
         self.known[settings] = -np.inf

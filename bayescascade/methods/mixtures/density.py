@@ -85,12 +85,12 @@ class MixtureDensity(DensityParts):
         inside = []
         for k in order.tolist():
             levels, parents, tables = np.exp(found.log_levels[k]), [-1] * len(blocks), []
-            if found.parents is not None:
-                parents = found.parents[k].tolist()
+            if found.parents is not None and found.log_ratios is not None:
+                parents, ratios = found.parents[k].tolist(), found.log_ratios[k].toarray()
             for own, parent in zip(blocks, parents, strict=True):
                 table = levels[own]
-                if parent >= 0 and found.log_ratios is not None:
-                    table = table * np.exp(found.log_ratios[k, blocks[parent], own])
+                if parent >= 0:
+                    table = table * np.exp(ratios[blocks[parent], own])
                 tables.append(table / table.sum(axis=-1, keepdims=True))
             inside.append(RowClass(tuple(parents), tuple(tables)))
         shares = np.exp(found.log_shares[order])

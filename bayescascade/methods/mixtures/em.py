@@ -21,10 +21,11 @@ Both steps are products of matrices, see `rows`.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import logsumexp
 
@@ -59,15 +60,15 @@ class Components(NamedTuple):
     log_shares: Floats  # (K,)
     log_levels: Floats  # (K, L)
     parents: Integers | None  # (K, p), -1 for none
-    log_ratios: Floats | None  # (K, L, L)
+    log_ratios: tuple[Any, ...] | None  # K sparse arrays (L, L)
 
     def log_joint(self, rows: Rows) -> Floats:
         """Return the log of share times density, but for widths, of rows in classes, (n, K)."""
         dense, expand = rows.dense, rows.expand
         width = dense.dtype
         joint = (dense @ (self.log_levels @ expand).T.astype(width)).astype(np.float64)
-        for k, ratios in enumerate(() if self.log_ratios is None else self.log_ratios):
-            of_pairs = dense @ (expand.T @ ratios @ expand).astype(width)
+        for k, ratios in enumerate(self.log_ratios or ()):
+            of_pairs = dense @ (expand.T @ (ratios @ expand)).astype(width)
             joint[:, k] += np.einsum("nd,nd->n", of_pairs, dense)
         joint += self.log_shares
         return joint
@@ -75,8 +76,8 @@ class Components(NamedTuple):
     def log_prior(self, rows: Rows, smoothing: float) -> float:
         """Return the log prior density, but for a constant."""
         imagined = float((self.log_levels @ rows.prior).sum())
-        if self.log_ratios is not None:
-            imagined += float(np.einsum("u,kuv,v->", rows.prior, self.log_ratios, rows.prior))
+        for ratios in self.log_ratios or ():
+            imagined += float(rows.prior @ (ratios @ rows.prior))
         return _SHARES * float(self.log_shares.sum()) + smoothing * imagined
 
 
@@ -143,11 +144,11 @@ def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
         shares = (counts.clip(min=0.0) + a * rows.prior) / (totals + a)[:, np.newaxis]
         return Components(log_shares, np.log(shares), None, None)
     trees = [_tree(rows, own, a) for own in weighted.T]
-    log_levels, parents, log_ratios = (np.array(part) for part in zip(*trees, strict=True))
-    return Components(log_shares, log_levels, parents, log_ratios)
+    log_levels, parents, log_ratios = zip(*trees, strict=True)
+    return Components(log_shares, np.array(log_levels), np.array(parents), log_ratios)
 
 
-def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Floats]:
+def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Any]:
     """Return log shares of levels (L,), parents (p,), and log ratios of pairs (L, L)."""
     counts, column = rows.pairs(weights), rows.column
     is_within = column[:, np.newaxis] == column
@@ -163,4 +164,4 @@ def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Floa
     _, parents = breadth_first_order(tree, 0, directed=False)
     parents = np.where(parents < 0, -1, parents).astype(np.int64)
     is_joined = parents[column] == column[:, np.newaxis]
-    return log_levels, parents, np.where(is_joined, log_ratios, 0.0)
+    return log_levels, parents, csr_array(np.where(is_joined, log_ratios, 0.0))
