@@ -108,8 +108,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     >>> from bayescascade import AutoCascade
     >>> frame = pd.DataFrame({"sky": ["grey"] * 30 + ["blue"] * 10, "wind": ["yes", "no"] * 20})
     >>> model = AutoCascade(random_state=0).fit(frame)
-    >>> model.cascade_.leaf_
-    'independent'
+    >>> model.tree_.n_leaves
+    2
     """
 
     model_name: ClassVar[str] = "AutoCascade"

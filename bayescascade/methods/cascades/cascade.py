@@ -301,7 +301,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             return
         from bayescascade.methods.cascades.exact import Redraws
 
-        posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs)
+        n_steps = self.n_steps or self._default_steps(posterior.table)
+        posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs, n_steps)
 
     def _summed_if_small(
         self, posterior: CascadePosterior, search: Search, in_use: int

@@ -47,6 +47,7 @@ _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
 _REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
 _LARGEST = 2e7  # bytes of one box, 0.1 seconds: all redraws then take about as long as other steps
 _MOST_POLISHED = 5e8  # three seconds, a few times a chain: for trees that are more probable
+_POLISHED_OF_STEP = 1e4  # bytes that take as long as a step
 _BYTES_OF_BOX = 8  # or more
 _PER_TERM = 5  # bytes of the boxes that take as long as a term
 _SMALLEST = 1 << 14  # bytes
@@ -64,6 +65,8 @@ class Redraws:
         and what was freed but not returned to the system, take about as much again.
     n_jobs : int or None
         Threads of large boxes, as joblib counts workers; the result does not depend on it.
+    n_steps : int >= 1 or None
+        Of a chain, if known: polishing its end then takes about as long as the steps, or less.
 
     Attributes
     ----------
@@ -83,10 +86,12 @@ class Redraws:
         posterior: "CascadePosterior",
         memory_limit: float,
         n_jobs: int | None = 1,
+        n_steps: int | None = None,
     ) -> None:
         self.share = _SHARE if posterior.table.n_distinct > 0 else 0.0
         self.largest = max(1, int(min(memory_limit, _LARGEST)))
-        self.most_polished = int(min(memory_limit / 4, _MOST_POLISHED))
+        of_steps = _MOST_POLISHED if n_steps is None else _POLISHED_OF_STEP * n_steps
+        self.most_polished = int(min(memory_limit / 4, _MOST_POLISHED, of_steps))
         self.smallest = min(_SMALLEST, self.largest)
         self._posterior = posterior
         self._most_kept = memory_limit / 2
