@@ -47,7 +47,7 @@ _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
 _REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9
 _LARGEST = 2e7  # bytes of one box, 0.1 seconds: all redraws then take about as long as other steps
 _MOST_POLISHED = 5e8  # three seconds, a few times a chain: for trees that are more probable
-_POLISHED_OF_STEP = 1e4  # bytes that take as long as a step
+_POLISHED_OF_STEP = 5e4  # bytes that take as long as a few steps
 _BYTES_OF_BOX = 8  # or more
 _PER_TERM = 5  # bytes of the boxes that take as long as a term
 _SMALLEST = 1 << 14  # bytes
@@ -66,7 +66,7 @@ class Redraws:
     n_jobs : int or None
         Threads of large boxes, as joblib counts workers; the result does not depend on it.
     n_steps : int >= 1 or None
-        Of a chain, if known: polishing its end then takes about as long as the steps, or less.
+        Of a chain, if known: polishing its end takes no longer than a few times its steps.
 
     Attributes
     ----------
