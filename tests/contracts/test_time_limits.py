@@ -87,7 +87,7 @@ PROBLEMS = {
     "labels": Long("labels", ENDLESS),
     "labels exact": Long("labels", {"search": "exact", "max_size": 4}, (3_000, 8, 4)),
     "det": Long("det", {"n_folds": 3_000}),
-    "mixture": Long("mixture", {"n_starts": 20_000}, LARGE),
+    "mixture": Long("mixture", {"n_components": 5, "n_starts": 3_000}, LARGE),
     "forest": Long("forest", {"max_trees": 20_000, "budget": None}),
     "selected": Long("selected", {"n_trees": 200, "budget": 20.0}, (3_000, 40, 4)),
     "prune": Long(
