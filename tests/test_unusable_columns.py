@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from bayescascade import AutoCascade, LeafCascade
 from bayescascade.base.errors import DataError, UndeclaredError
-from bayescascade.cli.application import application
+from tests.cli.conftest import run
 
 N = 120
 
@@ -54,7 +53,7 @@ def test_a_command_says_what_it_leaves_out(frame, tmp_path):
     """On stderr, where notes are; and fits the rest."""
     path = tmp_path / "rows.csv"
     frame.to_csv(path, index=False)
-    found = CliRunner().invoke(application, ["fit", str(path), "--effort", "quick", "--seed", "0"])
+    found = run("fit", path, "--effort", "quick", "--seed", 0)
     assert found.exit_code == 0, found.stderr
     assert 'note: left out: columns "id" (different in every row)' in found.stderr
     assert "2 columns" in found.stdout

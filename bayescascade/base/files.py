@@ -93,7 +93,7 @@ def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any
     except UnicodeDecodeError:
         raise ModelFileError(f"{path} is not a saved model: it is not text") from None
     try:
-        record = json.loads(text, parse_constant=_refuse_constant)
+        record = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError):  # also an integer of more digits than Python converts
         raise ModelFileError(f"{path} is not a saved model, or is cut short: not JSON") from None
     if not isinstance(record, dict) or record.get("format") != format_name:
@@ -111,6 +111,14 @@ def _plain(value: Any) -> Any:
     if not hasattr(value, "tolist"):
         raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
     return value.tolist()
+
+
+def _finite(number: str) -> float:
+    """Return a number; raise ValueError of one beyond floats, which no file of ours has."""
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is beyond floats")
+    return value
 
 
 def _refuse_constant(constant: str) -> None:
