@@ -385,22 +385,29 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
 
     def _head(self) -> Page:
         """Return data, model, search and convergence."""
-        summary, learned = self.summary_, self.learned_
-        words = [self.title, *self._told()]
-        if self.predictive == "average":
-            words.append("predictive average")
-        found = [
-            summary.found_words(self.learned_word),
-            f"log posterior {nats_text(self.log_posterior_)}",
-            counted(getattr(learned, self.size_name), *self.size_words),
-        ]
         return (
             Heading(self._data_pieces()),
-            Pieces([", ".join(words)]),
-            Pieces(found),
-            Pieces(summary.convergence_pieces),
-            *(warning(f"warning: {text}") for text in summary.warnings),
+            Pieces([self._model_words()]),
+            Pieces(self._found_pieces()),
+            Pieces(self.summary_.convergence_pieces),
+            *self._warnings_page(),
         )
+
+    def _model_words(self) -> str:
+        """Return what the model is, and its parameters."""
+        average = ["predictive average"] if self.predictive == "average" else []
+        return ", ".join([self.title, *self._told(), *average])
+
+    def _found_pieces(self) -> list[str]:
+        """Return how what was learned was found, how probable it is, and its size."""
+        return [
+            self.summary_.found_words(self.learned_word),
+            f"log posterior {nats_text(self.log_posterior_)}",
+            counted(getattr(self.learned_, self.size_name), *self.size_words),
+        ]
+
+    def _warnings_page(self) -> Page:
+        return tuple(warning(f"warning: {text}") for text in self.summary_.warnings)
 
     # -- reports -----------------------------------------------------------------------------------
 

@@ -29,12 +29,21 @@ from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.methods.cascades.mixture_beside import MixtureBeside
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.page import shares_page
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table as PrintedTable, counted
+from bayescascade.report.page import (
+    BLANK,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    Table as PrintedTable,
+    counted,
+)
 
 __all__ = ["AutoCascade"]
 
@@ -90,6 +99,9 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         The chosen cascade, fitted to all rows.
     readable_ : LeafCascade, BranchCascade or None
         One whose best tree has 2 to 30 leaves, if that of `cascade_` has not.
+    mixture_ : MixtureBeside or None
+        How a mixture of classes scores beside the cascade on rows held out: `n_components`, `gain`
+        (nats a row) and its standard `error`; None if that was not weighed, as with effort "quick".
     candidates_ : DataFrame
         What was weighed, the best first: settings, log evidence (nats of the normalized prior; NaN
         where not all trees can be summed over), nats behind the largest, mean log density of rows
@@ -141,6 +153,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
 
     cascade_: LeafCascade | BranchCascade = field(init=False)
     readable_: LeafCascade | BranchCascade | None = field(init=False)
+    mixture_: MixtureBeside | None = field(init=False)
     _candidates: tuple[Candidate, ...] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -218,6 +231,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
                 run["search"] = "anneal"
             readable = choice.readable.cascade(random_state=seed, **run).fit(table)
         self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
+        self.mixture_ = choice.mixture
 
     def _report(self, phase: str, share: float) -> None:
         if self.progress is not None:
@@ -299,23 +313,34 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     # -- what is printed ---------------------------------------------------------------------------
 
     def page(self) -> Page:
-        """Return what was chosen, by what, and the tree that is there to be read."""
+        """Return the tree that is there to be read, then what was chosen, and by what."""
         check_is_fitted(self)
-        shown = self._shown_cascade
+        chosen, shown = self.cascade_, self._shown_cascade
         beside: Page = () if self.readable_ is None else (Pieces([self._beside_words()]), BLANK)
         return (
-            *self._choice_page(),
-            Pieces(self.cascade_._column_pieces(), noun="column"),
+            Heading(chosen._data_pieces()),
+            Pieces(self._found_pieces()),
+            *chosen._warnings_page(),
+            Pieces(chosen._column_pieces(), noun="column"),
             BLANK,
             *beside,
             *shown.learned_.page(),
             BLANK,
             *shown._legend(shown.learned_),
             *shares_page(shown.summary_.shares),
+            BLANK,
+            *self._choice_page(),
         )
 
+    def _found_pieces(self) -> list[str]:
+        """Return how the best tree was found, and its size."""
+        if self.tree_.n_leaves == 1:
+            return [f"one {self.leaf_} leaf describes these rows best: no tree was found better"]
+        found, _, size = self.cascade_._found_pieces()
+        return [f"{found} (of its kind, see the end)", size]
+
     def _choice_page(self) -> Page:
-        """Return data and search of the chosen cascade, and what it was chosen from."""
+        """Return model and search of the chosen cascade, and what it was chosen from."""
         scored = [one for one in self._candidates if not isnan(one.held_out)]
         kinds = {(one.model, one.kind, one.is_shallow): one for one in reversed(self._candidates)}
         listed = [one for one in self._candidates if one in kinds.values()][:_MOST_SHOWN]
@@ -323,12 +348,20 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         heading = "held out" if scored else "log evidence"
         worth = [one.held_out if scored else one.log_evidence for one in listed]
         texts = ["" if isnan(one) else f"{one:,.{4 if scored else 2}f}" for one in worth]
-        told = f"chosen from {len(self._candidates):,} candidates by {by}; the best of each kind:"
+        told = f"the best of {len(self._candidates):,} candidates by {by}; the best of each kind:"
         table = PrintedTable(
             [one.words for one in listed],
             [Numbers(heading, texts), Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])],
         )
-        return (*self.cascade_._head(), Pieces([told]), BLANK, table, BLANK)
+        chosen, better = self.cascade_, self.mixture_.words if self.mixture_ else ""
+        return (
+            Pieces([f"chosen: {chosen._model_words()}"]),
+            Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces]),
+            Pieces([told]),
+            BLANK,
+            table,
+            *((BLANK, Pieces([better])) if better else ()),
+        )
 
     def _beside_words(self) -> str:
         """Return why another tree is shown, and what it loses."""
@@ -376,7 +409,9 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         return self.cascade_._doubt()
 
     def _details(self) -> Page:
-        return (*self._choice_page(), *shares_page(self.cascade_.summary_.shares))
+        chosen = self.cascade_
+        shares = shares_page(chosen.summary_.shares)
+        return (*chosen._warnings_page(), *self._choice_page(), BLANK, *shares)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -385,6 +420,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             "candidates": [one.to_record() for one in self._candidates],
             "cascade": self.cascade_.to_record(),
             "readable": None if self.readable_ is None else self.readable_.to_record(),
+            "mixture": None if self.mixture_ is None else self.mixture_._asdict(),
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
@@ -392,6 +428,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         self.cascade_ = self._read_cascade(record["cascade"])
         beside = record["readable"]
         self.readable_ = None if beside is None else self._read_cascade(beside)
+        mixture = record.get("mixture")  # not in older files
+        self.mixture_ = None if mixture is None else MixtureBeside.from_record(mixture)
 
     def _read_cascade(self, record: Mapping[str, Any]) -> Any:
         for kind in (LeafCascade, BranchCascade):

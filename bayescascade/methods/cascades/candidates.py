@@ -102,12 +102,12 @@ class Candidate:
 
     @property
     def words(self) -> str:
-        """What it is, such as "branch prior, dependent leaves, depth 2, concentration 4"."""
+        """What it is, such as "branch model, dependent leaves, depth 2, concentration 4"."""
         own = self.settings
         leaf, depth = own.get("leaf", "uniform"), own.get("max_depth")
-        told = [f"{self.model} prior", f"{leaf} leaves"]
+        told = [f"{self.model} model", f"{leaf} leaves"]
         if own.get("prior") == "generative":
-            told[0] = f"{self.model} model, generative prior, stop {own.get('stop', 0.5):g}"
+            told[0] += f", generative prior, stop {own.get('stop', 0.5):g}"
         if self.is_shallow and depth == 0:
             told = ["columns independent" if leaf == "independent" else f"one {leaf} leaf"]
         elif self.is_shallow:

@@ -4,18 +4,22 @@ Candidates are weighed from cheap to dear as long as the operations that they ta
 beforehand, fit the effort: what is chosen depends on table and seed, never on the clock. Where
 every kind of cascade can be summed over, the largest log evidence decides. Else those that only
 chains can explore, and tempered averages, which are not Bayes, are compared with what has the
-largest evidence by rows held out, see `held_out`.
+largest evidence by rows held out, see `held_out`. At last the best is scored
+beside a mixture.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.candidates import Candidate, weighed
 from bayescascade.methods.cascades.held_out import HeldOut
+from bayescascade.methods.cascades.mixture_beside import MixtureBeside, weigh_mixture
 
 __all__ = ["EFFORTS", "Choice", "Chooser"]
 
@@ -49,6 +53,7 @@ class Choice(NamedTuple):
     is_interrupted: bool  # by Ctrl-C or the time limit
     is_out_of_time: bool
     nanoseconds_left: float
+    mixture: MixtureBeside | None  # None if it was not weighed
 
     @property
     def is_by_evidence(self) -> bool:
@@ -86,9 +91,13 @@ class Chooser:
         """Weigh, compare, and return what was found; Ctrl-C ends it once anything is known."""
         self.left = self._all = EFFORTS[self.effort]
         compared, is_interrupted, is_out_of_time = list[Candidate](), False, False
+        mixture = None
         try:
             self._weigh_all()
-            compared = self._compare()
+            held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
+            if held_out.folds and self.effort != "quick":
+                compared = self._compare(held_out)
+                mixture = self._mixture_beside(_with(compared, self._summed)[0], held_out)
         except KeyboardInterrupt as ended:
             if not self.known:
                 raise
@@ -98,7 +107,9 @@ class Chooser:
         if not best_first[0].is_readable:
             trees = (one for one in best_first if one.is_readable)
             readable = next((one for one in trees if one.kind[0] != "dependent"), None)
-        return Choice(tuple(best_first), readable, is_interrupted, is_out_of_time, self.left)
+        return Choice(
+            tuple(best_first), readable, is_interrupted, is_out_of_time, self.left, mixture
+        )
 
     @property
     def _summed(self) -> list[Candidate]:
@@ -183,13 +194,12 @@ class Chooser:
         self.known[candidate.key] = replace(found, expected_seconds=expected * 1e-9)
         return self.known[candidate.key]
 
-    def _compare(self) -> list[Candidate]:
+    def _compare(self, held_out: HeldOut) -> list[Candidate]:
         """Return candidates by their scores on rows held out; none if evidence decides."""
         summed = self._summed
         kinds = {(one.model, *one.kind) for one in summed if not one.is_shallow}
         searched = [one for one in _SEARCHED if (one.model, *one.kind) not in kinds]
-        held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
-        if not searched or not held_out.folds or self.effort == "quick":
+        if not searched:
             return []
         deep = [one for one in summed if one.kind[0] == "dependent" and one.is_shallow]
         few = [one for one in summed if one.is_readable and one.kind[0] != "dependent"]
@@ -205,11 +215,22 @@ class Chooser:
             for one in found[:_FINALISTS]
             if one.held_out > found[0].held_out - _CLOSE
         }
-        if len(held_out.folds) > 1 and len(best) > 1:
+        if len(held_out.folds) > 1:
             finalists = [one for one in contestants if one.changed(temper=None).key in best]
             found = _with(self._scored(held_out, finalists, n_steps), found)
         self.left -= allowed
         return found
+
+    def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside:
+        """Return how a mixture scores beside the best, on the rows by which that was chosen."""
+        if best.held_out != best.held_out:
+            allowed = _OF_HELD * self._all / 2
+            held_out = held_out.cut(max(1, int(allowed / 1e9 / max(best.expected_seconds, 1e-9))))
+            (best, *_) = self._scored(held_out, [best], 0)
+        of_cascade = held_out.rows[best.key]
+        n_rows = np.cumsum([held.n_distinct for _, held in held_out.folds])
+        n_folds = int(np.searchsorted(n_rows, of_cascade.size)) + 1
+        return weigh_mixture(held_out.folds[:n_folds], of_cascade, self.seed, self.n_jobs)
 
     def _scored(
         self, held_out: HeldOut, contestants: list[Candidate], n_steps: int

@@ -8,7 +8,7 @@ draws of short chains.
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, isnan
 from time import perf_counter
 from typing import Any
@@ -42,12 +42,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows to learn from and rows to score, once or a few times."""
+    """Rows to learn from and rows to score, once or a few times.
+
+    `rows` keeps the log densities of rows held out when a candidate was last scored, by its key.
+    """
 
     folds: Sequence[tuple[Table, Table]]
     seed: int
     n_jobs: int | None
     memory_limit: float  # bytes
+    rows: dict[tuple[object, ...], Floats] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, seed: int, n_jobs: int | None, memory_limit: float) -> "HeldOut":
@@ -94,24 +98,24 @@ class HeldOut:
         tempers = TEMPERS if candidate.is_shallow and candidate.kind[0] == "dependent" else (None,)
         if candidate.settings.get("max_depth") == 0:
             tempers = (None,)  # one leaf: nothing to decide
-        scores, n_leaves, n_held = np.zeros(len(tempers)), candidate.n_leaves, 0.0
+        of_folds, n_leaves = list[Floats](), candidate.n_leaves
         for learned, held in self.folds:
             if candidate.is_shallow:
-                of_rows = self._by_shallow_trees(candidate, learned, held, tempers)
+                of_folds.append(self._by_shallow_trees(candidate, learned, held, tempers))
             elif not isnan(candidate.log_evidence):
-                of_rows = self._by_sums(candidate, learned, held)[np.newaxis]
+                of_folds.append(self._by_sums(candidate, learned, held)[np.newaxis])
             else:
                 of_rows, n_leaves = self._by_chains(candidate, learned, held, n_steps)
-            scores += of_rows @ held.weights
-            n_held += float(held.weights.sum())
-        seconds = perf_counter() - started
-        found = [
-            replace(
-                candidate if temper is None else candidate.changed(temper=temper),
-                held_out=float(score / n_held), n_leaves=n_leaves, seconds=seconds,
-            )
-            for temper, score in zip(tempers, scores, strict=True)
-        ]  # fmt: skip
+                of_folds.append(of_rows)
+        scores, seconds = np.concatenate(of_folds, axis=1), perf_counter() - started
+        weights = np.concatenate([held.weights for _, held in self.folds])
+        found = []
+        for temper, of_temper in zip(tempers, scores, strict=True):
+            mean = float(of_temper @ weights / weights.sum())
+            own = candidate if temper is None else candidate.changed(temper=temper)
+            own = replace(own, held_out=mean, n_leaves=n_leaves, seconds=seconds)
+            self.rows[own.key] = of_temper
+            found.append(own)
         return found[:1] + sorted(found[1:], key=lambda one: -one.held_out)[:1]
 
     def _by_shallow_trees(

@@ -7,7 +7,7 @@ beforehand, so that the choice depends on rows and seed, never on the clock.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import product
 from threading import Event
@@ -31,7 +31,7 @@ _FIRST = 4.0  # smoothing while the number grows
 _PATIENCE = 2  # numbers of classes that may be worse before growing ends
 _N_FOLDS, _MANY_ROWS = 5, 2_000
 _N_STARTS = 2  # of each candidate and fold
-_MOST_STEPS = 2e12  # of all candidates, of which there are some 3e10 a second
+_MOST_STEPS = 2e12  # of which there are some 3e10 a second
 _ITERATIONS = {"independent": 40, "dependent": 15}  # about as many as EM takes
 _OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, of each row and each box of a start
 _OF_STEP = 1e7  # whatever the rows are
@@ -61,6 +61,8 @@ class Chooser:
     watch : Watch
     report : callable
         Takes how much is done, from 0 to 1.
+    most_steps : float
+        Operations that all candidates may take.
     """
 
     table: Table
@@ -71,10 +73,12 @@ class Chooser:
     n_threads: int
     watch: Watch
     report: Callable[[float], None]
+    most_steps: float = _MOST_STEPS
     known: dict[Settings, float] = field(init=False, default_factory=dict)
+    is_interrupted: bool = field(init=False, default=False)
 
     def choose(self) -> list[Candidate]:
-        """Return what was weighed, the best first."""
+        """Return what was weighed, the best first; Ctrl-C ends it once anything is."""
         dealt_by, self._seed = self.seed.spawn(2)
         kinds, smoothings, numbers = self.grid
         numbers = [n for n in numbers if n <= self.table.n_distinct]
@@ -86,8 +90,13 @@ class Chooser:
         self._spent = 0.0
         if not self._folds:
             return [Candidate(only, np.nan)]
-        for kind in kinds:
-            self._climb_grid(kind, first, list(smoothings), numbers)
+        try:
+            for kind in kinds:
+                self._climb_grid(kind, first, list(smoothings), numbers)
+        except KeyboardInterrupt:
+            if not any(worth > -np.inf for worth in self.known.values()):
+                raise
+            self.is_interrupted = True
         found = [Candidate(settings, worth) for settings, worth in self.known.items()]
         found = [one for one in found if one.held_out > -np.inf] or [Candidate(only, np.nan)]
         return sorted(found, key=lambda one: -one.held_out)
@@ -142,22 +151,24 @@ class Chooser:
         if settings.n_components > 1:  # starts by boxes
             steps += n_dense**2 * (_OF_BOXES * rows + _OF_BOX * settings.n_components)
         steps *= len(self._folds) * _N_STARTS
-        is_too_much = self._spent + steps > _MOST_STEPS or self.watch.is_over()
+        is_too_much = self._spent + steps > self.most_steps or self.watch.is_over()
         self.known[settings] = -np.inf
         if is_too_much and self._spent > 0:
             return -np.inf
         self._spent += steps
-        found = climb_all(
+        found, is_interrupted = climb_all(
             [seen for seen, _ in self._folds], settings, self._seed, _N_STARTS,
             min(self.max_iter, _MOST_ITERATIONS), _LOOSER * self.tol, self.n_threads, self.watch,
         )  # fmt: skip
+        if is_interrupted:
+            raise KeyboardInterrupt
         score = total = 0.0
         for (_, held), climbs in zip(self._folds, found, strict=True):
             best = max(climbs, key=lambda one: one.objective[-1])
             score += float(held.weights @ memberships(best.components.log_joint(held))[1])
             total += float(held.weights.sum())
         self.known[settings] = score / total
-        self.report(min(1.0, self._spent / _MOST_STEPS))
+        self.report(min(1.0, self._spent / self.most_steps))
         return self.known[settings]
 
 
@@ -170,11 +181,12 @@ def climb_all(
     tol: float,
     n_threads: int,
     watch: Watch,
-) -> list[list[Climb]]:
-    """Return where EM arrives from every start, for each of some tables.
+) -> tuple[list[list[Climb]], bool]:
+    """Return where EM arrives from every start, for each of some tables; and whether Ctrl-C came.
 
     With one component all starts are one. In threads, each start with a seed of its own; of each
-    table the first start is tried even where no time is left.
+    table the first start is tried even where no time is left. After Ctrl-C what runs ends with its
+    next step.
     """
     if settings.n_components == 1:
         n_starts = 1
@@ -193,11 +205,15 @@ def climb_all(
         return climb(rows, settings, belongs, max_iter, tol, is_over)
 
     with ThreadPoolExecutor(n_threads) as pool:
+        futures = [pool.submit(run, task) for task in product(tables, range(n_starts))]
         try:
-            found = list(pool.map(run, product(tables, range(n_starts))))
-        except BaseException:  # of Ctrl-C, too: what runs ends with its next step
+            wait(futures)
+        except KeyboardInterrupt:
             stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            wait(futures)
+        finally:
+            stopped_early = stopped.is_set()
+            stopped.set()  # whatever is raised, no thread goes on
+    found = [one.result() for one in futures]
     parts = (found[i : i + n_starts] for i in range(0, len(found), n_starts))
-    return [[one for one in part if one is not None] for part in parts]
+    return [[one for one in part if one is not None] for part in parts], stopped_early

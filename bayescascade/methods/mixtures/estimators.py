@@ -208,13 +208,13 @@ class CascadeMixture(Baseline[MixtureDensity]):
             NUMBERS if n == "auto" else (int(n),),
         )
         with single_threaded():
+            chooser = Chooser(table, grid, chosen_by, *steps, n_threads, watch, self._report)
             with watch.part(_OF_CHOICE):
-                self._candidates = Chooser(
-                    table, grid, chosen_by, *steps, n_threads, watch, self._report
-                ).choose()
+                self._candidates = chooser.choose()
             settings, rows = self._candidates[0].settings, Rows.of(table)
-            (climbs,) = climb_all(
-                [rows], settings, found_by, self.n_starts, *steps, n_threads, watch
+            n_starts = 1 if chooser.is_interrupted else self.n_starts
+            (climbs,), is_interrupted = climb_all(
+                [rows], settings, found_by, n_starts, *steps, n_threads, watch
             )
         best = max(climbs, key=lambda one: one.objective[-1])
         self._learned = MixtureDensity.of(self.schema_, rows, best.components)
@@ -227,7 +227,7 @@ class CascadeMixture(Baseline[MixtureDensity]):
         self.entropy_ = min(1.0, max(0.0, self.entropy_))
         self.summary_ = FitSummary(
             table.source, table.n_rows, table.n_distinct, table.total_weight, table.notes, "em",
-            len(climbs), 0, False, {}, {}, {},
+            len(climbs), 0, chooser.is_interrupted or is_interrupted, {}, {}, {},
             stopped_after=self.time_limit if watch.is_over() else None,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade import AutoCascade, BranchCascade, LeafCascade
+from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.cascades import candidates, choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
@@ -102,6 +102,36 @@ def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     loaded = bayescascade.load(tmp_path / "model.json")
     assert str(loaded) == str(model)
     assert "c1" in model.to_dot()
+
+
+def classes_of(n_rows, noise, seed):
+    """Ten columns that mostly repeat the class of their row, or nothing if all is noise."""
+    rng = np.random.default_rng(seed)
+    places = rng.integers(4, size=n_rows)
+    told = {}
+    for j in range(10):
+        kept = np.where(rng.random(n_rows) < noise, rng.integers(3, size=n_rows), places * (j + 1))
+        told[f"c{j}"] = (kept % 3).astype(str)
+    return pd.DataFrame(told)
+
+
+def test_a_mixture_that_is_better_is_named(monkeypatch, tmp_path):
+    """In one line, with the gain of rows held out that CascadeMixture has; not if it is chance."""
+    monkeypatch.setitem(choosing.EFFORTS, "normal", 4e9)
+    frame, unseen = classes_of(500, 0.4, 0), classes_of(4_000, 0.4, 1)
+    model = AutoCascade(random_state=0, n_chains=2, n_steps=300).fit(frame)
+    told = f"a mixture of {model.mixture_.n_components} classes scores {model.mixture_.gain:.2f}"
+    assert told in " ".join(str(model).split())
+    mixture = CascadeMixture(random_state=0).fit(frame)
+    gain = (mixture.score_samples(unseen) - model.score_samples(unseen)).mean()
+    assert gain == pytest.approx(model.mixture_.gain, abs=4 * model.mixture_.error)
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert str(loaded) == str(model)
+
+    nothing = AutoCascade(random_state=0, n_chains=2, n_steps=300).fit(classes_of(500, 1.0, 2))
+    assert nothing.mixture_.words == ""
+    assert "a mixture of" not in str(nothing)
 
 
 def test_what_is_chosen_is_that_cascade():

@@ -251,3 +251,18 @@ def test_damaged_files_are_refused():
     record["mixture"]["classes"][0]["tables"][0][0] += 0.01
     with pytest.raises(ModelFileError, match="must be probabilities"):
         CascadeMixture.from_record(record)
+
+
+def test_interrupted_while_choosing_it_keeps_the_best():
+    """What was weighed by then is fitted, and the page says that it was interrupted."""
+    left = iter(range(3))
+
+    def stop(_):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    model = CascadeMixture(random_state=0, progress=stop).fit(frame())
+    assert model.summary_.interrupted
+    assert 1 < len(model.candidates_) < 9
+    assert "interrupted: best of 1 start" in str(model)
+    assert np.isfinite(model.score_samples(frame())).all()
