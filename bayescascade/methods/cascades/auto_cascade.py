@@ -428,7 +428,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         self.cascade_ = self._read_cascade(record["cascade"])
         beside = record["readable"]
         self.readable_ = None if beside is None else self._read_cascade(beside)
-        mixture = record.get("mixture")  # not in older files
+        mixture = record["mixture"]
         self.mixture_ = None if mixture is None else MixtureBeside.from_record(mixture)
 
     def _read_cascade(self, record: Mapping[str, Any]) -> Any:
