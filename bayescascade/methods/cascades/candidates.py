@@ -29,8 +29,8 @@ _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 
 # Nanoseconds of one core, as the benchmark `calibration` measures them.
 _NS_PAIR_STEP = 0.8  # of a step of dependent leaves
-_NS_LEVEL = 16.0  # of a row and column of other shallow leaves
-_NS_SUBSET = 3e5  # of their set of fixed columns
+_NS_LEVEL = 8.0  # of a row and column of other shallow leaves
+_NS_SUBSET = 8e5  # of their set of fixed columns
 _NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
 _NS_PASS = 50.0  # of a box's term in a pass
 _MOST_PASSES = {"leaf": 30, "branch": 2}
@@ -76,8 +76,12 @@ class Candidate:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from others: model and settings."""
-        return (self.model, *sorted(self.settings.items()))
+        """What tells it from others: model, and settings that are not the defaults."""
+        usual = _CLASSES[self.model]
+        told = {k: v for k, v in self.settings.items() if v != getattr(usual, k)}
+        if self.is_shallow:  # even if of no largest depth
+            told["max_depth"] = self.settings["max_depth"]
+        return (self.model, *sorted(told.items()))
 
     @property
     def kind(self) -> tuple[str, str]:

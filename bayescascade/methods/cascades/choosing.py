@@ -23,14 +23,15 @@ from bayescascade.methods.cascades.mixture_beside import MixtureBeside, weigh_mi
 
 __all__ = ["EFFORTS", "Choice", "Chooser"]
 
-EFFORTS = {"quick": 2e9, "normal": 1e11, "thorough": 1e12}
+EFFORTS = {"quick": 4e9, "normal": 1e11, "thorough": 1e12}
 """Nanoseconds of one core that choosing and searching may take, by what is asked for."""
 
 _OF_SUMS, _OF_HELD = 0.25, 0.35  # parts of the effort: for sums over trees, and rows held out
 _OF_ONE = 0.12  # for one sum
-_OF_DEPTH = {"independent": 0.02, "dependent": 0.06, "uniform": 0.01}  # for one of some depth
+_OF_DEPTH = {"dependent": 0.06, "independent": 0.02, "uniform": 0.01}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
 _BETTER = 0.05  # nats of log evidence that another concentration must win
+_FAR = 0.5  # nats a row behind the best, which no concentration makes up for
 _STOPS = (0.5, 0.2, 0.8)  # of the generative prior
 _FINE = 0.02  # part of the effort up to which a sum is made for several concentrations
 _FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
@@ -117,26 +118,26 @@ class Chooser:
 
     def _weigh_all(self) -> None:
         """Weigh what can be summed over, from cheap to dear."""
-        for leaf in _OF_DEPTH:
-            self._deepen(leaf)
+        settings = {"partitions": "levels", "max_depth": 0}
+        ones = [self._climb(Candidate("branch", {"leaf": leaf, **settings})) for leaf in _OF_DEPTH]
+        for one in ones:
+            if one is not None:
+                self._deepen(one)
         for model in ("branch", "leaf"):
             for partitions in ("subsets", "levels"):
                 for leaf in ("independent", "uniform"):
                     own = {"leaf": leaf, "partitions": partitions}
                     self._climb_by_process(self._climb(Candidate(model, own)))
 
-    def _deepen(self, leaf: str) -> None:
-        """Weigh one leaf, then trees of one level more for as long as that wins enough."""
-        settings = {"partitions": "levels", "leaf": leaf, "max_depth": 0}
-        best = self._climb(Candidate("branch", settings))
+    def _deepen(self, best: Candidate) -> None:
+        """Weigh trees of one level more than one leaf, and so on while that wins enough."""
         n_open = int((self.table.schema.n_levels > 1).sum())
-        for depth in range(1, n_open + 1):
-            deeper = None if best is None else self._climb(best.changed(max_depth=depth))
-            if best is None or deeper is None:
-                if best is not None and leaf == "dependent" and depth <= 3:
-                    self._climb(best.changed(max_depth=None))
-                break
-            if depth > 1 and deeper.log_evidence < best.log_evidence + _GAIN:
+        is_dependent = best.kind[0] == "dependent"  # of other leaves trees of any depth follow
+        for depth in range(1, n_open + is_dependent):
+            deeper = self._climb(best.changed(max_depth=depth))
+            if deeper is None and is_dependent and depth <= 3:
+                self._climb(best.changed(max_depth=None))
+            if deeper is None or (depth > 1 and deeper.log_evidence < best.log_evidence + _GAIN):
                 break
             best = max(best, deeper, key=lambda one: one.log_evidence)
         self._climb_by_process(best)
@@ -150,28 +151,37 @@ class Chooser:
         """Return it with the leaf concentration of most evidence, a power of 2; None if too dear.
 
         With the generative prior, also with the best `stop` of a few, and of uniform leaves their
-        concentration. If one takes a good part of the effort, it is weighed as it is alone.
+        concentration. It is weighed as it is alone if that takes a good part of the effort, or if
+        it is far behind the best.
         """
         best = self._weigh(candidate)
-        if best is None or best.expected_seconds * 1e9 > _FINE * self._all:
+        if best is None or best.expected_seconds * 1e9 > _FINE * self._all or self._is_far(best):
             return best
         for stop in _STOPS[1:] if "stop" in best.settings else ():
-            other = self._weigh(best.changed(stop=stop))
-            if other is not None and other.log_evidence > best.log_evidence:
-                best = other
+            best = self._better(best, best.changed(stop=stop), 0.0) or best
         name, usual = "leaf_concentration", 1.0
         if best.kind[0] == "uniform":
             if "stop" not in best.settings:
                 return best
             name, usual = "concentration", 2.0
-        for factor in (4.0, 0.25, 2.0, 0.5):
-            while True:
+        for factor in (2.0, 0.5):
+            found: Candidate | None = best
+            while found is not None:
+                best = found
                 a = best.settings.get(name, usual) * factor
-                other = self._weigh(best.changed(**{name: a}))
-                if other is None or other.log_evidence < best.log_evidence + _BETTER:
-                    break
-                best = other
+                found = self._better(best, best.changed(**{name: a}), _BETTER)
         return best
+
+    def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
+        """Return another candidate if it has more evidence by so much; None if not."""
+        found = self._weigh(other)
+        is_better = found is not None and found.log_evidence >= best.log_evidence + gain
+        return found if is_better else None
+
+    def _is_far(self, one: Candidate) -> bool:
+        """Whether a candidate has so little evidence that no other concentration will do."""
+        most = max(other.log_evidence for other in self.known.values())
+        return most - one.log_evidence > _FAR * self.table.total_weight
 
     def _weigh(self, candidate: Candidate) -> Candidate | None:
         """Return it with its evidence; None if it takes too much of what is left."""
@@ -199,6 +209,9 @@ class Chooser:
         summed = self._summed
         kinds = {(one.model, *one.kind) for one in summed if not one.is_shallow}
         searched = [one for one in _SEARCHED if (one.model, *one.kind) not in kinds]
+        of_uniform = [one for one in summed if one.kind[0] == "uniform"]
+        if of_uniform and self._is_far(of_uniform[0]):
+            searched = [one for one in searched if one.kind[0] != "uniform"]
         if not searched:
             return []
         deep = [one for one in summed if one.kind[0] == "dependent" and one.is_shallow]
@@ -221,16 +234,19 @@ class Chooser:
         self.left -= allowed
         return found
 
-    def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside:
-        """Return how a mixture scores beside the best, on the rows by which that was chosen."""
+    def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside | None:
+        """Return how a mixture scores beside the best, on the rows by which that was chosen.
+
+        None if no density can score so much better that it is worth a line.
+        """
         if best.held_out != best.held_out:
             allowed = _OF_HELD * self._all / 2
             held_out = held_out.cut(max(1, int(allowed / 1e9 / max(best.expected_seconds, 1e-9))))
             (best, *_) = self._scored(held_out, [best], 0)
         of_cascade = held_out.rows[best.key]
         n_rows = np.cumsum([held.n_distinct for _, held in held_out.folds])
-        n_folds = int(np.searchsorted(n_rows, of_cascade.size)) + 1
-        return weigh_mixture(held_out.folds[:n_folds], of_cascade, self.seed, self.n_jobs)
+        folds = held_out.folds[: int(np.searchsorted(n_rows, of_cascade.size)) + 1]
+        return weigh_mixture(folds, of_cascade, self.seed, self.n_jobs)
 
     def _scored(
         self, held_out: HeldOut, contestants: list[Candidate], n_steps: int

@@ -5,18 +5,15 @@ trees: all trees where they can be summed over, and each temper of trees of depe
 draws of short chains.
 """
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf, isnan
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import watch_in_use
@@ -31,6 +28,7 @@ __all__ = ["HeldOut"]
 
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # and rows after which no fold follows
 _N_CHAINS, _N_AVERAGED = 2, 40  # of short searches, and draws that are averaged over
+_N_BLOCKS = 60  # of each chain: each begins with as much work as some steps
 _NS_FIT = 2.5e9  # nanoseconds of a short search beside its steps
 _REDRAWN = 8e6  # bytes of redraws: of larger subtrees one takes as long as the chain
 _FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
@@ -144,21 +142,22 @@ class HeldOut:
         self, candidate: Candidate, learned: Table, held: Table, n_steps: int
     ) -> tuple[Floats, int]:
         """Return log densities of rows averaged over draws, and the leaves of the best tree."""
-        run: dict[str, Any] = {
-            "search": "anneal+metropolis",
-            "n_steps": n_steps,
-            "n_chains": _N_CHAINS,
-        }
         left = watch_in_use().left
-        run["time_limit"] = None if left == inf else max(left, 0.1)
-        run["memory_limit"] = min(self.memory_limit, _REDRAWN) / 1e9
-        model = candidate.cascade(n_jobs=self.n_jobs, random_state=self.seed, **run)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the chains are short
-            model.fit(learned)
-        drawn = [tree for chain in model.run_.draws for tree in chain]
+        model = candidate.cascade(
+            search="anneal+metropolis", n_steps=n_steps, n_chains=_N_CHAINS, n_jobs=self.n_jobs,
+            random_state=self.seed, time_limit=None if left == inf else max(left, 0.1),
+            memory_limit=min(self.memory_limit, _REDRAWN) / 1e9,
+        )  # fmt: skip
+        model.posterior_ = posterior = model._make_posterior(learned)
+        model._set_features(posterior.schema)
+        model._prepare_chains(posterior)
+        search = model.check_parameters()
+        run = search.run(posterior, default_steps=n_steps, n_blocks=_N_BLOCKS)
+        if run.interrupted:
+            raise KeyboardInterrupt
+        drawn = [tree for chain in run.draws for tree in chain]
         some = np.linspace(0, len(drawn) - 1, min(_N_AVERAGED, len(drawn))).round().astype(int)
         codes = held.codes.astype(np.int32)
         read = [model._readable(model._count(drawn[i])) for i in some.tolist()]
         scores = [one.score_codes(codes) for one in read]
-        return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], model.tree_.n_leaves
+        return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], run.best_state.n_leaves

@@ -22,6 +22,8 @@ __all__ = ["weigh_products"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_MOST_COUNTS = 1 << 20  # of levels in leaves, at once
+
 
 def weigh_products(
     table: "Table",
@@ -40,19 +42,33 @@ def weigh_products(
     n_leaves, a, weights = edges.size - 1, model.leaf_concentration, table.weights[rows]
     leaf = np.repeat(np.arange(n_leaves), np.diff(edges))
     at = np.repeat(np.arange(n_leaves), np.diff(code_edges))
+    totals = np.bincount(leaf, weights, n_leaves)[:, np.newaxis]
     evidences, densities = np.zeros(n_leaves), np.zeros(at.size)
-    for j in left:
-        column = table.schema.columns[j]
-        b = column.n_levels
-        counts = np.bincount(leaf * b + table.codes[j, rows], weights, n_leaves * b)
-        counts = counts.reshape(n_leaves, b)
+    for columns in _together(left, table.schema.n_levels, n_leaves):
+        b = table.schema.n_levels[columns]
+        starts, n_levels = np.cumsum(b) - b, int(b.sum())
+        places = leaf * n_levels + starts[:, np.newaxis] + table.codes[columns][:, rows]
+        counts = np.bincount(places.reshape(-1), np.tile(weights, b.size), n_leaves * n_levels)
+        counts = counts.reshape(n_leaves, n_levels)
+        own = starts[:, np.newaxis] + codes[columns]
         if model.leaf == "uniform":
-            log_shares = np.log(column.widths) - np.log(column.widths.sum())
+            widths = [table.schema.columns[j].widths for j in columns]
+            log_shares = np.concatenate([np.log(one) - np.log(one.sum()) for one in widths])
             evidences += counts @ log_shares
-            densities += log_shares[codes[j]]
+            densities += log_shares[own].sum(axis=0)
             continue
-        totals = counts.sum(axis=1)
-        evidences += (gammaln(counts + a) - gammaln(a)).sum(axis=1)
-        evidences += gammaln(a * b) - gammaln(totals + a * b)
-        densities += np.log((counts[at, codes[j]] + a) / (totals[at] + a * b))
+        is_filled = counts > 0
+        rises = np.zeros_like(counts)
+        rises[is_filled] = gammaln(counts[is_filled] + a) - gammaln(a)
+        evidences += rises.sum(axis=1)
+        evidences += (gammaln(a * b) - gammaln(totals + a * b)).sum(axis=1)
+        shares = (counts[at, own] + a) / (totals[at, 0] + a * b[:, np.newaxis])
+        densities += np.log(shares).sum(axis=0)
     return evidences, densities
+
+
+def _together(left: Sequence[int], n_levels: Integers, n_leaves: int) -> list[list[int]]:
+    """Return the columns in parts, each of few enough levels to count all leaves' at once."""
+    columns = np.array(left, np.int64)
+    parts = np.cumsum(n_levels[columns] * n_leaves) // _MOST_COUNTS
+    return [columns[parts == part].tolist() for part in np.unique(parts)]
