@@ -91,7 +91,7 @@ class Passes:
     def __post_init__(self) -> None:
         plan = self.boxes.lattice.plan
         self.n_passes = self.log.n_passes
-        self.root = Root(plan, self.posterior.model)
+        self.root = Root.of(self.posterior, plan)
         self.bounds = PassRounding.of(self.posterior, plan)
         self.total = float(self.posterior.table.weights.sum())
         self.k = np.arange(1, min(self.most, _MOST_LISTED) + 1)
