@@ -120,7 +120,7 @@ class CascadeModel(ABC):
         for name in (rate, "concentration", "leaf_concentration"):  # as plain floats
             object.__setattr__(self, name, check_real(name, getattr(self, name), above=0.0))
         object.__setattr__(self, "stop", check_real("stop", self.stop, above=0.0, below=1.0))
-        check_choice("prior", self.prior, PRIORS if self.kind == LEAF_MODEL else PRIORS[:2])
+        check_choice("prior", self.prior, PRIORS)
         if self.max_leaves is not None:
             check_integer("max_leaves", self.max_leaves, minimum=1)
         check_choice("leaf", self.leaf, LEAVES)
@@ -298,6 +298,10 @@ class BranchModel(CascadeModel):
 
     def __post_init__(self) -> None:
         self._check_shared("expected_branches")
+        if self.is_by_size:
+            raise ParameterError(
+                'prior must be "poisson" or "generative" in the branch model, got "size"'
+            )
         if self.feature_inclusion is not None:
             inclusion = check_real("feature_inclusion", self.feature_inclusion, above=0, below=1)
             object.__setattr__(self, "feature_inclusion", inclusion)

@@ -253,7 +253,8 @@ def _partitioned(
             right = numbers[rest]
             key = min(b - 1, m - a) if branches else 0
             if m - a > 1 and key != 1:
-                right = shared[others, (is_nominal or m - a == 2, m - a), key]
+                part = (is_nominal or m - a == 2, m - a)
+                right = shared.get((others, part, key), right)  # if of two leaves or more
             times = float(comb(m - 1, a - 1)) if is_nominal else 1.0
             add_products(mantissas * times, powers, *right, _HALVES, *total)
     return found
