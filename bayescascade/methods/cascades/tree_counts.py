@@ -42,7 +42,7 @@ Shape = tuple[Column, ...]  # sorted; columns of one level left are no part of i
 Scaled = tuple[Floats, NDArray[np.int64]]  # entries by leaves, from one on: mantissas and powers
 
 _MOST_LISTED = 1 << 16  # numbers of leaves
-_MOST_SHAPES = 10_000
+_MOST_JOINS = 100_000  # of two shapes, or powers of one
 _MOST_PRODUCTS = 4e9  # some ten seconds
 _MOST_NUMBERS = 3e7  # kept, of 16 bytes
 _HALVES = np.ldexp(1.0, -np.arange(1000))
@@ -141,15 +141,16 @@ def _columns(shape: Shape) -> Iterator[tuple[Column, int, Shape]]:
 def _limits(whole: Shape, by_levels: bool, most: int) -> dict[Shape, int]:
     """Return the shapes, larger ones first, and how many leaves matter below each.
 
-    Empty if shapes or their numbers are too many.
+    Empty if they, or the numbers kept, are too many.
     """
-    limits, found, n_numbers = {whole: most}, dict[Shape, int](), 0
+    limits, found, n_joins, n_numbers = {whole: most}, dict[Shape, int](), 0, 0
     queue = [(0, whole)]
     while queue:
         _, shape = heappop(queue)
         found[shape] = limit = min(limits[shape], prod(q for _, q in shape))
+        n_joins += sum(m - 1 for (_, m), _, _ in _columns(shape))
         n_numbers += limit * (1 + len(shape))
-        if len(limits) > _MOST_SHAPES or n_numbers > _MOST_NUMBERS:
+        if n_joins > _MOST_JOINS or n_numbers > _MOST_NUMBERS:
             return {}
         for column, _, others in _columns(shape):
             left = limit - (column[1] - 1 if by_levels else 1)  # each other branch has a leaf
