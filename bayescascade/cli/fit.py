@@ -54,9 +54,10 @@ OF_MODELS = (
 )
 @click.option(
     "--prior",
-    type=click.Choice(["poisson", "generative"]),
-    help="What weighs trees: a Poisson of leaves or branches, or a process that stops at each node "
-    "with probability --stop (trees; poisson).",
+    type=click.Choice(["poisson", "generative", "size"]),
+    help="What weighs trees: a Poisson of leaves or branches, a process that stops at each node "
+    "with probability --stop, or a Poisson of leaves that all trees with as many share (trees, "
+    "size of the leaf model alone; poisson).",
 )
 @click.option(
     "--stop",

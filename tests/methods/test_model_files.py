@@ -38,6 +38,7 @@ OPTIONS = {
         LeafCascade, leaf="independent", leaf_concentration=0.5, predictive="average"
     ),
     "process": lambda: trees.fitted(LeafCascade, prior="generative", stop=0.3),
+    "size": lambda: trees.fitted(LeafCascade, prior="size"),
     "process to a depth": lambda: trees.fitted(
         BranchCascade, prior="generative", partitions="levels", max_depth=1, search="exact"
     ),

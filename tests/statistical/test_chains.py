@@ -11,7 +11,14 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference
 from tests.methods.cascades import problems as cascades
-from tests.methods.cascades.problems import BRANCH, GENERATIVE, INCLUSION, INDEPENDENT_BRANCH, LEAF
+from tests.methods.cascades.problems import (
+    BRANCH,
+    GENERATIVE,
+    INCLUSION,
+    INDEPENDENT_BRANCH,
+    LEAF,
+    SIZE,
+)
 from tests.methods.cost_trees import problems as budgeted
 from tests.methods.prunings import problems as prunings
 from tests.methods.rules import problems as rules
@@ -386,12 +393,12 @@ def unseen(problem, model):
 
 UNSEEN = [
     unseen(cascades.MULTIWAY, LEAF), unseen(cascades.BINS, INCLUSION),
-    unseen(cascades.UNEVEN_LEVELS, LEAF),
+    unseen(cascades.UNEVEN_LEVELS, LEAF), unseen(cascades.MULTIWAY, SIZE),
     *(lists(rules.unseen(p)) for p in (rules.PAIR, rules.BINS, rules.SUPPORTED)),
 ]  # fmt: skip
 
 
-@each(*UNSEEN, quick=(UNSEEN[0], UNSEEN[3]))
+@each(*UNSEEN, quick=(UNSEEN[0], UNSEEN[3], UNSEEN[4]))
 def test_without_data_the_chain_returns_the_prior(space, rng):
     """What is claimed to be learned from data must not come from the chain itself."""
     prior = np.exp([space.posterior().log_prior(state) for state in space.states])

@@ -49,6 +49,7 @@ from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
+from bayescascade.methods.cascades.tree_counts import count_trees
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PREDICTIVES, Draws
 from bayescascade.model.search import SAMPLED, Search
@@ -134,8 +135,8 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             return ""
         if name == "stop" and not is_generative:
             return ""
-        if name == "prior" and is_generative:
-            return "generative prior"
+        if name == "prior" and value in ("generative", "size"):
+            return f"{value} prior"
         usual = {"partitions": "subsets", "leaf": "uniform", "prior": "poisson"}
         is_usual = name in usual and value == usual[name]
         return "" if is_usual else super()._words_of(name, parameters)
@@ -535,7 +536,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             self.schema_, self.partitions, self.max_branches, getattr(self, "max_depth", None)
         )
         log_splits = space.log_splits(tree) if model.is_generative else None
-        log_prior = model.log_prior(tree, self.schema_.n_columns, log_splits)
+        log_n_trees = None
+        if model.is_by_size:
+            partitions, most = self.partitions, model.max_leaves
+            log_n_trees = count_trees(self.schema_, partitions, self.max_branches, most).logs
+        log_prior = model.log_prior(tree, self.schema_.n_columns, log_splits, log_n_trees)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
 
 

@@ -59,10 +59,14 @@ class LeafCascade(Cascade):
     leaf_concentration : float > 0
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
-    prior : {"poisson", "generative"}
-        What weighs the trees before any row is seen: the thesis's Poisson, or a process that sums
-        to one by itself: a node is a leaf with probability `stop`, else split, by any of the splits
-        that its box still allows with the same probability. Where there are none it is a leaf.
+    prior : {"poisson", "generative", "size"}
+        What weighs the trees before any row is seen: the thesis's Poisson, of every tree by its
+        number of leaves; or a process that sums to one by itself: a node is a leaf with probability
+        `stop`, else split, by any of the splits that its box still allows with the same
+        probability, and where there are none it is a leaf; or, by "size", a Poisson of the number
+        of leaves itself, shared by all trees that have as many, so that `expected_leaves` are
+        expected indeed. For that, trees are counted; where they are too many, fit raises
+        TooLargeError, which says up to how many leaves they can be.
     stop : float in (0, 1)
         Probability of a leaf under the generative prior; of no effect with another.
     density : {"posterior_mean", "empirical"}
@@ -211,7 +215,8 @@ class BranchCascade(Cascade):
     partitions, leaf, leaf_concentration, prior, stop, density, predictive, search, n_steps, \
 n_chains, n_jobs, random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, \
 memory_limit, scratch, start, checkpoint, resume, progress, time_limit
-        As in `LeafCascade`; the posterior mean of a leaf is a product along its path. With
+        As in `LeafCascade`, but for prior "size", which is the leaf model's alone; the posterior
+        mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.
 
     Attributes

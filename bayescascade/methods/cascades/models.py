@@ -27,8 +27,14 @@ Dirichlet-multinomial over its ``m_j`` levels that are left in the leaf's box, w
 A *dependent* leaf averages over all trees that connect its columns; `dependence` has the formula.
 
 This prior, "poisson", weighs each tree, so the number of leaves is a priori spread as the number of
-trees with that many leaves times the Poisson, as in the thesis. Beside it there is one that is a
-process, in either model, and not the thesis's: with `prior` "generative" a node is a leaf with
+trees with that many leaves times the Poisson, as in the thesis. Beside it there are two that are
+not the thesis's. With `prior` "size", of `LeafModel` alone, the number of leaves itself follows the
+Poisson, restricted to numbers that trees can have, and all ``N_K`` trees of K leaves are equally
+probable, see `tree_counts`::
+
+    log_prior = -lam + K ln lam - ln K! - ln N_K         (-inf if K > max_leaves)
+
+The other is a process, in either model: with `prior` "generative" a node is a leaf with
 probability ``s`` = `stop`, else it is split, by any of the ``N_i`` splits that its box allows with
 the same probability (`split_space`). A node whose box allows none is a leaf. So ::
 
@@ -73,8 +79,8 @@ LEAVES = ("uniform", "independent", "dependent")
 PARTITIONS = ("subsets", "levels")
 """How a split may share out a column's remaining levels."""
 
-PRIORS = ("poisson", "generative")
-"""What weighs the trees."""
+PRIORS = ("poisson", "generative", "size")
+"""What weighs the trees; "size" only those of the leaf model."""
 
 Floats = NDArray[np.float64]
 
@@ -95,8 +101,9 @@ class CascadeModel(ABC):
     leaf_concentration : float > 0
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
-    prior : {"poisson", "generative"}
-        What weighs the trees; with "generative" the Poisson's mean is of no effect.
+    prior : {"poisson", "generative", "size"}
+        What weighs the trees; with "generative" the Poisson's mean is of no effect. "size" is of
+        the leaf model alone.
     stop : float in (0, 1)
         Probability of a leaf under the generative prior.
     """
@@ -128,14 +135,29 @@ class CascadeModel(ABC):
         """Whether the prior is the process, which sums to one over the trees below any box."""
         return self.prior == "generative"
 
-    def log_prior(self, tree: Tree, n_columns: int, log_splits: Floats | None = None) -> float:
+    @property
+    def is_by_size(self) -> bool:
+        """Whether the Poisson is that of the number of leaves, shared by all trees with as many."""
+        return self.prior == "size"
+
+    def log_prior(
+        self,
+        tree: Tree,
+        n_columns: int,
+        log_splits: Floats | None = None,
+        log_n_trees: Floats | None = None,
+    ) -> float:
         """Return the log prior of a tree over `n_columns` columns, nats; -inf above `max_leaves`.
 
         `log_splits`, (n_nodes,) float64, is what `SplitSpace.log_splits` says of the tree; only the
-        generative prior needs it.
+        generative prior needs it. `log_n_trees`, (most,) float64, are `TreeCounts.logs`; only the
+        prior "size" needs them.
         """
         if self.max_leaves is not None and tree.n_leaves > self.max_leaves:
             return -np.inf
+        if self.is_by_size:
+            assert log_n_trees is not None
+            return self._log_poisson(tree, n_columns) - float(log_n_trees[tree.n_leaves - 1])
         if not self.is_generative:
             return self._log_poisson(tree, n_columns)
         assert log_splits is not None
@@ -204,7 +226,7 @@ class LeafModel(CascadeModel):
     leaf_concentration : float > 0
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
-    prior : {"poisson", "generative"}
+    prior : {"poisson", "generative", "size"}
         What weighs the trees; with "generative" `expected_leaves` is of no effect.
     stop : float in (0, 1)
         Probability of a leaf under the generative prior.
@@ -276,6 +298,10 @@ class BranchModel(CascadeModel):
 
     def __post_init__(self) -> None:
         self._check_shared("expected_branches")
+        if self.is_by_size:
+            raise ParameterError(
+                'prior must be "poisson" or "generative" in the branch model, got "size"'
+            )
         if self.feature_inclusion is not None:
             inclusion = check_real("feature_inclusion", self.feature_inclusion, above=0, below=1)
             object.__setattr__(self, "feature_inclusion", inclusion)

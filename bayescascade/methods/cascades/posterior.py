@@ -34,8 +34,10 @@ from bayescascade.methods.cascades.models import (
 from bayescascade.methods.cascades.rounding import density_rounding
 from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
+from bayescascade.methods.cascades.tree_counts import TreeCounts, count_trees
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
+from bayescascade.model.guard import EVALUATED, UNIT
 from bayescascade.model.search import SCHEDULE
 from samplers.types import StepCounts
 
@@ -153,7 +155,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         """Return the log prior of a tree, nats, unnormalized."""
         tree = _structure(state)
         log_splits = self.splits.log_splits(tree) if self.model.is_generative else None
-        return self.model.log_prior(tree, len(self.is_nominal), log_splits)
+        return self.model.log_prior(tree, len(self.is_nominal), log_splits, self.log_n_trees)
 
     def log_likelihood(self, state: Tree | DensityTree) -> float:
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
@@ -185,7 +187,10 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def rounding(self, state: Tree) -> float:
         """Return by how much rounding may put `log_density` of a tree off, nats."""
         counts, _ = self.node_statistics(state)
-        return density_rounding(self.model, self.table, state, counts, self.splits)
+        bound = density_rounding(self.model, self.table, state, counts, self.splits)
+        if self.log_n_trees is not None:
+            bound += 2 * EVALUATED * UNIT * float(self.log_n_trees[state.n_leaves - 1])
+        return bound
 
     def initial_state(self, rng: np.random.Generator) -> Tree:
         """Return a random tree of up to seven splits, grown without looking at the data."""
@@ -296,6 +301,25 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def _identity(self) -> tuple[list[Any], tuple[()]]:
         own = () if self.redraws is None else (self.redraws.name, self.redraws.largest)
         return [self.parameters(), self.table.fingerprint(), *own], ()
+
+    @cached_property
+    def tree_counts(self) -> TreeCounts | None:
+        """How many trees there are of each number of leaves, for the prior "size"; else None.
+
+        Raises
+        ------
+        TooLargeError
+            If trees are too many to be counted.
+        """
+        if not self.model.is_by_size:
+            return None
+        most = self.model.max_leaves
+        return count_trees(self.schema, self.partitions, self.max_branches, most)
+
+    @property
+    def log_n_trees(self) -> NDArray[np.float64] | None:
+        """The logs of `tree_counts`, if there are any, (most,)."""
+        return None if self.tree_counts is None else self.tree_counts.logs
 
     @property
     def schema(self) -> Schema:
@@ -411,6 +435,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             log_go=float(np.log1p(-self.model.stop)),
             log_ways=self.splits.log_ways if self.model.is_generative else np.zeros((1, 1)),
             n_kept=self.splits.n_kept,
+            log_n_trees=np.zeros(1) if self.log_n_trees is None else self.log_n_trees,
         )
 
     @cached_property

@@ -203,6 +203,18 @@ GENERATIVE_BOUNDED = Model(
     {**INDEPENDENT.parameters, **PROCESS, "max_leaves": 4},
     reference.leaf_log_density,
 )
+SIZE = Model(
+    "size", LeafPosterior, {**LEAF.parameters, "prior": "size"}, reference.leaf_log_density
+)
+SIZE_INDEPENDENT = Model(
+    "size-independent",
+    LeafPosterior,
+    {**INDEPENDENT.parameters, "prior": "size"},
+    reference.leaf_log_density,
+)
+SIZE_BOUNDED = Model(
+    "size-bounded", LeafPosterior, {**BOUNDED.parameters, "prior": "size"}, BOUNDED.twin
+)
 OPTIONS = (INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED)
 """Models with options that are not the default."""
 
@@ -240,6 +252,9 @@ WITH_OPTIONS = (
     (ORDINAL, GENERATIVE_UNIFORM),
     (UNEVEN_LEVELS, GENERATIVE_BRANCH),
     (BINARY, GENERATIVE_DEPENDENT),
+    (BINS, SIZE),
+    (UNEVEN_LEVELS, SIZE_INDEPENDENT),
+    (MULTIWAY, SIZE_BOUNDED),
 )
 """Each option with what it could fail at: few problems, as every exact test runs over them."""
 

@@ -169,6 +169,7 @@ def test_parameters_and_fingerprint_tell_posteriors_apart():
         LeafPosterior(FRACTIONAL.table),
         LeafPosterior(table, prior="generative"),
         LeafPosterior(table, prior="generative", stop=0.4),
+        LeafPosterior(table, prior="size"),
         BranchPosterior(table),
         BranchPosterior(table, feature_inclusion=0.5),
     ]

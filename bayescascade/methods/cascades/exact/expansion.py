@@ -3,7 +3,9 @@
 ``Z = sum_K w_K S_K``, where ``w_K`` is smooth in K, and by least squares nearly ``sum_i c_i exp(s_i
 K)`` for a few s_i, so that ``Z`` is nearly ``sum_i c_i G(s_i)``. No term is negative: ``S_K`` is at
 most ``M_K = min_s G(s) exp(-s K)``, and whatever the c_i, the error is at most ``sum_K abs(w_K -
-sum_i c_i exp(s_i K)) M_K``.
+sum_i c_i exp(s_i K)) M_K``. With the prior "size" ``1 / N_K`` is a factor of ``w_K``, which is as
+smooth: of housebreak, 26 passes do where the Poisson over trees takes 43. Where splits by levels
+allow some numbers of leaves only, it is interpolated between these.
 
 **Rounding.** A pass at s finds ``G(s)`` but for a factor between ``exp(-d)`` and ``exp(d)``, which
 `PassRounding` bounds by the number of leaves, and that by the slope of ln G to the next tilt: so

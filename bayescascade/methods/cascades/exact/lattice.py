@@ -33,6 +33,7 @@ from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.split_space import n_splits
 from bayescascade.methods.cascades.tree import pack_block
+from bayescascade.model.guard import UNIT
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.models import CascadeModel
@@ -408,10 +409,18 @@ class Root:
     ----------
     plan : Plan
     model : LeafModel or BranchModel
+    log_n_trees : (most,) float64 or None
+        As in `CascadePosterior`: among how many trees the prior of a number of leaves is shared.
     """
 
     plan: Plan
     model: "CascadeModel"
+    log_n_trees: Floats | None
+
+    @classmethod
+    def of(cls, posterior: "CascadePosterior", plan: Plan) -> "Root":
+        """Return that of a posterior's trees."""
+        return cls(plan, posterior.model, posterior.log_n_trees)
 
     def log_densities(self, log_values: Floats, total: float) -> Floats:
         """Return, for every entry of the root, the log of what its trees' densities sum to.
@@ -438,8 +447,9 @@ class Root:
         weights = np.empty(k.size)
         rate, alpha = float(self.model.rate), float(self.model.concentration)
         rate = 0.0 if self.model.is_generative else rate
+        log_n_trees = np.zeros(1) if self.log_n_trees is None else self.log_n_trees
         with sparing(6 * _STEPS_OF_LOG * k.size):
-            list_log_weights(rate, alpha, total, k, weights)
+            list_log_weights(rate, alpha, total, log_n_trees, k, weights)
         return weights
 
     def log_most_rise(self, k: int) -> float:
@@ -447,7 +457,13 @@ class Root:
 
         ``lnG(x + alpha) - lnG(x)`` increases with x, so that the Dirichlet's part is at most 0.
         """
-        return 0.0 if self.model.is_generative else float(np.log(self.model.rate / k))
+        if self.model.is_generative:
+            return 0.0
+        rise = float(np.log(self.model.rate / k))
+        if self.log_n_trees is None:
+            return rise
+        falls = -np.diff(self.log_n_trees[k - 1 :])
+        return rise + float(falls.max(initial=0.0)) + 8 * UNIT * float(self.log_n_trees.max())
 
     def log_common(self, total: float) -> float:
         """Return what the density of every tree has in common given the weight of all rows."""

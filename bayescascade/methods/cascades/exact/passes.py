@@ -7,7 +7,7 @@ tree's ``U(s) = max_T sum_l (g_l + s)``, with one entry a box. `hull` finds the 
 by a few tilts, `expansion` the sum over all trees, and `mixture` draws.
 
 K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
-rate / (K + 1)`` bounds the rest, as in `tail`.
+rate / (K + 1)`` bounds the rest, as in `tail`. With the prior "size" all K are listed.
 
 **Rounding.** A power of two, that of the first pass, is divided out of all passes before logs are
 taken: of a million rows ``G`` is exp(-2e6), whose log has a last digit of 2e-10. Terms ``ln w_K``
@@ -91,7 +91,7 @@ class Passes:
     def __post_init__(self) -> None:
         plan = self.boxes.lattice.plan
         self.n_passes = self.log.n_passes
-        self.root = Root(plan, self.posterior.model)
+        self.root = Root.of(self.posterior, plan)
         self.bounds = PassRounding.of(self.posterior, plan)
         self.total = float(self.posterior.table.weights.sum())
         self.k = np.arange(1, min(self.most, _MOST_LISTED) + 1)

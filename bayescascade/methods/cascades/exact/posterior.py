@@ -138,10 +138,12 @@ def solve(
     free_cost, boxes = cheapest_boxes(
         posterior, free, memory_limit, work_limit, n_jobs, cost.memory_bytes
     )
-    root = Root(plan, posterior.model)
+    root = Root.of(posterior, plan)
     bounds = PassRounding.of(posterior, free)
     log_prior = (0.0, 0.0)
-    if not posterior.model.is_generative:
+    if posterior.tree_counts is not None:
+        log_prior = posterior.tree_counts.log_prior_sum(posterior.model.rate)
+    elif not posterior.model.is_generative:
         log_prior = log_prior_mass(
             boxes.lattice, boxes.terms, root, plan.max_leaves, most, bounds, memory_limit
         )
@@ -222,7 +224,7 @@ class SummedPosterior:
         self.cost = cost
         self.max_leaves = cost.max_leaves
         self._plan = plan
-        self._root = Root(plan, posterior.model)
+        self._root = Root.of(posterior, plan)
         self._total = float(posterior.table.weights.sum())
         self._sums = Recursion.of(posterior, plan, n_jobs) if boxes is None else boxes
         self._n_jobs, self._memory_limit = n_jobs, memory_limit

@@ -100,7 +100,7 @@ class Redraws:
         self._is_annealed = plan.is_tabulated
         self._plan = replace(plan, n_distinct=0, n_whole=min(plan.n_whole, 1))
         self._sizes: dict[tuple[int, ...], int] = {}
-        self._root = Root(plan, posterior.model)
+        self._root = Root.of(posterior, plan)
         self._total = float(posterior.table.weights.sum())
         self._kept: OrderedDict[tuple[Box, float, float | None], BoxTrees] = OrderedDict()
         self._lock = Lock()

@@ -9,7 +9,8 @@ same bounds the most probable of them.
 
 K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
 rate / (K + 1)``, or 1 with the generative prior, bounds the rest by a geometric series: ``lnG(x +
-alpha) - lnG(x)`` increases with x, so that the Dirichlet's part of the ratio is at most 1.
+alpha) - lnG(x)`` increases with x, so that the Dirichlet's part of the ratio is at most 1. With the
+prior "size", ``N_K / N_(K+1)`` is a factor more, which is listed.
 
 What rounding does to G is a tilt by h, see `rounding`, so that ``S_K <= G(z) exp(h K) / z**K`` with
 the G that is found; and the logs that are added up may each be off by u times their sizes.

@@ -251,18 +251,22 @@ class TiltedPosterior:
 
     def _add_up(self, best: BestTree, rng: np.random.Generator) -> Sum:
         """Sum over all trees, with data and without."""
-        passes, rate = self._passes, self.posterior.model.rate
+        passes, posterior, rate = self._passes, self.posterior, self.posterior.model.rate
         precise = _ENOUGH if self.cost.n_terms > _MANY_TERMS else _PRECISE
         n_leaves = best.tree.n_leaves
-        if passes.posterior.model.is_generative and passes.total > 0.0:
+        if posterior.model.is_generative and passes.total > 0.0:
             self._sum = add_up_by_beta(passes, best.log_density, n_leaves, rng, precise)
         else:
             self._sum = Expansion(passes, best.log_density).add_up(n_leaves, rng, precise)
         self.log_normalizer = self._sum.log_sum + passes.log_common
         self.error = self._sum.error + passes.rounding_of_common
         lattice, shapes = passes.boxes.lattice, passes.boxes.shapes
-        if passes.posterior.model.is_generative:
+        if posterior.model.is_generative:
             self.log_evidence = self.log_normalizer
+        elif posterior.tree_counts is not None:
+            log_prior, error = posterior.tree_counts.log_prior_sum(rate)
+            self.log_evidence = self.log_normalizer - log_prior
+            self.error += error
         elif lattice.plan.has_few_ways and shapes is not None:
             log_prior, error = log_prior_sum(shapes, rate, passes.most, passes.bounds.of_sums)
             self.log_evidence = self.log_normalizer - log_prior

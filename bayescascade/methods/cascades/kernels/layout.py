@@ -60,6 +60,8 @@ class ModelArrays(NamedTuple):
     depend on each other there. is_generative: whether the prior is the process; log_stop and
     log_go: logs of its probabilities of a leaf and of a split; log_ways (p, Q + 1) float64: log
     number of splits of a column by its levels left; n_kept: columns that every path leaves whole.
+    log_n_trees (most,) float64: log number of trees of 1, 2, .. leaves, among which the prior is
+    shared; one zero if it is not.
     """
 
     kind: int
@@ -84,6 +86,7 @@ class ModelArrays(NamedTuple):
     log_go: float
     log_ways: Array
     n_kept: int
+    log_n_trees: Array
 
 
 class DependenceWork(NamedTuple):

@@ -48,6 +48,8 @@ class LargeProblem:
             "rows": [tuple(row) for row in self.table.codes.T.tolist()],
             "weights": self.table.weights.tolist(),
         }
+        if self.parameters.get("prior") == "size":  # floats, which make the prior what it is
+            record["log_n_trees"] = self.posterior.log_n_trees.tolist()
         most = self.posterior.max_branches
         return AllTrees(record, self.parameters, self.settings["partitions"], most)
 
@@ -104,6 +106,8 @@ def draw_problem(rng, style=None, leaves=("uniform", "independent")):
     if rng.random() < 0.3:
         parameters |= {"prior": "generative", "stop": float(rng.uniform(0.02, 0.98))}
         parameters.pop("feature_inclusion", None)
+    elif "expected_leaves" in parameters and rng.random() < 0.4:
+        parameters["prior"] = "size"
     return LargeProblem(table, settings, parameters, style)
 
 
@@ -175,7 +179,7 @@ def problems_of_dependent(problem, depth, rng):
         leaf="dependent",
         leaf_concentration=problem.parameters["leaf_concentration"],
         partitions="levels",
-        prior=problem.parameters.get("prior", "poisson"),
+        prior="generative" if "stop" in problem.parameters else "poisson",
         stop=problem.parameters.get("stop", 0.5),
     )
     n_levels = tuple(posterior.schema.n_levels.tolist())

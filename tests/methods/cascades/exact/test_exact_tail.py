@@ -19,7 +19,14 @@ from bayescascade.methods.cascades.exact.rounding import PassRounding
 from bayescascade.methods.cascades.exact.tail import Tail
 from tests.methods.cascades.exact.brute_force import brute_force
 from tests.methods.cascades.exact.test_exact_cost import random_table
-from tests.methods.cascades.problems import GENERATIVE, INDEPENDENT, LEAF, Problem
+from tests.methods.cascades.problems import (
+    GENERATIVE,
+    INDEPENDENT,
+    LEAF,
+    SIZE,
+    SIZE_INDEPENDENT,
+    Problem,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +58,7 @@ class Copied(Problem):
 
 LEVELS = Copied("by-levels", (4, 4), (True, True), 2, partitions="levels", weight=40.0)
 SUBSETS = Copied("by-subsets", (2, 2, 2), (True,) * 3, 2, weight=30.0)
-QUICK = ("copied", "huge", "near-subsets", "noise", "process", "huge-process")
+QUICK = ("copied", "huge", "near-subsets", "noise", "process", "huge-process", "huge-size")
 COPIES = [
     pytest.param(
         problem,
@@ -71,6 +78,9 @@ COPIES = [
         ("process", LEVELS, GENERATIVE, {"stop": 0.99}),
         ("huge-process", replace(LEVELS, weight=1e6, noise=2.0), GENERATIVE, {"stop": 0.1}),
         ("process-subsets", replace(SUBSETS, noise=1.0), GENERATIVE, {"stop": 0.9}),
+        ("size", LEVELS, SIZE, {"expected_leaves": 0.1}),
+        ("huge-size", replace(LEVELS, weight=1e6, noise=2.0), SIZE, {"expected_leaves": 0.1}),
+        ("size-subsets", replace(SUBSETS, noise=1.0), SIZE_INDEPENDENT, {"expected_leaves": 2.0}),
     )
 ]  # fmt: skip
 copies = pytest.mark.parametrize(("problem", "model"), COPIES)
@@ -114,7 +124,7 @@ def test_bounds_are_bounds(problem, model, monkeypatch):
     n_leaves = np.array([tree.n_leaves for tree in everything.trees])
     plan, total = Plan.of(posterior, None), posterior.table.weights.sum()
     boxes = HeldBoxes.of(posterior, plan, np.inf, np.inf) or Recursion.of(posterior, plan)
-    most, root = int(n_leaves.max()), Root(plan, posterior.model)
+    most, root = int(n_leaves.max()), Root.of(posterior, plan)
     found = []
     for listed in (most, 3):  # numbers of leaves that are looked at one by one
         monkeypatch.setattr("bayescascade.methods.cascades.exact.tail._MOST_LISTED", listed)

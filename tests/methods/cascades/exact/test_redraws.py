@@ -28,6 +28,7 @@ from tests.methods.cascades.problems import (
     INDEPENDENT_BRANCH,
     LEAF,
     MULTIWAY,
+    SIZE,
     UNEVEN_LEVELS,
 )
 from tests.statistical.chi_square import fits
@@ -36,6 +37,7 @@ CORRECTED = (
     (MULTIWAY, BOUNDED),
     (MULTIWAY, INCLUSION),
     (MULTIWAY, GENERATIVE),
+    (MULTIWAY, SIZE),
 )  # where w says something
 DRAWN = (
     *CORRECTED[:2],
@@ -72,7 +74,9 @@ def log_rests(problem, model):
         return log_inclusion if "feature_inclusion" in given else 0.0
     rate, alpha, total = given["expected_leaves"], given["concentration"], sum(record["weights"])
     k = np.array([tree.n_leaves for tree in problem.trees])
-    log_prior = k * np.log(rate) - gammaln(k + 1) if given.get("prior") is None else 0.0
+    log_prior = k * np.log(rate) - gammaln(k + 1) if given.get("prior") != "generative" else 0.0
+    if given.get("prior") == "size":
+        log_prior -= np.log(np.bincount(k)[k])
     return log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
 
 

@@ -31,6 +31,8 @@ from tests.methods.cascades.problems import (
     INDEPENDENT,
     LEAF,
     MULTIWAY,
+    SIZE,
+    SIZE_INDEPENDENT,
 )
 from tests.statistical.chi_square import fits
 
@@ -38,6 +40,7 @@ ALL = cases(
     (BINARY, LEAF), (BINARY, INDEPENDENT), (MULTIWAY, LEAF), (BINS, LEAF), (FRACTIONAL, LEAF),
     (FRACTIONAL_BINS, INDEPENDENT), (CONSTANT, LEAF), (LEVELS, LEAF), (NO_DATA, LEAF),
     (MULTIWAY, GENERATIVE), (LEVELS, GENERATIVE), (NO_DATA, GENERATIVE),
+    (MULTIWAY, SIZE), (LEVELS, SIZE), (NO_DATA, SIZE), (BINS, SIZE_INDEPENDENT),
 )  # fmt: skip
 
 
@@ -87,7 +90,7 @@ def test_what_sums_by_leaves_say_tilts_say(expected):
     assert not fits(others, np.roll(exact.leaf_count_probabilities, 1))  # broken: a leaf more
 
 
-@cases((BINARY, LEAF), (MULTIWAY, INDEPENDENT), (BINARY, GENERATIVE))
+@cases((BINARY, LEAF), (MULTIWAY, INDEPENDENT), (BINARY, GENERATIVE), (MULTIWAY, SIZE))
 def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch):
     """Draws of a tilt alone, the broken twin, have other numbers of leaves."""
     everything = brute_force(problem, replace(model))
