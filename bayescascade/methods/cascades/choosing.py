@@ -23,17 +23,17 @@ from bayescascade.methods.cascades.mixture_beside import MixtureBeside, weigh_mi
 
 __all__ = ["EFFORTS", "Choice", "Chooser"]
 
-EFFORTS = {"quick": 4e9, "normal": 1e11, "thorough": 1e12}
+EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Nanoseconds of one core that choosing and searching may take, by what is asked for."""
 
-_OF_SUMS, _OF_HELD = 0.25, 0.35  # parts of the effort: for sums over trees, and rows held out
-_OF_ONE = 0.12  # for one sum
-_OF_DEPTH = {"dependent": 0.06, "independent": 0.02, "uniform": 0.01}  # for one of some depth
+_OF_SUMS, _OF_HELD = 0.35, 0.3  # parts of the effort: for sums over trees, and rows held out
+_OF_ONE = 0.2  # for one sum
+_OF_DEPTH = {"dependent": 0.12, "independent": 0.03, "uniform": 0.02}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
 _BETTER = 0.05  # nats of log evidence that another concentration must win
 _FAR = 0.5  # nats a row behind the best, which no concentration makes up for
 _STOPS = (0.5, 0.2, 0.8)  # of the generative prior
-_FINE = 0.02  # part of the effort up to which a sum is made for several concentrations
+_FINE = 0.03  # part of the effort up to which a sum is made for several concentrations
 _FINALISTS, _CLOSE = 3, 0.3  # compared by more rows, and nats a row that they may be behind
 
 _SEARCHED = (
