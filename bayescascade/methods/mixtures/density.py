@@ -30,6 +30,7 @@ Codes = NDArray[np.int32]
 
 _AT_ONCE = 1 << 14  # rows
 _FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class, and nats of each
+_TIE = 1e-9  # nats
 _TOLD = 1e-3  # least probability of a class that is told of a row
 _TOLERANCE = 1e-6  # of sums of saved probabilities
 
@@ -201,7 +202,8 @@ class MixtureDensity(DensityParts):
         for j, inside in enumerate(self.level_probabilities):
             overall = self.probabilities @ inside
             worth = rel_entr(inside, overall) + rel_entr(1 - inside, (1 - overall).clip(min=1e-300))
-            for k, code in enumerate(worth.argmax(axis=1).tolist()):
+            # of two levels both are worth the same: the one that is more probable inside
+            for k, code in enumerate((worth + _TIE * inside).argmax(axis=1).tolist()):
                 told = Standout(j, code, float(inside[k, code]), float(overall[code]))
                 found[k].append((float(worth[k, code]), told))
         kept = []
