@@ -91,7 +91,7 @@ for problem in (*prunings.PROBLEMS, WIDE, *trees.PROBLEMS, LARGER):
         ]))
 """
 
-N_LINES = {CASCADES: (4 * 3 + 14) * 4, RULES: 9 * (1 + 3 * 3) + 3, BUDGETS: 12 * 3}
+N_LINES = {CASCADES: (4 * 3 + 17) * 4, RULES: 9 * (1 + 3 * 3) + 3, BUDGETS: 12 * 3}
 
 scripts = pytest.mark.parametrize("script", N_LINES, ids=["cascades", "rules", "budgets"])
 
