@@ -4,6 +4,7 @@ import importlib.util
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,58 @@ def test_the_first_fit_of_a_small_table_compiles_nothing(tmp_path):
         check=True, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     assert done.stdout.split() == ["[]"]
+
+
+INTERRUPTED = """
+import random, signal, sys
+from contextlib import nullcontext
+import numpy as np
+from bayescascade.base import jit
+from {package}.draws import draw
+
+class Stop(BaseException):
+    pass
+
+def stop(*_):
+    raise Stop
+
+if {is_broken}:
+    jit._deferred_signals = nullcontext
+signal.signal(signal.SIGALRM, stop)
+seconds, n_stopped = random.Random(0), 0
+for longest, n in ((0.1, 20), (3e-4, 2000)):  # while it is compiled, and called
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds.uniform(1e-6, longest))
+            draw(rng)
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        except Stop:
+            n_stopped += 1
+assert n_stopped > 100
+assert draw(np.random.default_rng(0)) == np.random.default_rng(0).random()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_interrupts_do_not_end_the_process(is_broken, tmp_path):
+    """Ctrl-C must keep what was found, whenever it comes, also within numba."""
+    (tmp_path / "sudden").mkdir()
+    (tmp_path / "sudden/draws.py").write_text(
+        "from bayescascade.base.jit import kernel\n\n"
+        "@kernel\ndef draw(rng):\n    return rng.random()\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    script = INTERRUPTED.format(package="sudden", is_broken=is_broken)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode != 0) == is_broken, done.stderr
 
 
 @pytest.mark.parametrize("is_told", [False, True])

@@ -8,9 +8,14 @@ of the function called, and would go on returning the old code after a helper el
 Compiling takes seconds, and a table of a few rows hardly any steps: what is `sparing` runs kernels
 as the Python that they are until they have taken about half as long. The result is the same to the
 last bit, as there is no fastmath, and functions and random numbers are those of the same libraries.
+
+A handler of signals must not raise an exception inside numba: Ctrl-C while it compiles leaves it
+broken, and it takes what Ctrl-C leaves of a random generator for pointers. Signals wait there.
 """
 
+import _signal  # type: ignore[import-not-found] # beneath `signal`, which takes 40 us for names
 import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,6 +42,11 @@ _LEAST_INTERPRETED = 0.5
 _SECONDS_OF_CODE = 1.5e-4  # for each byte of bytecode: about half of what compiling it takes
 _SECONDS_OF_STEP = 1.5e-6  # at most, if there are many
 _SECONDS_OF_TICK = 0.02  # what a coarse clock may miss, lest a pace of 0 is taken for granted
+
+_RAISING: list[int] = [
+    getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(_signal, name)
+]
+"""Signals whose handlers raise exceptions."""
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
 _is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)
@@ -137,7 +147,10 @@ class _Kernel(CPUDispatcher):
             return self.py_func(*args)
         steps = _steps.get()
         if not self._is_worth_interpreting(steps) or self._is_compiled():
-            return super().__call__(*args)
+            if not (args and isinstance(args[0], np.random.Generator)):
+                return super().__call__(*args)
+            with _deferred_signals():
+                return super().__call__(*args)
         token, started = _is_interpreting.set(True), thread_time()
         try:
             with np.errstate(all="ignore"):
@@ -146,6 +159,11 @@ class _Kernel(CPUDispatcher):
             _is_interpreting.reset(token)
             self.n_interpreted += steps
             self.seconds_interpreted += thread_time() - started
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for a signature."""
+        with _deferred_signals():
+            return super().compile(sig)
 
     def _is_worth_interpreting(self, steps: float) -> bool:
         """Whether more steps, at the pace of those before, stay below what is allowed."""
@@ -163,6 +181,25 @@ class _Kernel(CPUDispatcher):
     def _is_compiled(self) -> bool:
         cache: Any = self._cache  # type: ignore[attr-defined] # untyped
         return bool(self.overloads or cache._cache_file._load_index())
+
+
+@contextmanager
+def _deferred_signals() -> Iterator[None]:
+    """Handle signals after the block; only main threads handle any."""
+    handlers: dict[int, Any] = {}
+    came: list[tuple[Any, ...]] = []
+    if threading.current_thread() is threading.main_thread():
+        known = {number: _signal.getsignal(number) for number in _RAISING}
+        handlers = {number: handler for number, handler in known.items() if callable(handler)}
+    try:
+        for number in handlers:
+            _signal.signal(number, lambda *args: came.append(args))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            _signal.signal(number, handler)
+        for number, frame in came[:1]:
+            handlers[number](number, frame)
 
 
 def _helpers(function: Any) -> set[Any]:
