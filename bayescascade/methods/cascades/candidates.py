@@ -29,6 +29,7 @@ _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 
 # Nanoseconds of one core, as the benchmark `calibration` measures them.
 _NS_PAIR_STEP = 0.8  # of a step of dependent leaves
+_NS_SCORED = 4.0  # of a step of scoring a row by dependent leaves with all tempers
 _NS_LEVEL = 8.0  # of a row and column of other shallow leaves
 _NS_SUBSET = 8e5  # of their set of fixed columns
 _NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
@@ -73,6 +74,12 @@ class Candidate:
     def changed(self, **settings: Any) -> "Candidate":
         """Return a candidate of other settings, of which nothing is known."""
         return Candidate(self.model, {**self.settings, **settings})
+
+    @property
+    def untempered(self) -> "Candidate":
+        """The same without a temper, of which nothing is known."""
+        own = {k: v for k, v in self.settings.items() if k != "temper"}
+        return Candidate(self.model, own)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -163,6 +170,15 @@ class Candidate:
             return inf
         is_process = self.model == "leaf" and self.settings.get("prior") == "generative"
         return _NS_ANY + _NS_TERM[self.model] * cost.n_terms * (_OF_PROCESS if is_process else 1.0)
+
+    def row_nanoseconds(self, table: Table) -> float:
+        """Return about how long one core takes to score a row, where that is long; else 0."""
+        if not (self.is_shallow and self.kind[0] == "dependent"):
+            return 0.0
+        posterior = self.cascade()._make_posterior(table)
+        _, _, n_subsets = extent_of(posterior, self.settings["max_depth"])
+        n_open = float((table.schema.n_levels > 1).sum())
+        return _NS_SCORED * n_subsets * n_open**3 / 6
 
 
 _NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal for equal seeds

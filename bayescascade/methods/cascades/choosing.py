@@ -97,7 +97,7 @@ class Chooser:
             self._weigh_all()
             held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
             if held_out.folds and self.effort != "quick":
-                compared = self._compare(held_out)
+                compared, held_out = self._compare(held_out)
                 mixture = self._mixture_beside(_with(compared, self._summed)[0], held_out)
         except KeyboardInterrupt as ended:
             if not self.known:
@@ -204,8 +204,8 @@ class Chooser:
         self.known[candidate.key] = replace(found, expected_seconds=expected * 1e-9)
         return self.known[candidate.key]
 
-    def _compare(self, held_out: HeldOut) -> list[Candidate]:
-        """Return candidates by their scores on rows held out; none if evidence decides."""
+    def _compare(self, held_out: HeldOut) -> tuple[list[Candidate], HeldOut]:
+        """Return candidates by scores on rows held out, none if evidence decides; and the rows."""
         summed = self._summed
         kinds = {(one.model, *one.kind) for one in summed if not one.is_shallow}
         searched = [one for one in _SEARCHED if (one.model, *one.kind) not in kinds]
@@ -213,26 +213,25 @@ class Chooser:
         if of_uniform and self._is_far(of_uniform[0]):
             searched = [one for one in searched if one.kind[0] != "uniform"]
         if not searched:
-            return []
+            return [], held_out
         deep = [one for one in summed if one.kind[0] == "dependent" and one.is_shallow]
         few = [one for one in summed if one.is_readable and one.kind[0] != "dependent"]
         with_sums = _with(summed[:1], [*deep[:1], *few[:1]])
         allowed = _OF_HELD * self._all
-        of_sums = 1e9 * sum(one.expected_seconds for one in with_sums)
-        held_out = held_out.cut(max(1, int(allowed / 2 / max(of_sums, 1.0))))
+        held_out = held_out.affordable(with_sums, allowed / 2)
         held_out, n_steps = held_out.within(searched, _FINALISTS, allowed / 2)
         contestants = [*with_sums, *(searched if n_steps else ())]
         found = self._scored(held_out.cut(1), contestants, n_steps)
         best = {
-            one.changed(temper=None).key
+            one.untempered.key
             for one in found[:_FINALISTS]
             if one.held_out > found[0].held_out - _CLOSE
         }
         if len(held_out.folds) > 1:
-            finalists = [one for one in contestants if one.changed(temper=None).key in best]
+            finalists = [one for one in contestants if one.untempered.key in best]
             found = _with(self._scored(held_out, finalists, n_steps), found)
         self.left -= allowed
-        return found
+        return found, held_out
 
     def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside | None:
         """Return how a mixture scores beside the best, on the rows by which that was chosen.
@@ -240,8 +239,7 @@ class Chooser:
         None if no density can score so much better that it is worth a line.
         """
         if best.held_out != best.held_out:
-            allowed = _OF_HELD * self._all / 2
-            held_out = held_out.cut(max(1, int(allowed / 1e9 / max(best.expected_seconds, 1e-9))))
+            held_out = held_out.affordable([best], _OF_HELD * self._all / 2)
             (best, *_) = self._scored(held_out, [best], 0)
         of_cascade = held_out.rows[best.key]
         n_rows = np.cumsum([held.n_distinct for _, held in held_out.folds])

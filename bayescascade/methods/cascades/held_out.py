@@ -2,7 +2,7 @@
 
 Fifths are dealt at random until 2,000 rows were scored, or all. What is scored is the average over
 trees: all trees where they can be summed over, and each temper of trees of dependent leaves; else
-draws of short chains.
+draws of short chains. Where scoring takes long, rows are drawn of those held out.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _N_BLOCKS = 60  # of each chain: each begins with as much work as some steps
 _NS_FIT = 2.5e9  # nanoseconds of a short search beside its steps
 _REDRAWN = 8e6  # bytes of redraws: of larger subtrees one takes as long as the chain
 _FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
-_FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # distinct rows of a fold that are scored
+_FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # rows of a fold that are scored, if they are distinct
 _MOST_SCORING = 3e8  # of them, times columns to the third power
 
 Floats = NDArray[np.float64]
@@ -61,17 +61,25 @@ class HeldOut:
             learned = weights - held
             if held.any() and learned.any() and n_held < _MOST_HELD:
                 n_held += float(held.sum())
-                some = np.flatnonzero(held)
-                if some.size > most:
-                    is_left_out = np.ones(held.size, bool)
-                    is_left_out[rng.permutation(some)[:most]] = False
-                    held[is_left_out] = 0.0
-                folds.append((with_weights(table, learned), with_weights(table, held)))
+                scored = _sample(with_weights(table, held), most, rng)
+                folds.append((with_weights(table, learned), scored))
         return cls(folds, seed, n_jobs, memory_limit)
 
     def cut(self, n_folds: int) -> "HeldOut":
         """Return the first of the folds."""
         return replace(self, folds=self.folds[:n_folds])
+
+    def affordable(self, summed: Sequence[Candidate], nanoseconds: float) -> "HeldOut":
+        """Return as many folds as these can be scored on in time, or one of fewer rows."""
+        learned, held = self.folds[0]
+        of_sums = 1e9 * sum(one.expected_seconds for one in summed)
+        of_row = max(sum(one.row_nanoseconds(learned) for one in summed), 1e-9)
+        n_folds = int(nanoseconds / max(of_sums + of_row * held.n_distinct, 1.0))
+        if n_folds > 0:
+            return self.cut(n_folds)
+        most = int(max(nanoseconds - of_sums, 0.0) / of_row)
+        some = _sample(held, max(most, _FEWEST_SCORED), np.random.default_rng(self.seed))
+        return replace(self, folds=[(learned, some)])
 
     def within(
         self, searched: Sequence[Candidate], n_finalists: int, nanoseconds: float
@@ -161,3 +169,11 @@ class HeldOut:
         read = [model._readable(model._count(drawn[i])) for i in some.tolist()]
         scores = [one.score_codes(codes) for one in read]
         return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], run.best_state.n_leaves
+
+
+def _sample(table: Table, most: int, rng: np.random.Generator) -> Table:
+    """Return a table, or so many of its rows drawn with replacement if more are distinct."""
+    if table.n_distinct <= most:
+        return table
+    shares = table.weights / table.weights.sum()
+    return with_weights(table, rng.multinomial(most, shares).astype(np.float64))

@@ -19,6 +19,7 @@ from tests.methods.cascades.slow_dependence import depth, log_sum
 
 BINARY = Problem("tiny", (3, 2), (True, False), 2, n_rows=9)
 TINY = Problem("tiny", (3, 2), (True, False), 3, n_rows=9)
+ONE_SPLIT = {"partitions": "levels", "max_depth": 1}
 LEVELS = Problem("tiny", (3, 2), (True, False), 3, partitions="levels", n_rows=9)
 
 
@@ -132,6 +133,39 @@ def test_a_mixture_that_is_better_is_named(monkeypatch, tmp_path):
     nothing = AutoCascade(random_state=0, n_chains=2, n_steps=300).fit(classes_of(500, 1.0, 2))
     assert nothing.mixture_.words == ""
     assert "a mixture of" not in str(nothing)
+
+
+@pytest.mark.parametrize("model", ["leaf", "branch"])
+def test_finalists_of_both_models_are_compared_by_all_folds(model, monkeypatch):
+    """The second of the two would else be known by one fold only, or end the fit."""
+    one = candidates.Candidate(model, {"leaf": "independent"})
+    monkeypatch.setattr(choosing, "_SEARCHED", [one])
+    monkeypatch.setattr(held_out, "_NS_FIT", 1e7)
+    chooser = Chooser(
+        bayescascade.Table.from_frame(chains_of(4, 60, 0)), "normal", 2e9, 1, 0, lambda *_: None
+    )
+    chooser.left = chooser._all = choosing.EFFORTS["normal"]
+    chooser._weigh(candidates.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}))
+    folds = held_out.HeldOut.of(chooser.table, 0, 1, 2e9)
+    compared, _ = chooser._compare(folds)
+    n_held = sum(held.n_distinct for _, held in folds.folds)
+    assert {folds.rows[found.key].size for found in compared} == {n_held}
+    assert one.key in {found.key for found in compared}
+
+
+def test_rows_that_are_scored_are_drawn_by_their_number():
+    """A row that is a quarter of a table must count for a quarter, however many are scored."""
+    rare = np.divmod(np.arange(1_500), 50)
+    told = [["x"] * 500 + [f"l{code}" for code in codes] for codes in rare]
+    frame = pd.DataFrame(dict(zip("ab", told, strict=True)))
+    table = bayescascade.Table.from_frame(frame)
+    folds = held_out.HeldOut.of(table, 0, 1, 2e9)
+    deep = candidates.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, expected_seconds=1.0)
+    (_, all_held), (_, some) = folds.folds[0], folds.affordable([deep], 0.0).folds[0]
+    assert some.weights.sum() == 200
+    shares = [held.weights.max() / held.weights.sum() for held in (all_held, some)]
+    assert shares[1] == pytest.approx(shares[0], abs=0.12)  # four standard errors
+    assert shares[0] == pytest.approx(0.25, abs=0.1)
 
 
 def test_what_is_chosen_is_that_cascade():
