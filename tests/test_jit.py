@@ -199,8 +199,14 @@ def test_the_first_fit_of_a_small_table_compiles_nothing(tmp_path):
 
 INTERRUPTED = """
 import random, signal
+from contextlib import nullcontext
 import numpy as np
-from {package}.draws import draw
+from numba.core import event
+from bayescascade.base import jit
+from sudden.draws import draw
+
+if {is_broken}:
+    jit.deferred_handlers = nullcontext
 
 class Stop(BaseException):
     pass
@@ -209,23 +215,50 @@ def stop(*_):
     raise Stop
 
 signal.signal(signal.SIGALRM, stop)
-seconds, n_stopped = random.Random(0), 0
-for longest, n in ((0.1, 20), (3e-4, 2000)):  # while it is compiled, and called
-    for seed in range(n):
-        rng = np.random.default_rng(seed)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, seconds.uniform(1e-6, longest))
+
+class Compiling(event.Listener):
+    def on_start(self, _):
+        signal.raise_signal(signal.SIGALRM)
+
+    def on_end(self, _):
+        pass
+
+class Unpacked(np.random.PCG64):
+    @property
+    def ctypes(self):
+        signal.raise_signal(signal.SIGALRM)
+        return super().ctypes
+
+for own, is_told in ((np.random.PCG64, True), (Unpacked, False)):
+    rng, twin = np.random.Generator(own(0)), np.random.default_rng(0)
+    try:
+        with event.install_listener("numba:compile", Compiling()) if is_told else nullcontext():
             draw(rng)
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-        except Stop:
-            n_stopped += 1
+        raise SystemExit("no signal came")
+    except Stop:  # after the call, which was made
+        assert len(draw.signatures) == 1
+        twin.random()
+        states = [one.bit_generator.state["state"] for one in (rng, twin)]
+        assert states[0] == states[1]
+print("safe")
+
+seconds, n_stopped = random.Random(0), 0
+for seed in range(2000):
+    rng = np.random.default_rng(seed)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds.uniform(1e-6, 3e-4))
+        draw(rng)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    except Stop:
+        n_stopped += 1
 assert n_stopped > 100
 assert draw(np.random.default_rng(0)) == np.random.default_rng(0).random()
 """
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
-def test_interrupts_do_not_end_the_process(tmp_path):
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_interrupts_do_not_end_the_process(is_broken, tmp_path):
     """Ctrl-C must keep what was found, whenever it comes, also within numba."""
     (tmp_path / "sudden").mkdir()
     (tmp_path / "sudden/draws.py").write_text(
@@ -237,11 +270,11 @@ def test_interrupts_do_not_end_the_process(tmp_path):
         "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
         "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
     }
-    script = INTERRUPTED.format(package="sudden")
+    script = INTERRUPTED.format(is_broken=is_broken)
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert ("safe" in done.stdout, done.returncode == 0) == (not is_broken,) * 2, done.stderr
 
 
 @pytest.mark.parametrize("is_told", [False, True])

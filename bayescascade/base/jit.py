@@ -13,9 +13,7 @@ A handler of signals must not raise an exception inside numba: Ctrl-C while it c
 broken, and it takes what Ctrl-C leaves of a random generator for pointers. Signals wait there.
 """
 
-import _signal  # type: ignore[import-not-found] # beneath `signal`, which takes 40 us for names
 import hashlib
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +31,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
+from bayescascade.base.interrupts import deferred_handlers
+
 __all__ = ["cache_folder", "inner_kernel", "kernel", "sparing"]
 
 MOST_INTERPRETED = 2.0
@@ -42,11 +42,6 @@ _LEAST_INTERPRETED = 0.5
 _SECONDS_OF_CODE = 1.5e-4  # for each byte of bytecode: about half of what compiling it takes
 _SECONDS_OF_STEP = 1.5e-6  # at most, if there are many
 _SECONDS_OF_TICK = 0.02  # what a coarse clock may miss, lest a pace of 0 is taken for granted
-
-_RAISING: list[int] = [
-    getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(_signal, name)
-]
-"""Signals whose handlers raise exceptions."""
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
 _is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)
@@ -149,7 +144,7 @@ class _Kernel(CPUDispatcher):
         if not self._is_worth_interpreting(steps) or self._is_compiled():
             if not (args and isinstance(args[0], np.random.Generator)):
                 return super().__call__(*args)
-            with _deferred_signals():
+            with deferred_handlers():
                 return super().__call__(*args)
         token, started = _is_interpreting.set(True), thread_time()
         try:
@@ -162,7 +157,7 @@ class _Kernel(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Compile for a signature."""
-        with _deferred_signals():
+        with deferred_handlers():
             return super().compile(sig)
 
     def _is_worth_interpreting(self, steps: float) -> bool:
@@ -181,25 +176,6 @@ class _Kernel(CPUDispatcher):
     def _is_compiled(self) -> bool:
         cache: Any = self._cache  # type: ignore[attr-defined] # untyped
         return bool(self.overloads or cache._cache_file._load_index())
-
-
-@contextmanager
-def _deferred_signals() -> Iterator[None]:
-    """Handle signals after the block; only main threads handle any."""
-    handlers: dict[int, Any] = {}
-    came: list[tuple[Any, ...]] = []
-    if threading.current_thread() is threading.main_thread():
-        known = {number: _signal.getsignal(number) for number in _RAISING}
-        handlers = {number: handler for number, handler in known.items() if callable(handler)}
-    try:
-        for number in handlers:
-            _signal.signal(number, lambda *args: came.append(args))
-        yield
-    finally:
-        for number, handler in handlers.items():
-            _signal.signal(number, handler)
-        for number, frame in came[:1]:
-            handlers[number](number, frame)
 
 
 def _helpers(function: Any) -> set[Any]:

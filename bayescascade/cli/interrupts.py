@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from bayescascade.base.interrupts import replaced_handlers
+
 __all__ = ["deferred_interrupts", "single_interrupts"]
 
 _TOGETHER = 1.0  # seconds within which signals are one Ctrl-C: ``timeout`` sends two at once
@@ -24,7 +26,7 @@ def single_interrupts() -> Iterator[None]:
         if is_new():
             raise KeyboardInterrupt
 
-    with _handled(press):
+    with replaced_handlers(press, (signal.SIGINT,)):
         yield
 
 
@@ -43,7 +45,7 @@ def deferred_interrupts() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         pressed.set()
 
-    with _handled(press):
+    with replaced_handlers(press, (signal.SIGINT,)):
         yield pressed.is_set
 
 
@@ -60,17 +62,3 @@ def _told_apart() -> Callable[[], bool]:
         return True
 
     return is_new
-
-
-@contextmanager
-def _handled(press: Callable[..., None]) -> Iterator[None]:
-    """Handle SIGINT, unless it is ignored. Only main threads can; in others, nothing changes."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
-        yield
-        return
-    before = signal.signal(signal.SIGINT, press)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
