@@ -3,18 +3,23 @@
     python -m tests.benchmarks.calibration [--data FOLDER] [--data-sets titanic ...] [--most 10]
 
 Of each table, all trees of every kind of leaf are summed over to depth 0, 1, 2, ..., and those of
-every kind of split, where that is expected to take at most so many seconds of one core. Each is
-done twice, and the second time counts, when all is compiled.
+every kind of split, where that is expected to take at most so many seconds of one core; dependent
+leaves also score rows held out. Each is done twice, and the second time counts, when all is
+compiled.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.data.table import Table
 from bayescascade.data.usable import without_unusable
 from bayescascade.methods.cascades.candidates import Candidate, weighed
+from bayescascade.methods.cascades.held_out import HeldOut
+from bayescascade.methods.cascades.shallow_extent import fitting_trees
+from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from tests.benchmarks.figures import ROOT, parser, say
 
 __all__ = ["main"]
@@ -52,6 +57,22 @@ def main() -> None:
                 continue
             ratio = seconds / expected
             say(f"  {candidate.words:<62}{seconds:>9.3f} s{ratio:>8.2f} x expected")
+            if candidate.row_nanoseconds(table) > 0.0:
+                seconds, expected = _scoring(candidate, table)
+                ratio = seconds / expected
+                say(f"  {'  rows held out':<62}{seconds:>9.3f} s{ratio:>8.2f} x expected")
+
+
+def _scoring(candidate: Candidate, table: Table) -> tuple[float, float]:
+    """Return seconds that scoring rows held out takes, and that it is expected to."""
+    learned, held = HeldOut.of(table, 0, 1, MEMORY).folds[0]
+    posterior = candidate.cascade()._make_posterior(learned)
+    depth, columns = fitting_trees(posterior, candidate.settings["max_depth"], MEMORY)
+    trees = ShallowTrees(posterior, depth, columns=columns)
+    trees.score_tempers(held)
+    began = perf_counter()
+    trees.score_tempers(held)
+    return perf_counter() - began, candidate.row_nanoseconds(learned) * held.n_distinct * 1e-9
 
 
 def _candidates(n_columns: int) -> Iterator[Candidate]:

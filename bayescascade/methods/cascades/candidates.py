@@ -17,7 +17,7 @@ from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import ExactCost, certificate_of, solve_or_tilt
-from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees
+from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees, steps_a_row
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
 __all__ = ["MOST_READ", "Candidate", "chain_nanoseconds", "weighed"]
@@ -29,7 +29,8 @@ _CLASSES = {"leaf": LeafCascade, "branch": BranchCascade}
 
 # Nanoseconds of one core, as the benchmark `calibration` measures them.
 _NS_PAIR_STEP = 0.8  # of a step of dependent leaves
-_NS_SCORED = 4.0  # of a step of scoring a row by dependent leaves with all tempers
+_NS_SCORED = 3.5  # of a step of scoring a row by dependent leaves with all tempers
+_NS_SCORED_SUBSET = 4e3  # of a set of fixed columns, for each row that is scored
 _NS_LEVEL = 8.0  # of a row and column of other shallow leaves
 _NS_SUBSET = 8e5  # of their set of fixed columns
 _NS_TERM = {"leaf": 6e3, "branch": 1.2e2}  # of a box's term; sums by numbers of leaves take passes
@@ -177,8 +178,7 @@ class Candidate:
             return 0.0
         posterior = self.cascade()._make_posterior(table)
         _, _, n_subsets = extent_of(posterior, self.settings["max_depth"])
-        n_open = float((table.schema.n_levels > 1).sum())
-        return _NS_SCORED * n_subsets * n_open**3 / 6
+        return _NS_SCORED * steps_a_row(table.schema, n_subsets) + _NS_SCORED_SUBSET * n_subsets
 
 
 _NUMBERS = ("log_evidence", "held_out", "n_leaves", "expected_seconds")  # equal for equal seeds

@@ -32,7 +32,8 @@ _N_BLOCKS = 60  # of each chain: each begins with as much work as some steps
 _NS_FIT = 2.5e9  # nanoseconds of a short search beside its steps
 _REDRAWN = 8e6  # bytes of redraws: of larger subtrees one takes as long as the chain
 _FEWEST_STEPS, _MOST_STEPS = 2_000, 30_000
-_FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # rows of a fold that are scored, if they are distinct
+_FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # rows drawn of a fold that has more distinct ones
+_FEWEST_AFFORDED = 500  # of them where scoring takes longer than it may
 _MOST_SCORING = 3e8  # of them, times columns to the third power
 
 Floats = NDArray[np.float64]
@@ -73,13 +74,14 @@ class HeldOut:
         """Return as many folds as these can be scored on in time, or one of fewer rows."""
         learned, held = self.folds[0]
         of_sums = 1e9 * sum(one.expected_seconds for one in summed)
-        of_row = max(sum(one.row_nanoseconds(learned) for one in summed), 1e-9)
+        of_row = sum(one.row_nanoseconds(learned) for one in summed)
         n_folds = int(nanoseconds / max(of_sums + of_row * held.n_distinct, 1.0))
-        if n_folds > 0:
-            return self.cut(n_folds)
-        most = int(max(nanoseconds - of_sums, 0.0) / of_row)
-        some = _sample(held, max(most, _FEWEST_SCORED), np.random.default_rng(self.seed))
-        return replace(self, folds=[(learned, some)])
+        if n_folds > 0 or of_row == 0.0:
+            return self.cut(max(n_folds, 1))
+        most = max(int((nanoseconds - of_sums) / of_row), _FEWEST_AFFORDED)
+        return replace(
+            self, folds=[(learned, _sample(held, most, np.random.default_rng(self.seed)))]
+        )
 
     def within(
         self, searched: Sequence[Candidate], n_finalists: int, nanoseconds: float
@@ -172,7 +174,7 @@ class HeldOut:
 
 
 def _sample(table: Table, most: int, rng: np.random.Generator) -> Table:
-    """Return a table, or so many of its rows drawn with replacement if more are distinct."""
+    """Return a table; if more rows are distinct, as many as `most`, drawn with replacement."""
     if table.n_distinct <= most:
         return table
     shares = table.weights / table.weights.sum()

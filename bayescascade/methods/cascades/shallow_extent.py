@@ -14,10 +14,11 @@ from bayescascade.methods.cascades.dependence import pair_counts
 from bayescascade.methods.cascades.tree import root_box
 
 if TYPE_CHECKING:
+    from bayescascade.data.schema import Schema
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["extent_of", "fitting_trees"]
+__all__ = ["extent_of", "fitting_trees", "steps_a_row"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,6 +42,11 @@ def extent_of(posterior: "CascadePosterior", max_depth: int | None) -> tuple[flo
     depth = min(depth, columns.size)
     steps, n_bytes = next(islice(_extents(table, columns), depth, None))
     return steps, n_bytes, float(sum(comb(columns.size, size) for size in range(depth + 1)))
+
+
+def steps_a_row(schema: "Schema", n_subsets: float) -> float:
+    """Return about how many steps of nanoseconds it takes to score a row by dependent leaves."""
+    return n_subsets * float((schema.n_levels > 1).sum()) ** 3 / 6
 
 
 def fitting_trees(

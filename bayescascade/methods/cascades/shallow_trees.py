@@ -42,6 +42,7 @@ from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_
 from bayescascade.methods.cascades.kernels.layout import new_dependence_work
 from bayescascade.methods.cascades.product_leaves import weigh_products
 from bayescascade.methods.cascades.rounding import rounding_of_all
+from bayescascade.methods.cascades.shallow_extent import steps_a_row
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import certified
 
@@ -263,7 +264,7 @@ class ShallowTrees:
     @property
     def steps_a_row(self) -> float:
         """About how many steps of a nanosecond or a few it takes to score a row."""
-        return len(self._subsets) * float((self._n_levels > 1).sum()) ** 3 / 6
+        return steps_a_row(self.table.schema, len(self._subsets))
 
     def _score(
         self, codes: NDArray[np.int32], tempers: Sequence[float | None], least: float = _LEAST

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -153,19 +154,37 @@ def test_finalists_of_both_models_are_compared_by_all_folds(model, monkeypatch):
     assert one.key in {found.key for found in compared}
 
 
-def test_rows_that_are_scored_are_drawn_by_their_number():
+def uniform(table, most, rng):
+    """Draw distinct rows, however many of each there are: what `_sample` must not do."""
+    kept = rng.permutation(table.n_distinct) < most
+    return held_out.with_weights(table, table.weights * kept)
+
+
+@pytest.mark.parametrize("draw", [held_out._sample, uniform])
+def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
     """A row that is a quarter of a table must count for a quarter, however many are scored."""
-    rare = np.divmod(np.arange(1_500), 50)
-    told = [["x"] * 500 + [f"l{code}" for code in codes] for codes in rare]
-    frame = pd.DataFrame(dict(zip("ab", told, strict=True)))
-    table = bayescascade.Table.from_frame(frame)
+    monkeypatch.setattr(held_out, "_sample", draw)
+    rare = np.divmod(np.arange(3_000), 60)
+    told = [["x"] * 1_000 + [f"l{code}" for code in codes] for codes in rare]
+    table = bayescascade.Table.from_frame(pd.DataFrame(dict(zip("ab", told, strict=True))))
     folds = held_out.HeldOut.of(table, 0, 1, 2e9)
     deep = candidates.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, expected_seconds=1.0)
-    (_, all_held), (_, some) = folds.folds[0], folds.affordable([deep], 0.0).folds[0]
-    assert some.weights.sum() == 200
-    shares = [held.weights.max() / held.weights.sum() for held in (all_held, some)]
-    assert shares[1] == pytest.approx(shares[0], abs=0.12)  # four standard errors
-    assert shares[0] == pytest.approx(0.25, abs=0.1)
+    ((_, held),) = folds.cut(1).folds
+    share, found = held.weights.max() / held.total_weight, []
+    for seed in range(8):
+        some = replace(folds, seed=seed).affordable([deep], 0.0).folds[0][1]
+        assert some.n_distinct <= 500 < held.n_distinct
+        found.append(some.weights.max() / some.total_weight)
+    is_right = np.abs(np.array(found) - share).max() < 0.09  # 4.6 standard errors
+    assert is_right == (draw is not uniform)
+
+
+def test_a_fold_is_scored_whole_where_that_is_no_work():
+    """Its rows cost nothing but the sums, which are made once for however many."""
+    folds = held_out.HeldOut.of(bayescascade.Table.from_frame(chains_of(6, 3_000, 0)), 0, 1, 2e9)
+    slow = candidates.Candidate("branch", {"leaf": "independent"}, expected_seconds=5.0)
+    assert folds.affordable([slow], 1e9).folds == folds.folds[:1]
+    assert folds.affordable([slow], 1e11).folds == folds.folds
 
 
 def test_what_is_chosen_is_that_cascade():
