@@ -29,10 +29,7 @@ from bayescascade.methods.causal.regression import (
     regressed,
     regression_words,
 )
-from bayescascade.methods.causal.scores import (
-    SCORES,
-    score_of,
-)
+from bayescascade.methods.causal.scores import N_MEASURED, SCORES, score_of
 from bayescascade.model.record import NOT_SAVED, Saved
 from bayescascade.model.reporting import OF_ROWS, Reported
 from bayescascade.model.search import Seed, seed_sequence
@@ -136,6 +133,8 @@ class AdditiveNoiseModel(DirectionModel):
         Of both directions.
     margin_ : float >= 0
         Their difference.
+    is_decided_ : bool
+        Whether that is more than chance brings where there is no direction.
     posterior_ : DirectionPosterior
         Gibbs posterior over both, which `explore` and all samplers take.
     n_rows_ : int
@@ -188,8 +187,8 @@ class AdditiveNoiseModel(DirectionModel):
         ------
         DataError
             If a cell is missing, infinite or no number (names the row), the lengths differ, there
-            are fewer than 20 rows, a column is constant or, for spreads, if half of it, or of the
-            residuals, is one number.
+            are fewer than 20 rows, a column is constant or has one value in more than a tenth of
+            its rows, or, for spreads, if half of the residuals are one number.
         ParameterError
             If a parameter is out of its range.
         """
@@ -203,6 +202,7 @@ class AdditiveNoiseModel(DirectionModel):
         rng = np.random.default_rng(seed_sequence(self.random_state))
         read = Pair.read(x, y)
         pair = read.standardized()
+        read.check_ties()
         part_of = None  # each row alone
         if not isinstance(self.regression, str):
             part_of = deal(len(pair.x), min(self.n_folds, len(pair.x) // 2), rng)
@@ -213,8 +213,8 @@ class AdditiveNoiseModel(DirectionModel):
             }
         if not np.isfinite(list(scores.values())).all():
             raise DataError(
-                f'score "{self.score}" needs columns that vary in the middle: half of the rows of '
-                "a column, or of its residuals, are one number; another score can do with that"
+                f'score "{self.score}" needs residuals that vary in the middle: half of them are '
+                "one number; another score can do with that"
             )
         self._became(scores, len(pair.x), read.names)
         self.regression_ = regression_words(self.regression)
@@ -231,36 +231,40 @@ class AdditiveNoiseModel(DirectionModel):
         """By how much the score of the direction found is lower."""
         return abs(self.scores_[DIRECTIONS[0]] - self.scores_[DIRECTIONS[1]])
 
+    @property
+    def is_decided_(self) -> bool:
+        """Whether the scores differ by more than those of pairs that have no direction."""
+        usual = SCORES[self.score].independent(self.n_rows_)
+        return self.margin_ >= SCORES[self.score].undirected * usual
+
     def page(self) -> Page:
-        """Return the direction, how probable it is, and the scores."""
+        """Return the direction, the scores, and how far to trust them."""
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [arrow(direction, self.names_) for direction in DIRECTIONS]
-        probability = posterior.probabilities[posterior.direction]
         told = f"{self.regression_}, each row left out"
         if self.regression_ != regression_words(KERNEL_RIDGE):
             told = f"{self.regression_}, {self.n_folds} folds"
+        usual = scored.independent(self.n_rows_)
+        lower = "cause and residuals vary less together"
+        if np.isfinite(scored.largest):
+            lower = f"residuals depend less on the cause, about {usual:.2g} of independent rows"
+        found = [arrow(posterior.direction, self.names_), f"lower by {self.margin_:.4f}"]
+        if not self.is_decided_:
+            least = scored.undirected * usual
+            found = [
+                "undecided",
+                f"scores differ by {self.margin_:.4f}, at least {least:.4f} is needed",
+            ]
         return (
             Heading([self.title, counted(self.n_rows_, "row"), scored.told, told]),
-            Pieces(
-                [
-                    arrow(posterior.direction, self.names_),
-                    f"probability {probability:.3f} at temperature {posterior.temperature:.3g}",
-                ]
-            ),
+            Pieces(found),
             BLANK,
-            Table(
-                shown,
-                [
-                    Numbers("score", [f"{self.scores_[one]:.4f}" for one in DIRECTIONS]),
-                    Numbers(
-                        "probability", [f"{posterior.probabilities[d]:.3f}" for d in DIRECTIONS]
-                    ),
-                ],
-            ),
+            Table(shown, [Numbers("score", [f"{self.scores_[one]:.4f}" for one in DIRECTIONS])]),
             Pieces(
                 [
-                    "lower: residuals depend less on the cause",
-                    "probability: Gibbs posterior, exp(-score / temperature)",
+                    f"lower: {lower}",
+                    f"right in {scored.n_right} of {N_MEASURED} measured pairs with known causes, "
+                    "hardly more often where scores differ widely: this is no probability",
                     "assumed: nothing causes both",
                 ],
                 "dim",

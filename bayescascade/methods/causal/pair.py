@@ -17,6 +17,8 @@ from bayescascade.methods.causal.features import Floats
 __all__ = ["LEAST_ROWS", "Pair", "arrow", "check_bounds", "deal", "read_names"]
 
 LEAST_ROWS = 20
+MOST_TIED = 10  # rows for each that may hold one value
+_FEW = 3  # rows that may hold one value in any table
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,30 @@ class Pair:
                 raise DataError(f"{key} must vary, got {numbers[0]:g} in every row")
             scaled.append((shrunk - shrunk.mean()) / spread)
         return Pair(scaled[0], scaled[1], self.names)
+
+    def check_ties(self) -> None:
+        """Check that no value is in more than a tenth of a column's rows.
+
+        Of columns with few values, or many ties, residuals seem to depend on the true cause. In
+        simulations of an effect that is cut into 2, 3 or 5 values (500 rows) it was called the
+        cause, by a wide difference of scores, in 87, 45 and 17 % of the cases, of ties at its
+        lowest value in 60 % (half of 500 rows) and 21 % (a fifth of 3,000); never of a tenth.
+
+        Raises
+        ------
+        DataError
+            If there is such a value; names the column, the value and the rows.
+        """
+        for key, numbers in (("x", self.x), ("y", self.y)):
+            values, counts = np.unique(numbers, return_counts=True)
+            most, n = int(counts.max()), len(numbers)
+            if most > max(_FEW, n / MOST_TIED):
+                name = key if self.names[key] == key else f'column "{self.names[key]}"'
+                raise DataError(
+                    f"{name} must not hold one value in more than a tenth of its rows, got "
+                    f"{values[counts.argmax()]:g} in {most:,} of {n:,}: an additive noise model "
+                    "takes columns of few values for the cause, whatever is true"
+                )
 
     def within(self, x_bounds: tuple[float, float], y_bounds: tuple[float, float]) -> "Pair":
         """Return both clipped to bounds and scaled to [-1, 1]."""

@@ -25,6 +25,7 @@ from scipy.stats import kendalltau, rankdata
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
 
 __all__ = [
+    "N_MEASURED",
     "SCORES",
     "Score",
     "hsic_root",
@@ -51,19 +52,30 @@ class Score(NamedTuple):
     largest : float
         The score is between 0 and this, "hsic" of three rows or more (of many it is at most 1/2);
         infinite of the sums of log spreads, which are anything.
+    undirected : float
+        Times `independent`: below this the scores of both directions differ in 99 of 100 pairs that
+        have none, normal ones on a straight line (100 to 2,000 rows, correlations 0 to 0.9).
+    n_right : int
+        Directions found by it of the `N_MEASURED` pairs whose cause is known and that have few
+        ties, of the Tuebingen cause-effect pairs (`tests/benchmarks/causal.py`).
     """
 
     told: str
     independent: Callable[[int], float]
     largest: float
+    undirected: float
+    n_right: int
 
 
+N_MEASURED = 28
 SCORES: Mapping[str, Score] = {
-    "hsic": Score("root of HSIC", lambda m: m**-0.5, 0.75),
-    "spearman": Score("Spearman's |rho|", lambda m: (2 / (np.pi * (m - 1))) ** 0.5, 1.0),
-    "kendall": Score("Kendall's |tau|", lambda m: 2 / 3 * (2 / (np.pi * (m - 1))) ** 0.5, 1.0),
-    "iqr": Score("log interquartile ranges", lambda m: 1.17 * (2 / m) ** 0.5, np.inf),
-    "variance": Score("log variances", lambda m: 2 * m**-0.5, np.inf),
+    "hsic": Score("root of HSIC", lambda m: m**-0.5, 0.75, 0.4, 21),
+    "spearman": Score("Spearman's |rho|", lambda m: (2 / (np.pi * (m - 1))) ** 0.5, 1.0, 1.8, 15),
+    "kendall": Score(
+        "Kendall's |tau|", lambda m: 2 / 3 * (2 / (np.pi * (m - 1))) ** 0.5, 1.0, 1.8, 18
+    ),
+    "iqr": Score("log interquartile ranges", lambda m: 1.17 * (2 / m) ** 0.5, np.inf, 3.0, 10),
+    "variance": Score("log variances", lambda m: 2 * m**-0.5, np.inf, 1.0, 12),
 }
 
 

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import bayescascade
 from bayescascade import AdditiveNoiseModel, DataError, DirectionPosterior, ParameterError, explore
+from bayescascade.methods.causal.pair import Pair
 from bayescascade.methods.causal.scores import SCORES
 from tests.methods.causal.problems import tanh_pair
 
@@ -102,16 +104,12 @@ def test_a_fitted_model_is_cloned_pickled_saved(tmp_path):
         (range(30), [*range(29), math.inf], "row 30"),
         (["a"] * 30, range(30), "x must hold numbers, got 'a' in row 1"),
         (np.ones((30, 2)), range(30), "x must be a single column"),
-        ([0.0] * 29 + [1.0], range(30), None),
+        ([0.0] * 29 + [1.0], range(30), "x must not hold one value in .* got 0 in 29 of 30"),
     ],
 )
 def test_rows_that_tell_nothing_are_refused(x, y, words):
-    model = AdditiveNoiseModel(random_state=0)
-    if words is None:  # one row that differs is a column that varies
-        assert model.fit(list(x), list(y)).direction_ is not None
-        return
     with pytest.raises(DataError, match=words):
-        model.fit(x if isinstance(x, np.ndarray) else list(x), list(y))
+        AdditiveNoiseModel(random_state=0).fit(x if isinstance(x, np.ndarray) else list(x), list(y))
 
 
 @pytest.mark.parametrize(
@@ -131,8 +129,40 @@ def test_bad_parameters_are_named(parameters, words):
         AdditiveNoiseModel(**parameters).fit(*tanh_pair(50))
 
 
-def test_half_a_column_of_one_number_has_no_range():
-    x, y = tanh_pair(100)
-    x[:70] = 0.5
+def test_half_of_the_residuals_of_one_number_have_no_range():
+    x = np.arange(100.0)
+    nearest = AdditiveNoiseModel(score="iqr", regression=KNeighborsRegressor(1), random_state=0)
     with pytest.raises(DataError, match='score "iqr" needs'):
-        AdditiveNoiseModel(score="iqr", random_state=0).fit(x, y)
+        nearest.fit(x, x // 10)
+
+
+def test_columns_of_few_values_are_refused_as_answers_would_be_wrong_and_sure(monkeypatch):
+    """An event that becomes more probable with the dose would be called its cause."""
+    wrong = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        dose = pd.Series(rng.uniform(0, 10, 500), name="dose")
+        died = pd.Series(rng.random(500) < 1 / (1 + np.exp(5 - dose)), name="died").astype(int)
+        for columns in ((dose, died), (died, dose)):
+            with pytest.raises(DataError, match=r'column "died" must not hold one value in .* 500'):
+                AdditiveNoiseModel().fit(*columns)
+        with monkeypatch.context() as patched:
+            patched.setattr(Pair, "check_ties", lambda _: None)
+            model = AdditiveNoiseModel(random_state=seed).fit(dose, died)
+            wrong += model.direction_ == "y->x" and model.margin_ > 2 * model.posterior_.temperature
+    assert wrong >= 3
+    x, y = tanh_pair(400)
+    assert AdditiveNoiseModel(random_state=0).fit(x, y.round(2)).direction_ == "x->y"
+
+
+def test_pairs_without_a_direction_are_undecided():
+    """Normal columns on a straight line have none, however strongly they go together."""
+    for seed, correlation in enumerate((0.0, 0.5, 0.9)):
+        x, noise = np.random.default_rng(seed).normal(size=(2, 400))
+        y = correlation * x + (1 - correlation) * noise
+        model = AdditiveNoiseModel(random_state=0).fit(x, y)
+        assert not model.is_decided_
+        assert "\nundecided   scores differ by" in str(model)
+    curve = AdditiveNoiseModel(random_state=0).fit(*tanh_pair(400))
+    assert curve.is_decided_
+    assert "\nx -> y   lower by" in str(curve)
