@@ -43,7 +43,8 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
 
     It is the log probability of the data, averaged over all trees by their prior: the higher, the
     better. The difference of two is a log Bayes factor: by 3 nats, one is 20 times as probable.
-    Ctrl-C ends it early, and prints what was finished.
+    Combinations that no model can have are named and left out. Ctrl-C ends it early, and prints
+    what was finished.
     """
     grid = parse_grid(options["grid"])
     from bayescascade.cli.rows import read_table
@@ -63,10 +64,11 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
         evidence_grid(table, models, grid, memory_limit=options["memory_limit"], done=points.append)
     except KeyboardInterrupt:
         is_interrupted = True
-    if points and all(point.log_evidence is None for point in points):
+    too_large = [point.needed for point in points if point.needed]
+    if too_large and all(point.log_evidence is None for point in points):
         raise click.UsageError(
             f"--memory-limit must let one of the models fit, got {options['memory_limit']:g}: "
-            f"{points[0].needed}"
+            f"{too_large[0]}"
         )
     if options["as_json"]:
         told = [asdict(point) for point in EvidenceGrid(points, table, grid)]

@@ -298,8 +298,11 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         goes_on = "; --resume goes on from there" if model.checkpoint is not None and keeps else ""
         is_undrawn = exact is not None and model.draws_states and not model.summary_.n_draws
         drawn = "; none was drawn from the posterior" if is_undrawn else ""
-        word = model.learned_word
-        click.echo(f"interrupted: the {word} is the best found so far{drawn}{goes_on}", err=True)
+        word, proved = model.learned_word, model.summary_.certificate
+        told = f"interrupted: the {word} is the best found so far"
+        if proved is not None and proved.gap == 0:  # then it is not only that
+            told = model.summary_.found_words(word)
+        click.echo(f"{told}{drawn}{goes_on}", err=True)
         context.exit(INTERRUPTED)
 
 

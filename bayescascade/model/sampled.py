@@ -74,6 +74,8 @@ def _share_bars(shares: Mapping[str, Mapping[str, float]]) -> list[Bar]:
     for title, told in shares.items():
         kept = [(name, share) for name, share in told.items() if share >= _LEAST_SHARE]
         listed = kept[:_MOST_SHARES]
+        if not listed:  # such as no column that is used
+            continue
         if all(name.isdecimal() for name, _ in listed):
             listed.sort(key=lambda item: int(item[0]))
         n_left_out = len(kept) - len(listed)

@@ -60,7 +60,7 @@ def test_more_classes_have_a_column_each() -> None:
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_classes_that_do_not_fit_follow_their_part(width: int) -> None:
-    """None is hidden, and the most probable comes first."""
+    """The most probable comes first, and those that are hardly probable are others."""
     counts = np.arange(27.0).reshape(3, 9) ** 3
     labels = label_list([f"long class {i}" for i in range(9)], counts.tolist())
     lines = render(labels.page(), width=width).splitlines()
@@ -69,7 +69,13 @@ def test_classes_that_do_not_fit_follow_their_part(width: int) -> None:
     assert len(parts) == 3
     for part, expected in zip(parts, labels.probabilities, strict=True):
         told = re.findall(r"long class (\d) ([\d.]+) \(([\d.]+)-([\d.]+)\)", part)
-        assert [int(i) for i, *_ in told] == list(range(8, -1, -1))
+        n = len(told)
+        assert [int(i) for i, *_ in told] == list(range(8, 8 - n, -1))
+        if n < 9:  # one other would have its name
+            rest = expected[: 9 - n].sum()
+            assert rest <= 0.1 < rest + expected[9 - n]
+            others = re.search(rf"{9 - n} others ([\d.]+)", part)
+            assert float(others[1]) == pytest.approx(rest, abs=0.005)
         for i, p, low, high in told:
             assert float(p) == pytest.approx(expected[int(i)], abs=0.005)
             assert float(low) <= float(p) <= float(high)

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from bayescascade import BranchCascade
 from bayescascade.base.errors import DataError
 from bayescascade.base.files import FileError
 from bayescascade.data.column import Column
@@ -21,6 +23,7 @@ from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
 from bayescascade.model.trace import Trace
+from tests.methods.cascades.fits import people
 from tests.report.runs import toy_run
 from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
 
@@ -135,6 +138,16 @@ def test_plots_show_the_draws() -> None:
     assert {n: h for n, h in heights.items() if h} == pytest.approx(
         {int(n): share for n, share in trace.shares()["rules"].items()}
     )
+
+
+def test_what_no_draw_has_is_no_heading_without_bars() -> None:
+    """A posterior of lists without a rule uses no column."""
+    model = BranchCascade(leaf="uniform", search="exact", random_state=0).fit(people())
+    shares = {"leaves": {"1": 1.0}, "columns used": {"sex": 0.001, "age": 0.0}}
+    model.summary_ = replace(model.summary_, shares=shares)
+    texts = [text.get_text() for text in model.plot_posterior().findobj(Text)]
+    assert "leaves" in texts
+    assert "columns used" not in texts
 
 
 def test_ranks_of_equal_chains_are_flat_and_of_others_not(rng: np.random.Generator) -> None:

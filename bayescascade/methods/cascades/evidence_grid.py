@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_real
 from bayescascade.methods.cascades.exact import certificate_of, solve_or_tilt
-from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import Printed
@@ -55,13 +55,15 @@ class EvidencePoint:
     parameters : mapping of str to object
         All of them, by name.
     log_evidence : float or None
-        Nats; None if it was too much work.
+        Nats; None if it was too much work, or there is none.
     log_posterior : float or None
         Log posterior density of the most probable tree, nats, unnormalized.
     n_leaves : int or None
         Leaves of that tree.
     needed : str
         What it would take where it was too much; else empty.
+    impossible : str
+        Why the model cannot be, or has no such sum, where that is so; else empty.
     """
 
     model: str
@@ -70,15 +72,16 @@ class EvidencePoint:
     log_posterior: float | None
     n_leaves: int | None
     needed: str = ""
+    impossible: str = ""
 
     @property
     def worth(self) -> float:
-        """The log evidence; -inf if it was too much work."""
+        """The log evidence; -inf if there is none."""
         return -math.inf if self.log_evidence is None else self.log_evidence
 
 
 class EvidenceGrid(Printed, list[EvidencePoint]):
-    """Models by falling evidence, those too large last.
+    """Models by falling evidence, those without any last.
 
     Parameters
     ----------
@@ -109,7 +112,9 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
         headers = ("log evidence", "below best", "leaves")
         texts = zip(*cells, strict=True) if cells else ((),) * len(headers)
         below = [
-            Pieces([f"too large: {point.needed}"], "warning", first="  ") if point.needed else None
+            Pieces([words], "warning", first="  ")
+            if (words := point.impossible or (point.needed and f"too large: {point.needed}"))
+            else None
             for point in self
         ]
         table = Table(
@@ -154,43 +159,61 @@ def evidence_grid(
     Returns
     -------
     EvidenceGrid
-        A list of EvidencePoint, highest evidence first, those too large last; prints as a table.
+        A list of EvidencePoint, highest evidence first, those that are too large or cannot be
+        last; prints as a table.
 
     Raises
     ------
     ParameterError
-        If a model or parameter is unknown, or a value is out of its range.
+        If a model or parameter is unknown, a value is one that no model can have, or no combination
+        can be.
     """
     check_real("memory_limit", memory_limit, above=0.0)
     combinations = list(_combinations(models, grid or {}))
-    posteriors = [_POSTERIORS[model](table, **parameters) for model, parameters in combinations]
+    _check_values(table, grid or {})
     shared = shared_on_cluster(table)
     found: Iterable[EvidencePoint]
     if shared is None:
-        found = (_point(posterior, memory_limit) for posterior in posteriors)
+        found = (_point(table, *one, memory_limit) for one in combinations)
     else:
-        found = shared.map(_point_of, ((*one, memory_limit) for one in combinations))
+        found = shared.map(_point, ((*one, memory_limit) for one in combinations))
     points = []
     for point in found:
         points.append(point)
         if done is not None:
             done(point)
+    if all(point.impossible for point in points):
+        raise ParameterError(points[0].impossible)
     return EvidenceGrid(points, table, grid or ())
 
 
-def _point_of(
-    table: "DataTable", model: str, parameters: Mapping[str, Any], memory_limit: float
+def _check_values(table: "DataTable", grid: Mapping[str, Sequence[Any]]) -> None:
+    """Check that of each value alone there is a model."""
+    for name, values in grid.items():
+        owners = [_POSTERIORS[model] for model, names in GRID_PARAMETERS.items() if name in names]
+        for value in values:
+            refused: list[ParameterError] = []
+            for owner in owners:
+                try:
+                    owner(table, **{name: value})
+                except ParameterError as error:
+                    refused.append(error)
+            if len(refused) == len(owners):
+                raise refused[0]
+
+
+def _point(
+    table: "DataTable", model: str, given: Mapping[str, Any], memory_limit: float
 ) -> EvidencePoint:
-    return _point(_POSTERIORS[model](table, **parameters), memory_limit)
-
-
-def _point(posterior: CascadePosterior, memory_limit: float) -> EvidencePoint:
-    (model,) = (name for name, of in _POSTERIORS.items() if isinstance(posterior, of))
-    parameters = posterior.parameters()
+    parameters = given
     try:
+        posterior = _POSTERIORS[model](table, **given)
+        parameters = posterior.parameters()
         exact, _ = solve_or_tilt(posterior, memory_limit=memory_limit * 1e9, rng=0)
     except TooLargeError as error:
         return EvidencePoint(model, parameters, None, None, None, error.needed)
+    except ParameterError as error:  # of values each of which can be, but not together
+        return EvidencePoint(model, parameters, None, None, None, impossible=str(error))
     if exact.is_interrupted:
         raise KeyboardInterrupt
     evidence, needed = certificate_of(exact).log_evidence, ""

@@ -35,7 +35,7 @@ from bayescascade.model.matrix_classifier import LabeledFiles
 from bayescascade.model.page import column_words
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
-from bayescascade.report.page import Page, counted
+from bayescascade.report.page import Page, Pieces, counted
 
 __all__ = ["RuleListClassifier"]
 
@@ -377,11 +377,17 @@ time_limit, checkpoint, resume, progress
         return [*pieces, counted(len(self.classes_), "class", "classes")]
 
     def _column_pieces(self) -> list[str]:
-        classes = f"classes: {', '.join(map(level_text, self.classes_.tolist()))}"
-        return [classes, *(column_words(c, is_open=True) for c in self.schema_.columns)]
+        classes = ", ".join(map(level_text, self.classes_.tolist()))
+        return [
+            f"classes of {self.target_}: {classes}",
+            *(column_words(c, is_open=True) for c in self.schema_.columns),
+        ]
 
     def _legend(self, learned: LabelList) -> Page:
-        return learned.legend
+        if len(self.classes_) != 2:
+            return learned.legend
+        of_second = f"P: probability that {self.target_} is {level_text(self.classes_[1])}"
+        return (Pieces([of_second], "dim"), *learned.legend)
 
     def _in_words(self) -> list[tuple[str, str]]:
         return self.learned_.parts_in_words()

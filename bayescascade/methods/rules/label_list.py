@@ -65,6 +65,7 @@ _REMEDIES: Final = {
 }
 _LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
 _MOST_BARS = 4  # classes whose probabilities have bars
+_OTHERS = 0.1  # probability of the classes that are not named one by one, at most
 _LONGEST_CLASS = 16  # columns of a class's name in a header
 
 
@@ -293,8 +294,8 @@ class LabelList(ListedRules):
         """Return the table: rows in each part, posterior means, intervals of 95 %.
 
         Of two classes, the second one's probability and its interval are in columns. Of more, each
-        class has a column; where these do not fit, every part is followed by all its classes, most
-        probable first, with intervals.
+        class has a column; where these do not fit, every part is followed by its classes, most
+        probable first, with intervals; those that are hardly probable together as "others".
         """
         intervals = self.intervals()
         if self.n_classes == 2:
@@ -311,10 +312,17 @@ class LabelList(ListedRules):
             return (*(() if is_short else (told,)), self._parts_table(columns))
         below = []
         for of_part, ends in zip(self.probabilities, intervals, strict=True):
+            order = np.argsort(-of_part, kind="stable")
+            likely = int(np.searchsorted(of_part[order].cumsum(), 1 - _OTHERS)) + 1
+            if likely >= self.n_classes - 1:  # one other has a name
+                likely = self.n_classes
             pieces = [
                 f"{self.class_texts[c]} {probability_text(of_part[c])} ({interval_text(ends[c])})"
-                for c in np.argsort(-of_part, kind="stable").tolist()
+                for c in order[:likely].tolist()
             ]
+            if likely < self.n_classes:
+                rest = probability_text(of_part[order[likely:]].sum())
+                pieces.append(f"{self.n_classes - likely} others {rest}")
             below.append(Pieces(pieces, indent=0))
         narrow = self._parts_table([self._rows], below)
         return self._fitting((self._class_table,), (narrow,))

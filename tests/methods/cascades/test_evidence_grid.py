@@ -68,9 +68,28 @@ def test_the_table_says_what_differs():
     assert max(map(len, [header, *lines])) <= 80
 
 
+def test_what_no_model_can_be_is_left_out_with_the_reason():
+    """One combination must not cost the others; a value that no model takes is a typo."""
+    points = evidence_grid(
+        table(), ["leaf", "branch"],
+        {"leaf": ["dependent", "uniform"], "prior": ["size", "poisson"]},
+    )  # fmt: skip
+    assert len(points) == 8
+    assert [bool(point.impossible) for point in points] == [False] * 3 + [True] * 5
+    reasons = {point.impossible for point in points if point.parameters["leaf"] == "uniform"}
+    assert reasons == {
+        "",
+        'prior must be "poisson" or "generative" in the branch model, got "size"',
+    }
+    assert points[0].impossible == ""
+    assert 'leaf must be "uniform" or "independent" in a sum' in str(points)
+
+
 @pytest.mark.parametrize(
     ("models", "grid", "message"),
     [
+        (["branch"], {"prior": ["size"]}, "in the branch model"),
+        (["leaf"], {"leaf": ["uniform", "naive"]}, "leaf must be one of"),
         (["forest"], {}, "model must be one of leaf, branch, got forest"),
         ([], {}, "models must be named once each, got none"),
         (["leaf", "leaf"], {}, "models must be named once each"),

@@ -145,7 +145,9 @@ class Plan:
         """Plan the solution of a posterior; `max_leaves` None: entries are not by leaves."""
         model, table = posterior.model, posterior.table
         if model.leaf == "dependent":  # whose trees `shallow_trees` sums over
-            raise ParameterError('leaf must be "uniform" or "independent" here, got "dependent"')
+            raise ParameterError(
+                'leaf must be "uniform" or "independent" in a sum over all trees, got "dependent"'
+            )
         if model.is_generative and posterior.splits.n_kept:
             raise ParameterError(f"max_depth must be None here, got {posterior.splits.max_depth}")
         n_levels = [int(q) for q in posterior.schema.n_levels]
