@@ -104,12 +104,13 @@ def _models(text: str) -> tuple[str, ...]:
 
 def _read_tables(paths: Sequence[str], declared: Mapping[str, Any]) -> "list[Table]":
     """Read all tables before anything is learned."""
-    from bayescascade.cli.rows import open_rows, read_table
+    from bayescascade.cli.rows import read_table
+    from bayescascade.data.files import open_files
 
     if len(paths) == 1:
         tables = [read_table(paths[0], **declared)]
     else:
-        names = [open_rows(path).names for path in paths]
+        names = [open_files(path).names for path in paths]
         known = {name for columns in names for name in columns}
         tables = []
         for path, columns in zip(paths, names, strict=True):

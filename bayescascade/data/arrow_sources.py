@@ -38,6 +38,7 @@ class ArrowSource:
     """
 
     is_text = False
+    notes: Sequence[str] = ()
 
     def __init__(
         self,

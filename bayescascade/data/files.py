@@ -101,6 +101,7 @@ class FilesSource:
         self.names = first.names
         self.is_text = first.is_text
         self.categorical = first.categorical
+        self.notes = list(dict.fromkeys(text for source in sources for text in source.notes))
         self._sources = sources
         self._n_rows: list[int] = []  # of the files that were read last, as far as that went
         self._is_reading = False

@@ -70,6 +70,7 @@ class PartitionedSource:
         Returns, given names of columns, a delayed DataFrame or Source for each partition.
     label : str
     is_text : bool
+    notes : sequence of str
     """
 
     categorical: frozenset[str] = frozenset()
@@ -80,8 +81,9 @@ class PartitionedSource:
         parts: Callable[[Sequence[str]], list[Any]],
         label: str = "",
         is_text: bool = False,
+        notes: Sequence[str] = (),
     ) -> None:
-        self.names, self.label, self.is_text = names, label, is_text
+        self.names, self.label, self.is_text, self.notes = names, label, is_text, notes
         self._parts = parts
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -161,7 +163,9 @@ def _labeled(values: NDArray[Any], index: pd.Index, classes: Any) -> pd.Series |
 def _of_files(paths: Paths, delayed: Callable[[Any], Any]) -> PartitionedSource:
     label, sources = open_each(paths)
     names, is_text = sources[0].names, sources[0].is_text
-    return PartitionedSource(names, lambda _: [delayed(each) for each in sources], label, is_text)
+    notes = list(dict.fromkeys(text for source in sources for text in source.notes))
+    parts = [delayed(each) for each in sources]
+    return PartitionedSource(names, lambda _: parts, label, is_text, notes)
 
 
 def _source(part: Any) -> Source:

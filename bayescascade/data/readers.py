@@ -19,6 +19,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.texts import shortened
 from bayescascade.base.validation import check_integer
 from bayescascade.data.arrow_sources import categorical_names, column_names
+from bayescascade.data.dialects import SNIFFED_BYTES, sniffed
 from bayescascade.data.sources import Batch, frame_of_arrow
 
 __all__ = [
@@ -87,7 +88,7 @@ class DataFile:
 
 
 class CsvSource:
-    """A comma-separated UTF-8 file with a header, perhaps compressed (.gz, .bz2, .zst).
+    """A text file with a header, perhaps compressed (.gz, .bz2, .zst); see `Dialect`.
 
     Every cell is read as text. Rows must be as wide as the header; blank lines are skipped.
     """
@@ -100,6 +101,10 @@ class CsvSource:
         self._file = DataFile.of(path)
         self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
         self.label = self._file.label
+        with _explained_errors(self.label), self._file.stream() as stream:
+            self._dialect = sniffed(stream.read(SNIFFED_BYTES))
+        told = self._dialect.words
+        self.notes = [f"{self.label} is read as text with {told}"] if told else []
         self._raw_names = self._read_header()
         # pandas calls a column without a name so
         self.names = [name or f"Unnamed: {i}" for i, name in enumerate(self._raw_names)]
@@ -127,8 +132,16 @@ class CsvSource:
             return "error"
 
         options = (
-            pyarrow.csv.ReadOptions(use_threads=use_threads, block_size=_CSV_BLOCK_BYTES),
-            pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            pyarrow.csv.ReadOptions(
+                use_threads=use_threads,
+                block_size=_CSV_BLOCK_BYTES,
+                encoding=self._dialect.encoding.removesuffix("-sig"),  # which Arrow skips itself
+            ),
+            pyarrow.csv.ParseOptions(
+                delimiter=self._dialect.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=refuse,
+            ),
             pyarrow.csv.ConvertOptions(
                 include_columns=raw_names,
                 column_types=dict.fromkeys(raw_names, kind),
@@ -142,7 +155,8 @@ class CsvSource:
             pyarrow.csv.open_csv(stream, *options) as reader,
         ):
             for batch in reader:
-                batch = pyarrow.RecordBatch.from_arrays(batch.columns, list(names))
+                columns = list(map(self._dialect.with_points, batch.columns))
+                batch = pyarrow.RecordBatch.from_arrays(columns, list(names))
                 for start in range(0, batch.num_rows, self._chunk_rows):
                     yield batch.slice(start, self._chunk_rows)
 
@@ -150,9 +164,10 @@ class CsvSource:
         with (
             _explained_errors(self.label),
             self._file.stream() as stream,
-            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+            io.TextIOWrapper(stream, encoding=self._dialect.encoding, newline="") as text,
         ):
-            header = next((row for row in csv.reader(text) if row), None)
+            rows = csv.reader(text, delimiter=self._dialect.delimiter)
+            header = next((row for row in rows if row), None)
             rest = text.read(_MOST_BLANK)
         if header is None:
             raise DataError(f"{self.label} must have a header and rows, got an empty file")
@@ -165,6 +180,7 @@ class _ColumnFile(ABC):
 
     format_name: ClassVar[str]
     is_text = False
+    notes: Sequence[str] = ()
 
     def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
         self._file = DataFile.of(path)

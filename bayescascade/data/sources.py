@@ -253,6 +253,10 @@ class Source(Protocol):
         """
 
     @property
+    def notes(self) -> Sequence[str]:
+        """What a user should know of how the rows are read."""
+
+    @property
     def categorical(self) -> frozenset[str]:
         """Names of the columns of `batches` whose dictionaries are declared categories."""
 
@@ -261,6 +265,7 @@ class FrameSource:
     """A DataFrame's rows."""
 
     is_text = False
+    notes: Sequence[str] = ()
     categorical: frozenset[str] = frozenset()
 
     def __init__(self, frame: pd.DataFrame, label: str = "") -> None:

@@ -217,9 +217,12 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read comma-separated UTF-8 files with a header in chunks, whatever their names are.
+        """Read text files with a header in chunks, whatever their names are.
 
-        Files may be compressed (.gz). Cells mean what pandas.read_csv takes them for, and the
+        Files may be compressed (.gz). Between cells are commas, or else semicolons, tabs or "|";
+        texts are UTF-8, or else UTF-16 with its mark or cp1252; a comma that is not between cells
+        may be that of decimals. What differs from UTF-8 with commas is found in the file's first
+        bytes, and `notes` say it. Cells mean what pandas.read_csv takes them for, and the
         table is the one that `from_frame` makes of its DataFrame. But rows of another width than
         the header, and equal column names, are errors; and integers beyond 2**53 stay exact beside
         missing cells. Memory: a chunk and the distinct rows. Parameters and errors: see
@@ -342,10 +345,11 @@ def _read(
                 f"got {type(weights).__name__}"
             )
         checked = check_weights("weights", weights, source.n_rows)
-    return _table(RowReader.of(source, declarations, checked, schema).read(), source.label)
+    rows = RowReader.of(source, declarations, checked, schema).read()
+    return _table(rows, source.label, source.notes)
 
 
-def _table(rows: CountedRows, source: str) -> Table:
+def _table(rows: CountedRows, source: str, of_source: Sequence[str] = ()) -> Table:
     schema = rows.schema
     is_small = schema.n_levels.max() <= 256
     compact = rows.codes.astype(np.uint8) if is_small else rows.codes.astype(np.uint16)
@@ -358,7 +362,11 @@ def _table(rows: CountedRows, source: str) -> Table:
         n_rows=rows.n_rows,
         total_weight=math.fsum(rows.weights),
         source=source,
-        notes=(*rows.notes, *(_constant_note(c) for c in schema.columns if c.n_levels == 1)),
+        notes=(
+            *of_source,
+            *rows.notes,
+            *(_constant_note(c) for c in schema.columns if c.n_levels == 1),
+        ),
     )
 
 
