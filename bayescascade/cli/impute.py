@@ -72,14 +72,37 @@ def _filled_blocks(
     rng, unknown = np.random.default_rng(seed), UnknownRows()
     stored = {} if source.is_text else _stored_types(source)
     kinds = {column.name: column for column in model.schema_.columns}
+    spellings: dict[str, dict[str, str]] = {name: {} for name in kinds}
     for first_row, cells, _ in read_blocks(source, source.names, None):
         with unknown.noticed():
             filled = model.impute(cells, how, rng, first_row=first_row)
+        for name, spelled in spellings.items() if source.is_text and not typed else ():
+            _spell(kinds[name], cells[name], filled, spelled)
         yield {
             name: _column(name, filled[name], kinds.get(name), source.is_text, typed, stored)
             for name in source.names
         }
     unknown.warn()
+
+
+def _spell(column: Any, cells: Any, filled: Any, spelled: dict[str, str]) -> None:
+    """Write a column's filled levels as the file's rows so far do, such as "true" and "007"."""
+    import pandas as pd
+
+    from bayescascade.data.levels import level_text
+
+    if column.kind == "continuous":
+        return
+    texts = pd.Series(cells.dropna().unique(), dtype=object)
+    codes = column.encode(texts, allow_unknown=True)
+    for text, code in zip(texts, codes.tolist(), strict=True):
+        if 0 <= code < len(column.levels):
+            spelled.setdefault(level_text(column.levels[code]), text)
+    gaps = (cells.isna() & filled[column.name].notna()).to_numpy()
+    if gaps.any():
+        told = filled[column.name].astype(object)
+        told[gaps] = [spelled.get(text, text) for text in map(level_text, told[gaps])]
+        filled[column.name] = told
 
 
 def _stored_types(source: "Source") -> dict[str, Any]:

@@ -143,6 +143,17 @@ def test_unknown_numbers_stay_what_they_are(numbers: Path) -> None:
     assert not (numbers / "unknown.parquet").exists()
 
 
+def test_values_are_spelled_as_the_file_does(tmp_path: Path) -> None:
+    """Whoever wrote true and 007 must not find True and 7 beside them."""
+    data, gaps, out = tmp_path / "rows.csv", tmp_path / "gaps.csv", tmp_path / "filled.csv"
+    data.write_text("flag,id\n" + "true,007\nfalse,010\n" * 30)
+    fit = run("fit", data, "--model", "branch", "--seed", 0, "--out", tmp_path / "m.json")
+    assert fit.exit_code == 0, fit.stderr
+    gaps.write_text("id,flag,note\n007,,1\n,true,\n010,false,2\n,false,\n")
+    assert run("impute", tmp_path / "m.json", gaps, "--out", out).exit_code == 0
+    assert out.read_text() == "id,flag,note\n007,true,1\n007,true,\n010,false,2\n010,false,\n"
+
+
 def test_draws_are_repeated_by_their_seed(density: Fitted, tmp_path: Path) -> None:
     """Multiple imputation: another seed, another table; the same one, the same."""
     data = tmp_path / "gaps.csv"
