@@ -1,7 +1,7 @@
 """Labels of rows: what they may be, their classes, and the labeled rows to learn from."""
 
 from collections.abc import Collection, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_weights
+from bayescascade.data.column import LARGEST_WHOLE, Column
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import Matrix, MatrixEncoder
 from bayescascade.data.row_frames import rows_frame
+from bayescascade.data.schema import Schema
 from bayescascade.data.sources import as_column
 from bayescascade.data.table import Table
 
@@ -326,9 +328,10 @@ class LabeledRows:
         continuous = by_name("continuous", kinds.continuous, names)
         ordinal = by_name("ordinal", kinds.ordinal, names)
         nominal = by_name("nominal", kinds.nominal, names)
-        n_values = _numbers_of_values(frame, {*continuous, *ordinal, *nominal}, kinds.missing)
-        few = [name for name, n in n_values.items() if n <= n_bins]
-        continuous |= {name: n_bins for name, n in n_values.items() if n > n_bins}
+        numbers = _numbers_of(frame, {*continuous, *ordinal, *nominal}, kinds.missing)
+        few = [name for name, values in numbers.items() if len(values) <= n_bins]
+        cut = {name: values for name, values in numbers.items() if len(values) > n_bins}
+        continuous |= dict.fromkeys(cut, n_bins)
         columns: dict[str, Any] = {name: frame[name] for name in names}
         for name, spec in continuous.items():
             if not isinstance(spec, int | np.integer):
@@ -347,7 +350,8 @@ class LabeledRows:
             missing=kinds.missing,
             source=source,
         )
-        return cls(table, target, classes)
+        read = (_as_whole(c, cut[c.name]) if c.name in cut else c for c in table.schema.columns)
+        return cls(replace(table, schema=Schema(tuple(read))), target, classes)
 
 
 def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None:
@@ -357,10 +361,10 @@ def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None
         )
 
 
-def _numbers_of_values(
+def _numbers_of(
     frame: pd.DataFrame, declared: Collection[str], missing: str
-) -> dict[str, int]:
-    """Return how many values each column has that holds numbers only and is not declared."""
+) -> dict[str, NDArray[np.float64]]:
+    """Return the different values of each column that holds numbers only and is not declared."""
     found = {}
     for name, cells in frame.items():
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
@@ -373,8 +377,22 @@ def _numbers_of_values(
         if name not in declared and holds_numbers(cells):
             numbers = to_numbers(f'column "{name}"', cells)
             check_numbers(f'column "{name}"', numbers)
-            found[str(name)] = len(np.unique(numbers[~np.isnan(numbers)]))
+            found[str(name)] = np.unique(numbers[~np.isnan(numbers)])
     return found
+
+
+def _as_whole(column: Column, values: NDArray[np.float64]) -> Column:
+    """Return a column that was cut at quantiles, told in whole numbers if it has nothing else.
+
+    An edge at a whole number is one between two others: half below, it parts the same values.
+    """
+    edges = np.array(column.edges)
+    edges[-1] += 1.0  # beyond the largest value
+    edges = np.ceil(edges) - 0.5
+    are_whole = bool((values == np.rint(values)).all()) and np.abs(edges).max() < LARGEST_WHOLE
+    if not are_whole or np.isin(column.edges[1:-1], values).any():
+        return column
+    return replace(column, edges=tuple(edges.tolist()), is_whole=True)
 
 
 def _within(name: str, cells: Cells, edges: Any) -> Cells:

@@ -44,7 +44,10 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
         low, high = column.edges[0], column.edges[-1]
         ends = column.bin_words(0, n_bins - 1) if column.is_whole else f"[{low:g}, {high:g}]"
         domain = f"{counted(n_bins, 'bin')} in {ends}"
-        if is_open and n_bins > 1:
+        if is_open and column.is_whole and n_bins > 1:
+            begin = [column.whole_ends(i, i)[0] for i in range(1, n_bins)]
+            domain = f"{n_bins:,} bins cut before {', '.join(map(str, begin))}"
+        elif is_open and n_bins > 1:
             domain = f"{n_bins:,} bins cut at {', '.join(column.edge_texts()[1:-1])}"
     elif column.kind == "ordinal" and len(texts) > _MOST_ORDERED:
         domain = f"{texts[0]} < {texts[1]} < ... < {texts[-1]} ({len(texts):,} levels)"

@@ -188,11 +188,16 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
 
 def _describe_open_bins(column: Column, low: int, high: int) -> str:
     n_bins = len(column.edges) - 1
-    if column.is_whole and 0 < low < high < n_bins:
-        return column.bin_words(low, high - 1)
-    texts = column.edge_texts()
     if low == 0 and high == n_bins:
         return "not missing"
+    if column.is_whole:
+        first, last = column.whole_ends(low, high - 1)
+        if low == 0 and first < last:
+            return f"at most {last}"
+        if high == n_bins and first < last:
+            return f"at least {first}"
+        return column.bin_words(low, high - 1)
+    texts = column.edge_texts()
     if low == 0:
         return f"below {texts[high]}"
     if high == n_bins:

@@ -386,7 +386,7 @@ time_limit, checkpoint, resume, progress
     def _legend(self, learned: LabelList) -> Page:
         if len(self.classes_) != 2:
             return learned.legend
-        of_second = f"P: probability that {self.target_} is {level_text(self.classes_[1])}"
+        of_second = f"P: probability that {self.target_} is {level_text(self.classes_.tolist()[1])}"
         return (Pieces([of_second], "dim"), *learned.legend)
 
     def _in_words(self) -> list[tuple[str, str]]:

@@ -131,6 +131,24 @@ def test_antecedents_are_read_aloud(antecedent, words):
     assert antecedent_words(schema, conditions) == words
 
 
+@pytest.mark.parametrize(
+    ("bins", "words"),
+    [
+        ((0, 1), "visits is 0"),
+        ((0, 2), "visits is at most 4"),
+        ((1, 2), "visits is 1 to 4"),
+        ((2, 3), "visits is 5"),
+        ((1, 4), "visits is at least 1"),
+        ((0, 4), "visits is not missing"),
+        ((4, 5), "visits is missing"),
+    ],
+)
+def test_whole_numbers_are_told_as_such(bins, words):
+    """A count of 4.5 is no count."""
+    column = Column("visits", "continuous", (), (-0.5, 0.5, 4.5, 5.5, 9.5), True, True)
+    assert antecedent_words(Schema((column,)), (Condition(0, *bins),), is_open=True) == words
+
+
 def test_words_that_join_are_quoted():
     """A level "red, blue" is not two levels, nor "x and sex is male" a second condition."""
     schema = Schema(

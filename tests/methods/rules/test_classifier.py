@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import bayescascade
 from bayescascade import LabelList, RuleListClassifier, Table
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelWarning
 from bayescascade.data.declarations import ColumnKinds
@@ -216,6 +217,26 @@ def test_numbers_are_cut_at_quantiles():
     shares = np.histogram(frame["fare"], edges)[0] / 200
     assert_allclose(shares[[3, 4]], 0.2, atol=0.01)  # below, many fares are equal
     assert any("fare" in model.rules_.part_words(part) for part in range(model.rules_.n_rules))
+
+
+def test_whole_numbers_are_cut_where_real_ones_would_be(monkeypatch, tmp_path):
+    """Words in whole numbers must not move a row: gaps of two have an edge at a whole number."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"even": 2 * rng.integers(0, 30, 300), "any": rng.integers(-20, 20, 300)})
+    labels = np.where(frame["even"] + frame["any"] > 30, "yes", "no")
+    fit = {"n_steps": 2000, "n_chains": 2, "random_state": 0}
+    model = RuleListClassifier(**fit).fit(frame, labels)
+    assert all(column.is_whole for column in model.schema_.columns)
+    with monkeypatch.context() as patched:
+        patched.setattr("bayescascade.data.labels._as_whole", lambda column, _: column)
+        real = RuleListClassifier(**fit).fit(frame, labels)
+    assert not any(column.is_whole for column in real.schema_.columns)
+    assert_array_equal(model.predict_proba(frame), real.predict_proba(frame))
+    words = str(model)
+    assert re.search(r"is (at most|at least) -?\d+ ", words)
+    assert re.search("probability that label is yes", words)
+    model.save(tmp_path / "m.json")
+    assert str(bayescascade.load(tmp_path / "m.json")) == words
 
 
 def test_values_beyond_the_training_range():
