@@ -141,8 +141,9 @@ def make(data: str, **options: Any) -> None:
 @click.option("--out", metavar="FILE.json", help="Save the model, for predict and score.")
 @click.option(
     "--learner",
-    type=click.Choice(["boost", "map", "moments"]),
-    help="Boosting, the posterior's maximum, or least squares by mean and covariance.",
+    type=click.Choice(["auto", "boost", "map", "moments"]),
+    help="Boosting, the posterior's maximum, or least squares by mean and covariance; auto, the "
+    "default: the last where sums are of over 50 rows, else boosting.",
 )
 @click.option("--rounds", "n_rounds", type=Integer(1), help="Of boosting; 1000 by default.")
 @click.option(
@@ -160,6 +161,8 @@ def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) ->
     from bayescascade.methods.rado.rados import Rados
 
     parameters = {name: value for name, value in given.items() if value is not None}
+    if {"n_rounds", "weak_learner"} & parameters.keys():
+        parameters.setdefault("learner", "boost")  # of which these are
     parts = [Rados.load(path) for path in files]
     joined = parts[0] if len(parts) == 1 else Rados.merge(parts)
     model = RadoBoostClassifier(**parameters).fit_rados(joined)

@@ -31,7 +31,7 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Tabl
 
 __all__ = ["RadoBoostClassifier"]
 
-LEARNERS = ("boost", "map", "moments")
+LEARNERS = ("auto", "boost", "map", "moments")
 
 _MOST_SHOWN = 20  # coefficients
 _MANY = 50  # rows of a sum
@@ -51,11 +51,12 @@ class RadoBoostClassifier(MatrixClassifier):
         noise is on the rados. On four public sets with noise it erred more.
     kappa : float >= 1
         Divides the coefficients that boosting finds; see `boosting`.
-    learner : {"boost", "map", "moments"}
+    learner : {"auto", "boost", "map", "moments"}
         RadoBoost; the maximum of `posterior_`; or that of its approximation by mean and covariance
         of the rados, which is nearly least squares. Of rados of many rows the last errs least, as
         a mean of exponentials is that of the few worst rados: on nine public sets 0.5 to 12
-        rows of a hundred fewer than boosting. See `posterior`.
+        rows of a hundred fewer than boosting. So "auto" is "moments" of sums of over 50 rows, else
+        "boost". See `posterior`.
     prior_scale : float > 0
         Prior standard deviation of coefficients in `posterior_`, of features of deviation 1.
     n_rados, support, standardize, intercept, missing
@@ -87,6 +88,8 @@ class RadoBoostClassifier(MatrixClassifier):
         The rounds, where there were any; not in saved models.
     promise_ : Promise or None
         What the rados promise about single rows.
+    learner_ : {"boost", "map", "moments"}
+        That which learned.
 
     Notes
     -----
@@ -112,7 +115,7 @@ class RadoBoostClassifier(MatrixClassifier):
     n_rounds: int = 1000
     weak_learner: str = "best"
     kappa: float = 1.0
-    learner: str = "boost"
+    learner: str = "auto"
     prior_scale: float = 1.0
     n_rados: int = 1000
     support: int | str | None = "auto"
@@ -175,21 +178,24 @@ class RadoBoostClassifier(MatrixClassifier):
         """Learn from rados in the time left; `is_late`: there was too little to make them all."""
         self._set_reading(rados.reading)
         self.rados_, self.promise_ = rados, rados.promise
+        self.learner_ = self.learner
+        if self.learner == "auto":
+            self.learner_ = "moments" if _rows_of_a_sum(rados) > _MANY else "boost"
         self.posterior_ = RadoPosterior(
             rados.values,
             rados.n_rows,
             prior_scale=self.prior_scale / rados.spreads(),
-            approximation="moments" if self.learner == "moments" else "none",
+            approximation="moments" if self.learner_ == "moments" else "none",
             names=rados.reading.columns,
         )
         self.boosted_ = None
-        if self.learner == "boost":
+        if self.learner_ == "boost":
             with watch.watching():
                 self.boosted_ = boost(
                     rados.values, self.n_rounds, weak_learner=self.weak_learner, kappa=self.kappa
                 )
             self.theta_ = self.boosted_.theta
-        elif self.learner == "moments":
+        elif self.learner_ == "moments":
             self.theta_ = self.posterior_.peak()
         else:
             scales = self.posterior_.scales  # in units of which all coefficients are alike
@@ -288,13 +294,13 @@ class RadoBoostClassifier(MatrixClassifier):
             f"{self.weak_learner}",
             "map": "maximum of the posterior",
             "moments": "by mean and covariance of the rados",
-        }[self.learner]
+        }[self.learner_]
         after = about["stopped_after"]
         stopped = [] if after is None else [f"stopped at the time limit of {after:g} s"]
         risk = f"log rado-risk {about['log_risk']:,.2f}"
         order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
         promise: Page = () if self.promise_ is None else (BLANK, *self.promise_.page())
-        if self.learner == "boost" and (about["support"] or about["n_rows"] / 2) > _MANY:
+        if self.learner_ == "boost" and (about["support"] or about["n_rows"] / 2) > _MANY:
             promise = (
                 Pieces(['of sums of so many rows learner "moments" errs less'], "dim"),
                 *promise,
@@ -353,6 +359,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return {
             "reading": self._reading.record(),
             "theta": self.theta_.tolist(),
+            "learner": self.learner_,
             "about": {**self._about, "log_risk": float(self._about["log_risk"])},
             "promise": None if self.promise_ is None else self.promise_.record(),
         }
@@ -363,6 +370,8 @@ class RadoBoostClassifier(MatrixClassifier):
         self.theta_ = np.array(record["theta"], np.float64)
         if self.theta_.shape != (self._reading.n_columns,) or not np.isfinite(self.theta_).all():
             raise ModelFileError("a saved model's coefficients must be numbers for each column")
+        self.learner_ = record.get("learner", self.learner)  # of older files that of the parameter
+        check_choice("learner", self.learner_, LEARNERS[1:])
         about = record["about"]
         self._about = {
             "n_rows": check_integer("n_rows", about["n_rows"], 1),
@@ -395,6 +404,11 @@ class RadoBoostClassifier(MatrixClassifier):
         check_flag("intercept", self.intercept)
         check_choice("missing", self.missing, MISSING)
         check_choice("unknown", self.unknown, self.unknowns)
+
+
+def _rows_of_a_sum(rados: Rados) -> float:
+    """Return how many rows are in a rado, in the mean."""
+    return rados.n_rows / 2 if rados.support is None else float(rados.support)
 
 
 def _seconds(value: Any) -> float | None:

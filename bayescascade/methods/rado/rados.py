@@ -67,7 +67,7 @@ class Rados(Printed):
     >>> together = Rados.merge([north, south])
     >>> together.n_rows, together.values.shape
     (600, (200, 4))
-    >>> model = RadoBoostClassifier(learner="moments").fit_rados(together)
+    >>> model = RadoBoostClassifier().fit_rados(together)
     >>> bool(np.mean(model.predict(X) == y) > 0.95)
     True
     """

@@ -1,10 +1,13 @@
 """The estimator: what it learns from sums, keeps and refuses."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
 
 import bayescascade
 from bayescascade import DataError, ParameterError, RadoBoostClassifier, Rados, explore
@@ -41,7 +44,7 @@ def test_small_sums_and_moments_come_near_the_rows(tumors):
     rows = LogisticRegression().fit((X - X.mean(axis=0)) / X.std(axis=0), y)
     agreed = {}
     for name, given in (("plain", {"support": None}), ("few", {"n_rados": 4_000})):
-        model = RadoBoostClassifier(random_state=0, **given).fit(X, y)
+        model = RadoBoostClassifier(learner="boost", random_state=0, **given).fit(X, y)
         unlike = model.predict(X) != rows.predict((X - X.mean(axis=0)) / X.std(axis=0))
         agreed[name] = unlike.mean()
     assert agreed["few"] < agreed["plain"]
@@ -86,6 +89,27 @@ def test_it_learns_from_rados_of_others(tmp_path):
         frame[:60], labels[:60]
     )
     np.testing.assert_array_equal(own.theta_, RadoBoostClassifier().fit_rados(first).theta_)
+
+
+def test_by_default_large_sums_are_learned_from_by_their_moments(tumors, tmp_path):
+    """Boosting sees the few worst of them only, and its probabilities are near one half."""
+    X, y, X_test, y_test = tumors
+
+    def loss(**given):
+        model = RadoBoostClassifier(random_state=0, **given).fit(X, y)
+        return model, log_loss(y_test, model.predict_proba(X_test))
+
+    (auto, own), (_, boosted) = loss(support=None), loss(support=None, learner="boost")
+    assert auto.learner_ == "moments"
+    assert own < boosted - 0.02
+    assert loss(support=20)[0].learner_ == "boost"
+    auto.save(tmp_path / "m.json")
+    assert str(bayescascade.load(tmp_path / "m.json")) == str(auto)
+    record = json.loads((tmp_path / "m.json").read_text())
+    del record["learner"]  # as older versions wrote it
+    record["parameters"]["learner"] = "moments"
+    (tmp_path / "old.json").write_text(json.dumps(record))
+    assert bayescascade.load(tmp_path / "old.json").learner_ == "moments"
 
 
 def test_its_posterior_has_intervals():
