@@ -48,6 +48,7 @@ PREDICTIVES = ("map", "average")
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 _MAX_TIMES = 1 << 53
+_MUCH_LARGER = 1.5  # times the size of what is shown: drawn ones that a reader would wonder about
 
 MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
 
@@ -380,7 +381,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             *learned.page(),
             BLANK,
             *self._legend(learned),
-            *shares_page(self.summary_.shares),
+            *self._posterior_page(),
         )
 
     def _head(self) -> Page:
@@ -432,7 +433,26 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         return [(name, domain) for name, _, domain in split]
 
     def _details(self) -> Page:
-        return (*self._head(), BLANK, *shares_page(self.summary_.shares))
+        return (*self._head(), BLANK, *self._posterior_page())
+
+    def _posterior_page(self) -> Page:
+        """Return what draws say, and why they are larger than what is shown, where that is so."""
+        shares, plural = self.summary_.shares, self.size_words[1]
+        sizes = {int(size): share for size, share in shares.get(plural, {}).items()}
+        own, total = getattr(self.learned_, self.size_name), sum(sizes.values())
+        mean = sum(size * share for size, share in sizes.items()) / (total or 1.0)
+        why: Page = ()
+        if mean > _MUCH_LARGER * max(own, 1):
+            why = (
+                Pieces(
+                    [
+                        f"drawn {self.learned_word}s have {mean:.3g} {plural} on average: those "
+                        f"beyond the {self.learned_word} shown differ from draw to draw"
+                    ],
+                    "dim",
+                ),
+            )
+        return (*shares_page(shares), *why)
 
     def _data_pieces(self) -> list[str]:
         return data_pieces(self.summary_, self.schema_)

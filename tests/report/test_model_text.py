@@ -96,6 +96,17 @@ def test_what_was_done_is_said(changed: dict[str, Any], expected: str) -> None:
     assert expected in str(model(**changed))
 
 
+def test_draws_that_are_much_larger_than_what_is_shown_are_explained() -> None:
+    """A reader concludes otherwise that the tree is wrong; of equal sizes nothing is said."""
+    larger = {"leaves": {"9": 0.5, "12": 0.5}}
+    told = " ".join(str(model(shares=larger)).split())
+    assert told.endswith(
+        "drawn trees have 10.5 leaves on average: those beyond the tree shown differ from draw to "
+        "draw"
+    )
+    assert "drawn trees" not in str(model())
+
+
 def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
     """R-hat of 2.6 means that the posterior below is not to be believed."""
     unsettled = {"n_leaves": Diagnostic(11.0, 1.0, 2.5619, 4.8)}

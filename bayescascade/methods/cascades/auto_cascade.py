@@ -32,7 +32,6 @@ from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.estimator import PREDICTIVES
-from bayescascade.model.page import shares_page
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
 from bayescascade.report.page import (
@@ -327,7 +326,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             *shown.learned_.page(),
             BLANK,
             *shown._legend(shown.learned_),
-            *shares_page(shown.summary_.shares),
+            *shown._posterior_page(),
             BLANK,
             *self._choice_page(),
         )
@@ -410,8 +409,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
 
     def _details(self) -> Page:
         chosen = self.cascade_
-        shares = shares_page(chosen.summary_.shares)
-        return (*chosen._warnings_page(), *self._choice_page(), BLANK, *shares)
+        posterior = chosen._posterior_page()
+        return (*chosen._warnings_page(), *self._choice_page(), BLANK, *posterior)
 
     # -- files -------------------------------------------------------------------------------------
 
