@@ -58,6 +58,7 @@ _OF_CASCADE = (
 )
 _MOST_SHOWN = 6  # candidates
 _OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # part of the effort for chains, and steps of each
+_OF_REDRAWS = 4.0  # times as long takes a step of chains that redraw subtrees
 _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtrees redrawn
 
 
@@ -209,7 +210,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             return {"search": "exact", **common}
         n_steps = self.n_steps
         if n_steps is None:
-            a_step = chain_nanoseconds(table, candidate.kind[0]) * 2 * self.n_chains
+            a_step = chain_nanoseconds(table, candidate.kind[0]) * 2 * self.n_chains * _OF_REDRAWS
             of_search = _OF_SEARCH * EFFORTS[self.effort]
             within = int(min(max(choice.nanoseconds_left, 0.0), of_search) / a_step)
             n_steps = max(_FEWEST_STEPS, min(within, default_steps(table.n_distinct)))

@@ -198,8 +198,14 @@ class Chooser:
             self.report("weighing", spent / (_OF_SUMS * self._all))
         self.left -= expected
         try:
-            found = weighed(candidate, self.table, self.memory_limit, self.n_jobs, allowed)
+            found, of_passes = weighed(
+                candidate, self.table, self.memory_limit, self.n_jobs, allowed
+            )
         except TooLargeError:
+            return None
+        self.left -= of_passes
+        expected += of_passes
+        if found is None:
             return None
         self.known[candidate.key] = replace(found, expected_seconds=expected * 1e-9)
         return self.known[candidate.key]
