@@ -310,7 +310,7 @@ def test_what_dependent_leaves_cannot_do_is_said():
     with pytest.raises(ParameterError, match="for credible intervals"):
         model.credible_interval(weather())
     posterior = BranchPosterior(model.posterior_.table, partitions="levels", leaf="dependent")
-    with pytest.raises(ParameterError, match="here, got"):
+    with pytest.raises(ParameterError, match="in a sum over all trees, got"):
         solve(posterior)
 
 
