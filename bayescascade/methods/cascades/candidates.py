@@ -219,8 +219,8 @@ def weighed(
         )
         n_passes = getattr(exact, "n_passes", 0)
         if n_passes:
-            n_numbers = min(np.exp(table.schema.log_cells), _MOST_NUMBERS)
-            of_numbers = _NS_NUMBER[posterior.model.prior] * n_numbers
+            log_numbers = min(np.log(table.schema.n_levels).sum(), np.log(_MOST_NUMBERS))
+            of_numbers = _NS_NUMBER[posterior.model.prior] * float(np.exp(log_numbers))
             spent = n_passes * (_NS_PASS * exact.cost.n_terms + of_numbers)
         if certificate_of(exact).log_evidence is None:
             return None, spent
