@@ -164,8 +164,11 @@ def _of_files(paths: Paths, delayed: Callable[[Any], Any]) -> PartitionedSource:
     label, sources = open_each(paths)
     names, is_text = sources[0].names, sources[0].is_text
     notes = list(dict.fromkeys(text for source in sources for text in source.notes))
-    parts = [delayed(each) for each in sources]
-    return PartitionedSource(names, lambda _: parts, label, is_text, notes)
+
+    def parts(_: Sequence[str]) -> list[Any]:
+        return [delayed(each) for each in sources]
+
+    return PartitionedSource(names, parts, label, is_text, notes)
 
 
 def _source(part: Any) -> Source:
