@@ -44,7 +44,7 @@ def read_table(path: str, **declared: Any) -> Table:
 
 
 def open_rows(path: str, chunk_rows: int | None = None) -> Source:
-    """Open a data file to be read in blocks, of at most so many rows; say how it is written."""
+    """Open a data file to be read in blocks of at most `chunk_rows`, and say how it is written."""
     source = open_files(path, chunk_rows or _CHUNK_ROWS)
     for text in source.notes:
         note(text)

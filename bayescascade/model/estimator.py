@@ -26,7 +26,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import explore_by
-from bayescascade.model.page import column_words, data_pieces, shares_page
+from bayescascade.model.page import column_words, data_pieces, larger_draws, shares_page
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
 from bayescascade.model.reporting import Reported
@@ -48,7 +48,6 @@ PREDICTIVES = ("map", "average")
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 _MAX_TIMES = 1 << 53
-_MUCH_LARGER = 1.5  # times the size of what is shown: drawn ones that a reader would wonder about
 
 MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
 
@@ -438,21 +437,9 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     def _posterior_page(self) -> Page:
         """Return what draws say, and why they are larger than what is shown, where that is so."""
         shares, plural = self.summary_.shares, self.size_words[1]
-        sizes = {int(size): share for size, share in shares.get(plural, {}).items()}
-        own, total = getattr(self.learned_, self.size_name), sum(sizes.values())
-        mean = sum(size * share for size, share in sizes.items()) / (total or 1.0)
-        why: Page = ()
-        if mean > _MUCH_LARGER * max(own, 1):
-            why = (
-                Pieces(
-                    [
-                        f"drawn {self.learned_word}s have {mean:.3g} {plural} on average: those "
-                        f"beyond the {self.learned_word} shown differ from draw to draw"
-                    ],
-                    "dim",
-                ),
-            )
-        return (*shares_page(shares), *why)
+        own = getattr(self.learned_, self.size_name)
+        larger = larger_draws(shares.get(plural, {}), self.learned_word, plural, own)
+        return (*shares_page(shares), *larger)
 
     def _data_pieces(self) -> list[str]:
         return data_pieces(self.summary_, self.schema_)

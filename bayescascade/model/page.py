@@ -10,12 +10,13 @@ from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
 from bayescascade.report.page import Page, Pieces, counted
 
-__all__ = ["column_words", "data_pieces", "shares_page"]
+__all__ = ["column_words", "data_pieces", "larger_draws", "shares_page"]
 
 _MOST_ORDERED = 12  # levels of an ordinal column that are all listed
 _LETTERS = 36  # of levels of a nominal column that are listed where there are more
 _LEAST_SHARE = 0.005  # shares that would be printed as 0.00 are left out
 _MOST_SHARES = 10
+_MUCH_LARGER = 1.5  # times the size of what is shown: drawn ones that a reader would wonder about
 
 
 def data_pieces(data: Any, schema: Schema) -> list[str]:  # Any: a Table or a FitSummary
@@ -75,6 +76,16 @@ def shares_page(shares: Mapping[str, Mapping[str, float]]) -> Page:
         Pieces(pieces, indent=len(start), first=start, gap="  ")
         for start, pieces in zip(starts, told.values(), strict=True)
     )
+
+
+def larger_draws(sizes: Mapping[str, float], learned: str, plural: str, own: int) -> Page:
+    """Return why draws are larger than what is shown, such as a "tree" of `own` "leaves"."""
+    total = sum(sizes.values()) or 1.0
+    mean = sum(int(size) * share for size, share in sizes.items()) / total
+    if mean <= _MUCH_LARGER * max(own, 1):
+        return ()
+    told = f"drawn {learned}s have {mean:.3g} {plural} on average"
+    return (Pieces([f"{told}: those beyond the {learned} shown differ from draw to draw"], "dim"),)
 
 
 def _share_pieces(shares: Mapping[str, float]) -> list[str]:

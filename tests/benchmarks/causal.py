@@ -93,7 +93,7 @@ def additive_noise(**options: Any) -> Contender:
     def gap(pair: Pair) -> float:
         try:
             model = AdditiveNoiseModel(random_state=0, **options).fit(pair.x, pair.y)
-        except DataError:  # half of a column, or of its residuals, is one number
+        except DataError:  # a column has many ties, or half of the residuals are one number
             return 0.0
         forward, backward = (model.scores_[direction] for direction in DIRECTIONS)
         return backward - forward
@@ -146,13 +146,14 @@ class CausalLearn:
 
 
 def print_table(lines: pd.DataFrame) -> None:
-    """Print weighted accuracies, with standard errors, and mean seconds a pair."""
-    say("", "| | contender | pairs | right | ties | s a pair |", "|---|---|--:|--:|--:|--:|")
+    """Print weighted accuracies with standard errors, pairs answered rightly, and mean seconds."""
+    say("", "| | contender | pairs | right | answered | s a pair |", "|---|---|--:|--:|--:|--:|")
     for (data, title), found in lines.groupby(["data", "contender"], sort=False):
         weights, right = found["weight"].to_numpy(), found["right"].to_numpy()
         mean = np.average(right, weights=weights)
         error = np.sqrt(np.sum((weights * (right - mean)) ** 2)) / weights.sum()
-        cells = (data, title, len(found), f"{mean:.3f} +- {error:.3f}", (right == 0.5).sum())
+        answered = f"{(right == 1.0).sum()} of {(right != 0.5).sum()}"
+        cells = (data, title, len(found), f"{mean:.3f} +- {error:.3f}", answered)
         say("| " + " | ".join(map(str, cells)) + f" | {found['seconds'].mean():.2f} |")
 
 

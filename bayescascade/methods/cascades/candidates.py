@@ -199,8 +199,8 @@ def weighed(
 
     It is None where the sum over all trees is not known to two decimals. Sums by numbers of leaves
     begin with few leaves, which is what `Candidate.nanoseconds` counts; if trees of more leaves
-    matter, there are passes over all boxes, for which a core takes about so many nanoseconds as are
-    returned, counted by operations.
+    matter, there are passes over all boxes. What these take one core is returned in nanoseconds,
+    counted by operations.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from bayescascade.methods.causal.features import Floats
 __all__ = ["LEAST_ROWS", "Pair", "arrow", "check_bounds", "deal", "read_names"]
 
 LEAST_ROWS = 20
-MOST_TIED = 10  # rows for each that may hold one value
+_TIED = 10  # one value may be in every tenth row
 _FEW = 3  # rows that may hold one value in any table
 
 
@@ -83,7 +83,7 @@ class Pair:
         for key, numbers in (("x", self.x), ("y", self.y)):
             values, counts = np.unique(numbers, return_counts=True)
             most, n = int(counts.max()), len(numbers)
-            if most > max(_FEW, n / MOST_TIED):
+            if most > max(_FEW, n / _TIED):
                 name = key if self.names[key] == key else f'column "{self.names[key]}"'
                 raise DataError(
                     f"{name} must not hold one value in more than a tenth of its rows, got "
