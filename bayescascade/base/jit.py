@@ -13,6 +13,7 @@ A handler of signals must not raise an exception inside numba: Ctrl-C while it c
 broken, and it takes what Ctrl-C leaves of a random generator for pointers. Signals wait there.
 """
 
+import gc
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ from bayescascade.base.interrupts import deferred_handlers
 
 __all__ = ["cache_folder", "inner_kernel", "kernel", "sparing"]
 
-MOST_INTERPRETED = 2.0
+MOST_INTERPRETED = 3.0
 """Seconds that a kernel is interpreted for, in all, before it is compiled; less if it is short."""
 
 _LEAST_INTERPRETED = 0.5
@@ -156,9 +157,15 @@ class _Kernel(CPUDispatcher):
             self.seconds_interpreted += thread_time() - started
 
     def compile(self, sig: Any) -> Any:
-        """Compile for a signature."""
-        with deferred_handlers():
-            return super().compile(sig)
+        """Compile for a signature; garbage waits, which takes a seventh of the time."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            with deferred_handlers():
+                return super().compile(sig)
+        finally:
+            if collects:
+                gc.enable()
 
     def _is_worth_interpreting(self, steps: float) -> bool:
         """Whether more steps, at the pace of those before, stay below what is allowed."""

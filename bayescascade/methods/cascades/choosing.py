@@ -87,6 +87,7 @@ class Chooser:
     report: Callable[[str, float], None]
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
+    _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by leaf
 
     def choose(self) -> Choice:
         """Weigh, compare, and return what was found; Ctrl-C ends it once anything is known."""
@@ -154,22 +155,30 @@ class Chooser:
         concentration. It is weighed as it is alone if that takes a good part of the effort, or if
         it is far behind the best.
         """
+        name, usual = "leaf_concentration", 1.0
+        if candidate.kind[0] == "uniform":
+            name, usual = "concentration", 2.0
+            if "stop" not in candidate.settings:
+                name = ""
+        if name:  # where the last climb with such leaves ended
+            at = candidate.settings.get(name, self._ends.get(candidate.kind[0], usual))
+            candidate = candidate.changed(**({} if at == usual else {name: at}))
         best = self._weigh(candidate)
         if best is None or best.expected_seconds * 1e9 > _FINE * self._all or self._is_far(best):
             return best
         for stop in _STOPS[1:] if "stop" in best.settings else ():
-            best = self._better(best, best.changed(stop=stop), 0.0) or best
-        name, usual = "leaf_concentration", 1.0
-        if best.kind[0] == "uniform":
-            if "stop" not in best.settings:
-                return best
-            name, usual = "concentration", 2.0
-        for factor in (2.0, 0.5):
-            found: Candidate | None = best
+            found = self._better(best, best.changed(stop=stop), 0.0)
+            if found is not None:  # the evidence has one peak
+                best = found
+                break
+        for factor in (2.0, 0.5) if name else ():
+            found = best
             while found is not None:
                 best = found
                 a = best.settings.get(name, usual) * factor
                 found = self._better(best, best.changed(**{name: a}), _BETTER)
+        if name:
+            self._ends[candidate.kind[0]] = best.settings.get(name, usual)
         return best
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:

@@ -13,6 +13,7 @@ by column: of blocks, those of their levels.
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact.kernels.flows import sum_leaves
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Recursion
@@ -91,15 +92,18 @@ class RowAverages:
 
     def _of_boxes(self, rows: NDArray[np.int32]) -> Floats:
         boxes, per_width = self._recursion, np.concatenate(self._per_width)
-        return np.array([
-            sum_leaves(
-                boxes.lattice.arrays, boxes.index.arrays,
-                np.concatenate([h[c] for h, c in zip(self._holds, row, strict=True)]),
-                boxes.terms, boxes.count_index.arrays, boxes.counts, self._flows, boxes.work,
-                per_width, row.astype(np.int64),
-            )
-            for row in rows
-        ])  # fmt: skip
+        found, n_holding = np.empty(len(rows)), 1.0
+        for holds in self._holds:
+            n_holding *= holds[0].sum()
+        with sparing(n_holding * len(self._holds)):
+            for i, row in enumerate(rows):
+                found[i] = sum_leaves(
+                    boxes.lattice.arrays, boxes.index.arrays,
+                    np.concatenate([h[c] for h, c in zip(self._holds, row, strict=True)]),
+                    boxes.terms, boxes.count_index.arrays, boxes.counts, self._flows, boxes.work,
+                    per_width, row.astype(np.int64),
+                )  # fmt: skip
+        return found
 
 
 def _has_cells(plan: Plan) -> bool:

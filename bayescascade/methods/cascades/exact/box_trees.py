@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayescascade.methods.cascades.exact.lattice import Blocks, Lattice, column_blocks, term_arrays
+from bayescascade.methods.cascades.exact.lattice import (
+    Blocks,
+    Lattice,
+    column_blocks,
+    term_arrays,
+    weights_of,
+)
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
@@ -71,9 +77,11 @@ class BoxTrees:
     def run(self, tilt: float, maximize: bool = False, n_jobs: int | None = 1) -> None:
         """Sum over all trees, or find the best, each leaf counting `tilt` nats more."""
         if self._sums is None:
-            terms = term_arrays(self._lattice.plan, self._model, self._lattice.power)
-            shapes = Recursion(self._lattice.shapes(), terms, np.zeros(1), None)
+            plan = self._lattice.plan
             counts = count_all(self._lattice, self._rows, n_jobs)
+            listed = weights_of(plan, counts)
+            terms = term_arrays(plan, self._model, self._lattice.power, listed)
+            shapes = Recursion(self._lattice.shapes(), terms, np.zeros(1), None)
             self._sums = Recursion(self._lattice, terms, counts, shapes)
         self._sums.run(maximize, tilt=tilt, n_jobs=n_jobs)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cache, cached_property, lru_cache
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,20 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.models import CascadeModel
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Blocks", "Lattice", "Root", "block_shapes", "column_blocks", "term_arrays"]
+__all__ = [
+    "Blocks",
+    "Lattice",
+    "Root",
+    "block_shapes",
+    "column_blocks",
+    "term_arrays",
+    "weights_of",
+]
 
-Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
+_WEIGHTS_A_BOX = 8  # that it is worth to tabulate
 _STEPS_OF_LOG = 10  # of the recursion, as long as it takes to find lnG
 
 
@@ -288,8 +297,13 @@ class Lattice:
         return found
 
 
-def term_arrays(plan: Plan, model: "CascadeModel", power: float = 1.0) -> TermArrays:
-    """Return the model for kernels, raised to a power if all weights are tabulated."""
+def term_arrays(
+    plan: Plan, model: "CascadeModel", power: float = 1.0, listed: Integers | None = None
+) -> TermArrays:
+    """Return the model for kernels, raised to a power if all weights are tabulated.
+
+    Only of whole weights that are `listed`, if given; see `weights_of`.
+    """
     is_branch = isinstance(model, BranchModel)
     rate, alpha, leaf_alpha = (
         float(number) for number in (model.rate, model.concentration, model.leaf_concentration)
@@ -318,37 +332,59 @@ def term_arrays(plan: Plan, model: "CascadeModel", power: float = 1.0) -> TermAr
         most=plan.most,
         branches=np.array(plan.branches, np.int64),
         log_split=log_split,
-        log_gamma=_log_gammas(alpha, multiples, power, plan.n_whole, plan.most),
-        leaf_log_gamma=_log_gammas(leaf_alpha, levels, power, plan.n_whole, max(levels, default=0)),
+        log_gamma=_log_gammas(alpha, multiples, power, plan.n_whole, plan.most, listed),
+        leaf_log_gamma=_log_gammas(
+            leaf_alpha, levels, power, plan.n_whole, max(levels, default=0), listed
+        ),
     )
 
 
+def weights_of(plan: Plan, counts: NDArray[np.floating[Any]]) -> Integers:
+    """Return the whole weights to tabulate, from 0 on: all, unless the counted boxes are few."""
+    if counts.size * _WEIGHTS_A_BOX < plan.n_whole:
+        return np.union1d(counts[counts < plan.n_whole], 0).astype(np.int64)
+    return np.arange(max(plan.n_whole, 1))
+
+
 def _log_gammas(
-    alpha: float, multiples: Iterable[int], power: float, n_whole: int, most: int
+    alpha: float,
+    multiples: Iterable[int],
+    power: float,
+    n_whole: int,
+    most: int,
+    listed: Integers | None,
 ) -> Floats:
     """Return powers of lnG(multiple alpha + n) of n < n_whole or 1, (most + 1, .., 2) float64."""
     n_whole = max(n_whole, 1)
-    found = np.zeros((most + 1, n_whole, 2))
+    listed = np.arange(n_whole) if listed is None else listed
+    found = np.full((most + 1, n_whole, 2), np.nan)
     for multiple in multiples:
-        if power == 1.0:  # of many boxes' tables
-            found[multiple] = _log_gamma_of(alpha, multiple, n_whole.bit_length())[:n_whole]
+        if listed.size < n_whole:
+            found[multiple, listed] = _log_gamma_of(alpha, multiple, power, listed.tobytes())
+        elif power == 1.0:  # of many boxes' tables
+            n = 1 << n_whole.bit_length()
+            every = np.arange(n).tobytes()
+            found[multiple] = _log_gamma_of(alpha, multiple, power, every)[:n_whole]
         else:
-            with sparing(_STEPS_OF_LOG * n_whole):
-                list_log_gamma(alpha, multiple, power, found[multiple])
+            found[multiple] = _list_log_gamma(alpha, multiple, power, listed)
     return found
 
 
-@lru_cache(32)
-def _log_gamma_of(alpha: float, multiple: int, n_bits: int) -> Floats:
-    """Return lnG(multiple alpha + n) of n < 2**n_bits, (2**n_bits, 2) float64."""
-    found = np.empty((1 << n_bits, 2))
-    with sparing(_STEPS_OF_LOG << n_bits):
-        list_log_gamma(alpha, multiple, 1.0, found)
+@lru_cache(64)
+def _log_gamma_of(alpha: float, multiple: int, power: float, listed: bytes) -> Floats:
+    return _list_log_gamma(alpha, multiple, power, np.frombuffer(listed, np.int64))
+
+
+def _list_log_gamma(alpha: float, multiple: int, power: float, listed: Integers) -> Floats:
+    """Return powers of lnG(multiple alpha + n) of n that are listed, (.., 2) float64."""
+    found = np.empty((listed.size, 2))
+    with sparing(_STEPS_OF_LOG * listed.size):
+        list_log_gamma(alpha, multiple, power, listed, found)
     return found
 
 
-def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
-    """Return what the short way looks up."""
+def short_tables(lattice: Lattice, terms: TermArrays, listed: Integers) -> Tables:
+    """Return what the short way looks up, of the whole weights that are listed."""
     plan = lattice.plan
     n_blocks = sum(blocks.n_blocks for blocks in lattice.blocks)
     begin, end = np.zeros((2, plan.most + 1, n_blocks), np.int64)
@@ -366,10 +402,10 @@ def short_tables(lattice: Lattice, terms: TermArrays) -> Tables:
     n_counts = len(log_gamma) if terms.is_branch else 1
     factor, exponent = np.ones((plan.most + 1, n_counts)), np.zeros((plan.most + 1, n_counts), int)
     leaf = np.empty_like(log_gamma)
-    with sparing(_STEPS_OF_LOG * log_gamma.size):
-        list_rises(log_gamma, leaf)
+    with sparing(_STEPS_OF_LOG * listed.size):
+        list_rises(log_gamma, listed, leaf)
         if terms.has_factors:
-            list_factors(terms, factor, exponent)
+            list_factors(terms, listed[:n_counts], factor, exponent)
     return Tables(
         begin=begin,
         end=end,

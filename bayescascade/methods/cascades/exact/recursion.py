@@ -31,7 +31,12 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
 )
 from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
-from bayescascade.methods.cascades.exact.lattice import Lattice, short_tables, term_arrays
+from bayescascade.methods.cascades.exact.lattice import (
+    Lattice,
+    short_tables,
+    term_arrays,
+    weights_of,
+)
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.scratch import Scratch
 
@@ -128,7 +133,9 @@ class Recursion:
         self._scratch, self._memory_limit = scratch, memory_limit
         exponents = np.int16 if is_compact else np.int64
         self.values = no_values(self.index.n_entries, exponents, scratch)
-        self.tables = short_tables(lattice, terms) if is_short else None
+        self.tables = None
+        if is_short:
+            self.tables = short_tables(lattice, terms, weights_of(plan, counts))
         self.work = _work_of(lattice)
         self.how: tuple[bool, int | None, float] = (
             False,
@@ -146,9 +153,10 @@ class Recursion:
         memory_limit: float = np.inf,
     ) -> "Recursion":
         """Return the boxes of a plan for a posterior, counted; kept in `scratch`, if given."""
-        lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, posterior.model)
-        shapes = cls(lattice.shapes(), terms, np.zeros(1), None)
+        lattice = Lattice.of(plan, posterior)
         counts = count_all(lattice, posterior.table, n_jobs, scratch)
+        terms = term_arrays(plan, posterior.model, listed=weights_of(plan, counts))
+        shapes = cls(lattice.shapes(), terms, np.zeros(1), None)
         return cls(lattice, terms, counts, shapes, scratch, memory_limit)
 
     def run(

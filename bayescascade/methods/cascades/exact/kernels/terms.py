@@ -211,9 +211,9 @@ def _factor(terms, share, share_low, b, count):
 
 
 @kernel
-def list_factors(terms: TermArrays, mantissas: Array, exponents: Array) -> None:
-    """Write what splits of 0, 1, .. rows into b branches are worth, (B + 1, G)."""
-    for n in range(mantissas.shape[1]):
+def list_factors(terms: TermArrays, listed: Array, mantissas: Array, exponents: Array) -> None:
+    """Write what splits of `listed` numbers of rows into b branches are worth, (B + 1, G)."""
+    for n in listed:
         share, share_low = log_rise(terms.log_gamma, terms.alpha, 1, float(n))
         for i in range(terms.branches.shape[0]):
             b = terms.branches[i]
@@ -221,22 +221,22 @@ def list_factors(terms: TermArrays, mantissas: Array, exponents: Array) -> None:
 
 
 @kernel
-def list_rises(log_gamma: Array, out: Array) -> None:
-    """Write by how much each of some sums of two floats, (n, 2), exceeds the first."""
-    for n in range(out.shape[0]):
+def list_rises(log_gamma: Array, listed: Array, out: Array) -> None:
+    """Write by how much some sums of two floats, those `listed` of (n, 2), exceed the first."""
+    for n in listed:
         out[n, 0], out[n, 1] = plus(
             log_gamma[n, 0], log_gamma[n, 1], -log_gamma[0, 0], -log_gamma[0, 1]
         )
 
 
 @kernel
-def list_log_gamma(alpha: float, multiple: int, power: float, out: Array) -> None:
-    """Write lnG(multiple alpha + n), times a power, of n = 0, 1, ..; out (G, 2)."""
+def list_log_gamma(alpha: float, multiple: int, power: float, listed: Array, out: Array) -> None:
+    """Write lnG(multiple alpha + n), times a power, of the n that are `listed`; out (.., 2)."""
     start, start_low = times(float(multiple), 0.0, alpha, 0.0)
-    for n in range(out.shape[0]):
-        high, low = plus(start, start_low, float(n), 0.0)
+    for i in range(listed.size):
+        high, low = plus(start, start_low, float(listed[i]), 0.0)
         high, low = log_gamma(high, low)
-        out[n, 0], out[n, 1] = times(high, low, power, 0.0)
+        out[i, 0], out[i, 1] = times(high, low, power, 0.0)
 
 
 @kernel
