@@ -1,12 +1,14 @@
 """How deep all trees may be summed over, and of which columns: what it takes, told beforehand."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import rel_entr
 
 from bayescascade.base.errors import ParameterError
@@ -28,6 +30,7 @@ _MOST_STEPS = 1e13  # hours
 _OF_SUBSET = 4e5  # steps that a set of columns takes, however few rows there are
 _OF_ROW, _OF_BOX = 60.0, 300.0  # steps of its rows and boxes, however few other columns
 _OF_FILLED = 10.0  # of a pair of levels that a box has rows with
+_MOST_PAIRED = 5_000  # rows whose pairs of levels are counted
 _NEAR_BYTES = 32e3  # of pairs of levels that are as near as can be
 _DEEP = 3  # columns that paths fix, rather than fewer of more columns
 
@@ -100,6 +103,8 @@ def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]
     levels = table.schema.n_levels[columns].astype(np.float64)
     n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
     products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
+    n_joined = np.maximum(np.arange(levels.size + 1) - 1, 0)
+    products *= _share_of_pairs(table) ** n_joined  # as far as pairs tell which boxes have rows
     n_open = int((table.schema.n_levels > 1).sum())
     of_pair = min(1.0 + 8.0 * n_levels**2 / _NEAR_BYTES, 2.5)
     steps = n_bytes = 0.0
@@ -112,6 +117,24 @@ def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]
         steps += n_boxes * (k**3 / 3 + 10 * k**2 + n_cells + _OF_FILLED * n_filled + _OF_BOX)
         n_bytes += (n_boxes + n_subsets) * (24.0 * n_levels + 40) + n_subsets * n * 8.0
         yield steps, n_bytes
+
+
+@lru_cache(8)
+def _share_of_pairs(table: "Table") -> float:
+    """Return which part of the pairs of different columns' levels has rows, of some thousands."""
+    codes = table.codes[:, :: -(-max(table.n_distinct, 1) // _MOST_PAIRED)]
+    n_rows, starts = codes.shape[1], np.cumsum([0, *table.schema.n_levels[:-1]])
+    is_known = codes >= 0
+    at = (
+        np.broadcast_to(np.arange(n_rows), codes.shape)[is_known],
+        (codes + starts[:, None])[is_known],
+    )
+    indicators = csr_array(
+        (np.ones(at[0].size), at), shape=(n_rows, int(table.schema.n_levels.sum()))
+    )
+    n_found = (indicators.T @ indicators).nnz - np.unique(at[1]).size
+    n_pairs = table.schema.n_levels.sum() ** 2 - (table.schema.n_levels**2).sum()
+    return float(n_found / n_pairs) if n_found else 1.0
 
 
 def _information(posterior: "CascadePosterior") -> Floats:
