@@ -41,7 +41,7 @@ def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress
     bar = Progress(
         TextColumn("{task.description:9}"),
         BarColumn(bar_width=10),
-        TextColumn("{task.percentage:3.0f} %"),
+        _Share(),
         _Left(),
         _News(),
         console=Console(file=sys.stderr, stderr=True),
@@ -91,6 +91,13 @@ class _Rows(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = f"  {task.speed:,.0f} rows/s" if task.speed else ""
         return Text(f"{task.completed:,.0f} rows{speed}", no_wrap=True)
+
+
+class _Share(ProgressColumn):
+    """How much is done, of a phase that knows."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.total is None else f"{task.percentage:3.0f} %")
 
 
 class _Left(ProgressColumn):

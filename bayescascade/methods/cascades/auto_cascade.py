@@ -233,10 +233,9 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
         self.mixture_ = choice.mixture
 
-    def _report(self, phase: str, share: float) -> None:
+    def _report(self, phase: str) -> None:
         if self.progress is not None:
-            done = min(1000, int(1000 * share))
-            self.progress(samplers.Progress(phase, done, 1000, nan, nan, nan, {}))
+            self.progress(samplers.Progress(phase, 0, 0, nan, nan, nan, {}))
 
     # -- what was found ----------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ beside a mixture.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ class Chooser:
     seed : int
         Of folds and chains.
     report : callable
-        Takes what is being done, and how much of it is done.
+        Takes what is being done.
     """
 
     table: Table
@@ -84,7 +85,7 @@ class Chooser:
     memory_limit: float
     n_jobs: int | None
     seed: int
-    report: Callable[[str, float], None]
+    report: Callable[[str], None]
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
     _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by leaf
@@ -181,6 +182,10 @@ class Chooser:
             self._ends[candidate.kind[0]] = best.settings.get(name, usual)
         return best
 
+    def _say(self, what: str) -> None:
+        """Report what is being done, and what all takes at most: most tables need far less."""
+        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s left in all")
+
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if it has more evidence by so much; None if not."""
         found = self._weigh(other)
@@ -204,7 +209,7 @@ class Chooser:
             return None
         if self.known:  # from now on there is something to keep
             check_time()
-            self.report("weighing", spent / (_OF_SUMS * self._all))
+            self._say("weighing")
         self.left -= expected
         try:
             found, of_passes = weighed(
@@ -266,9 +271,9 @@ class Chooser:
     ) -> list[Candidate]:
         """Return candidates with their scores, the best first."""
         found = list[Candidate]()
-        for i, one in enumerate(contestants):
+        for one in contestants:
             check_time()
-            self.report("comparing", i / len(contestants))
+            self._say("comparing")
             found += held_out.scored(one, n_steps)
         return sorted(found, key=lambda one: -one.held_out)
 
