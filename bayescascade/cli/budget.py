@@ -170,7 +170,7 @@ def _tell(
     finished: "list[tuple[float, BudgetedClassifier]]", parts: "DealtRows", options: dict[str, Any]
 ) -> None:
     """Print a line or a record for each budget; draw and save."""
-    from bayescascade.costs.curve import CURVE_SIZE, CostAccuracyCurve, cost_accuracy_curve
+    from bayescascade.costs.curve import CURVE_SIZE, cost_accuracy_curve
     from bayescascade.report.figures import blank_figure
 
     labels = [f"{amount:.12g}" for amount, _ in finished]
@@ -185,7 +185,7 @@ def _tell(
     if options["plot"] is not None:
         points = tuple(replace(point, label=models[0].title) for point in curve.points)
         figure = blank_figure(*CURVE_SIZE, layout="constrained")
-        CostAccuracyCurve(points, curve.n_rows).plot(figure.subplots())
+        replace(curve, points=points).plot(figure.subplots())
         save_figure(figure, options["plot"])
 
 
@@ -204,7 +204,8 @@ def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "Dealt
         f"rows dealt by seed {parts.seed}: {learned} to learn from, {measured} to measure costs, "
         f"{tested} to test"
     )
-    told = Pieces(["cost, error and features of the test rows; ±: standard error"], "dim")
+    measured_on = "cost, error and features of the test rows; ±: standard error"
+    told = Pieces([measured_on, *curve.nothing_texts], "dim")
     table = curve.table(curve.labels, "budget")
     return (Heading(heading), Pieces([dealt]), BLANK, table, BLANK, told)
 
@@ -215,6 +216,8 @@ def _record(
     parts: "DealtRows",
     options: dict[str, Any],
 ) -> dict[str, Any]:
+    assert curve.nothing is not None, "measured with the points"
+    nothing = {name: value for name, value in asdict(curve.nothing).items() if name != "label"}
     points = [
         {
             "budget": amount,
@@ -230,5 +233,6 @@ def _record(
         "method": options["method"],
         "seed": parts.seed,
         **dict(zip(names, parts.n_rows, strict=True)),
+        "nothing": {"predicted": curve.commonest, **nothing},
         "points": points,
     }

@@ -1,7 +1,8 @@
 """What classifiers cost and how often they err on rows that nothing was learned or chosen from.
 
-A model is a point; models of one family, such as those of a path of prunings, make a curve. Test
-rows only measure: whoever picks a model by this curve has to measure it again on other rows.
+A model is a point; models of one family, such as those of a path of prunings, make a curve. Beside
+them stands what costs nothing: the commonest class for every row. Test rows only measure: whoever
+picks a model by this curve has to measure it again on other rows.
 """
 
 import math
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.labels import check_labels
+from bayescascade.data.levels import level_text
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table
@@ -23,9 +25,12 @@ from bayescascade.report.printed import Printed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CURVE_SIZE", "CostAccuracyCurve", "CurvePoint", "cost_accuracy_curve"]
+__all__ = ["CURVE_SIZE", "NOTHING", "CostAccuracyCurve", "CurvePoint", "cost_accuracy_curve"]
 
 CURVE_SIZE = (6.4, 4.2)  # of a picture, inches
+NOTHING = "nothing"
+"""The label of what buys nothing."""
+
 _MARKERS = "o^sDvP*X"
 
 
@@ -67,10 +72,17 @@ class CostAccuracyCurve(Printed):
         Family by family, the cheapest of each first.
     n_rows : int
         Number of test rows.
+    nothing : CurvePoint, optional
+        What buys nothing, and says `commonest` of every row.
+    commonest : object
+        The commonest class: of the rows that the first classifier learned from or, where it does
+        not tell it, of the test rows.
     """
 
     points: tuple[CurvePoint, ...]
     n_rows: int
+    nothing: CurvePoint | None = None
+    commonest: Any = None  # a label
 
     @property
     def labels(self) -> list[str]:
@@ -82,14 +94,21 @@ class CostAccuracyCurve(Printed):
         return [point for point in self.points if point.label == label]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per classifier, with the fields of `CurvePoint` as columns."""
+        """Return a row per classifier, `nothing` first, with the fields of `CurvePoint`."""
         names = CurvePoint.__slots__
         return pd.DataFrame(
-            [[getattr(point, name) for name in names] for point in self.points], columns=names
+            [[getattr(point, name) for name in names] for point in self._all], columns=names
         )
+
+    @property
+    def _all(self) -> tuple[CurvePoint, ...]:
+        """The points, after the one that buys nothing."""
+        return self.points if self.nothing is None else (self.nothing, *self.points)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw error by cost, a line for each family, with standard errors.
+
+        A dashed line is the error of buying nothing, its standard error a band.
 
         Parameters
         ----------
@@ -101,6 +120,10 @@ class CostAccuracyCurve(Printed):
         matplotlib Axes
         """
         ax = axes_or_new(ax, *CURVE_SIZE)
+        if self.nothing is not None:
+            level, half = 100 * self.nothing.error, 100 * np.nan_to_num(self.nothing.error_error)
+            ax.axhspan(level - half, level + half, color="0.92", linewidth=0)
+            ax.axhline(level, color="0.5", linewidth=1.0, linestyle="--", label=NOTHING)
         for number, label in enumerate(self.labels):
             points = self.of(label)
             ax.errorbar(
@@ -122,20 +145,30 @@ class CostAccuracyCurve(Printed):
         return ax
 
     def page(self) -> Page:
-        """Return a table with a line for each classifier.
+        """Return a table with a line for each classifier, after one of buying nothing.
 
         Costs are of a row on average, errors shares of the rows, both with their standard errors;
         features are those acquired for a row on average.
         """
         firsts = {label: self.of(label)[0] for label in self.labels}
         labels = [point.label if point is firsts[point.label] else "" for point in self.points]
-        told = Pieces(["±: standard error over the rows"], "dim")
+        told = Pieces(["±: standard error over the rows", *self.nothing_texts], "dim")
         heading = Heading([f"{self.n_rows:,} test rows"])
         return (heading, BLANK, self.table(labels, ""), BLANK, told)
 
+    @property
+    def nothing_texts(self) -> list[str]:
+        """What the line of buying nothing stands for, if there is one."""
+        label = level_text(self.commonest)
+        return [] if self.nothing is None else [f"{NOTHING}: every row is classified as {label}"]
+
     def table(self, labels: Sequence[str], header: str) -> Table:
-        """Return the table of the points, each with a label, and what is above the labels."""
-        points = self.points
+        """Return the table of the points, each with a label, and what is above the labels.
+
+        The line of buying nothing is the first.
+        """
+        points = self._all
+        labels = [NOTHING] * (len(points) - len(self.points)) + list(labels)
         costs = _with_errors(cost_texts([p.cost for p in points]), [p.cost_error for p in points])
         errors = _with_errors(
             [f"{100 * p.error:.2f} %" for p in points], [100 * p.error_error for p in points]
@@ -159,6 +192,8 @@ def cost_accuracy_curve(
     labels: Sequence[str] | None = None,
 ) -> CostAccuracyCurve:
     """Measure the mean cost and the error of fitted classifiers on test rows.
+
+    Beside them, it measures what costs nothing: the commonest class for every row.
 
     Parameters
     ----------
@@ -186,13 +221,20 @@ def cost_accuracy_curve(
     """
     truth = check_labels(y_test, "y_test", "cost_accuracy_curve")
     points: dict[str, list[CurvePoint]] = {}
+    commonest: Any = None
     for label, model in _labeled(models, labels):
+        commonest = getattr(model, "commonest_class_", None) if commonest is None else commonest
         point = _measured(label, model, X_test, truth)
         points.setdefault(label, []).append(point)
     if not points:
         raise ParameterError("models must have at least one classifier, got none")
     ordered = [p for family in points.values() for p in sorted(family, key=lambda p: p.cost)]
-    return CostAccuracyCurve(tuple(ordered), len(truth))
+    if commonest is None:
+        found, counts = np.unique(truth, return_counts=True)
+        commonest = found.tolist()[counts.argmax()]
+    wrong = (truth != commonest).astype(np.float64)
+    free = CurvePoint(NOTHING, *_mean(np.zeros(len(truth))), *_mean(wrong), 0.0, None, None)
+    return CostAccuracyCurve(tuple(ordered), len(truth), free, commonest)
 
 
 def _labeled(models: Any, labels: Sequence[str] | None) -> Iterator[tuple[str, Any]]:

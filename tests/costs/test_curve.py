@@ -73,6 +73,23 @@ def test_models_come_in_every_form(rows, models):
     assert cost_accuracy_curve([Constant()], X, y).labels == ["Constant"]
 
 
+def test_buying_nothing_is_measured_beside_the_classifiers(rows, models):
+    """A point that errs more than this is not worth its cost; test rows do not say which class."""
+    X, y = rows[0][200:], rows[1][200:]
+    commonest = pd.Series(rows[1][:200]).value_counts().index[0]
+    others = np.flatnonzero(y != commonest)  # of which another class is the commonest
+    for test in (np.arange(len(y)), others):
+        curve = cost_accuracy_curve(models, X.iloc[test], y[test])
+        wrong = y[test] != commonest
+        assert curve.commonest == commonest
+        assert (curve.nothing.cost, curve.nothing.n_features) == (0.0, 0.0)
+        assert curve.nothing.error == pytest.approx(wrong.mean())
+        expected = np.std(wrong, ddof=1) / np.sqrt(len(wrong))
+        assert curve.nothing.error_error == pytest.approx(expected)
+        assert f"nothing: every row is classified as {commonest}" in str(curve)
+    assert cost_accuracy_curve([Constant()], X, y).commonest == pd.Series(y).mode()[0]
+
+
 def test_one_row_has_no_standard_error(rows, models):
     """An error of 0, or a warning, would be wrong."""
     curve = cost_accuracy_curve(models[0], rows[0][:1], rows[1][:1])
@@ -88,12 +105,13 @@ def test_a_curve_is_printed_as_a_table(rows, models):
     assert list(frame.columns) == [
         "label", "cost", "cost_error", "error", "error_error", "n_features", "n_trees", "n_splits",
     ]  # fmt: skip
-    assert frame["cost"].tolist() == [point.cost for point in curve.points]
+    assert frame["label"].tolist() == ["nothing", *(point.label for point in curve.points)]
+    assert frame["cost"].tolist() == [0.0, *(point.cost for point in curve.points)]
     lines = str(curve).split("\n")
     assert lines[0] == "300 test rows"
     assert lines[2].split() == ["cost", "error", "features", "trees", "splits"]
-    assert [line.split()[0] for line in lines[3:5]] == ["deep", "flat"]
-    assert lines[5].startswith("  ")  # a family's name stands once
+    assert [line.split()[0] for line in lines[3:6]] == ["nothing", "deep", "flat"]
+    assert lines[6].startswith("  ")  # a family's name stands once
     assert max(map(len, lines)) <= 80
 
 
@@ -104,7 +122,9 @@ def test_a_curve_is_drawn_where_it_is_told(rows, models):
     curve = cost_accuracy_curve({"deep": models[0], "flat": models[1:]}, *rows)
     ax = Figure().subplots()
     assert curve.plot(ax) is ax
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["deep", "flat"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "nothing", "deep", "flat",
+    ]  # fmt: skip
     assert curve.plot().figure is not ax.figure
 
 

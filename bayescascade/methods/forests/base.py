@@ -8,7 +8,7 @@ clones, pipelines and grid searches take it along, and no metadata needs to be r
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,9 +31,6 @@ from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.roles import Predicted
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
 
@@ -154,6 +151,13 @@ class BudgetedClassifier(ShownForest):
         return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
 
     # -- classifying -------------------------------------------------------------------------------
+
+    @property
+    def commonest_class_(self) -> Any:  # a label
+        """The commonest class of the rows that the trees were grown on."""
+        check_is_fitted(self, "forest_")
+        counts = self.forest_.counts[self.forest_.roots].sum(axis=0)
+        return self.classes_.tolist()[counts.argmax()]
 
     @by_partitions
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -122,29 +122,35 @@ class PruningPath(Printed, Generic[P]):
         return np.array([getattr(model, name) for model in self.models])
 
     def page(self) -> Page:
-        """Return a table with a line for each pruning.
+        """Return a table with a line for each pruning; where errors are told, after one of nothing.
 
         ``cost`` is of a validation row on average, ``tree error`` the mean error rate of the trees,
         each by itself; ``gap`` says by what share the objective could be lower at most. Of budgets,
         ``at least`` is what the tree error of no pruning within the budget is below.
         """
-        n_splits = Numbers("splits", [f"{model.forest_.n_splits:,}" for model in self])
+        has_errors = self.knob == "tradeoff" and len(self) > 0
+        nothing = [""] if has_errors else []  # cells of the line of nothing
+        n_splits = Numbers("splits", nothing + [f"{model.forest_.n_splits:,}" for model in self])
         given = self._each(f"{self.knob}_") if self.budgets is None else self.budgets
         labels = [f"{value:.12g}" for value in given]
-        columns = [Numbers("cost", cost_texts(self.costs.tolist()))]
-        if self.knob != "tradeoff":
+        columns = [Numbers("cost", cost_texts([0.0] * len(nothing) + self.costs.tolist()))]
+        if not has_errors:
             columns.append(n_splits)
         else:
-            columns.append(Numbers("tree error", [_percentage(error) for error in self.errors]))
+            errors = [self[0].program_.base_error, *self.errors]
+            columns.append(Numbers("tree error", [_percentage(error) for error in errors]))
             tradeoffs = [_number(one) for one in self.tradeoffs]
             if self.budgets is not None:
-                least = Numbers("at least", [_percentage(error) for error in self.least_errors])
-                columns += [least, n_splits, Numbers("tradeoff", tradeoffs)]
+                least = [_percentage(error) for error in self.least_errors]
+                columns += [Numbers("at least", nothing + least), n_splits]
+                columns.append(Numbers("tradeoff", nothing + tradeoffs))
             else:
                 labels = tradeoffs
-                objectives = Numbers("objective", [_number(one) for one in self.objectives])
-                gaps = Numbers("gap", [gap_text(gap, "{:.2g} %") for gap in self.gaps])
-                columns += [n_splits, objectives, gaps]
+                objectives = [_number(one) for one in self.objectives]
+                gaps = [gap_text(gap, "{:.2g} %") for gap in self.gaps]
+                columns += [n_splits, Numbers("objective", nothing + objectives)]
+                columns.append(Numbers("gap", nothing + gaps))
+        labels = ["nothing"] * len(nothing) + labels
         table = Table(labels, columns, self.knob if self.budgets is None else "budget")
         heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
         told = "interrupted: those not found by then are missing"
