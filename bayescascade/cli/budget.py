@@ -63,7 +63,10 @@ _TREES = 40
     show_default=True,
     help="Most trees to grow, or trees of the forest that is pruned.",
 )
-@test_share_option("Part of the rows that test; as many measure costs, the rest is learned from.")
+@test_share_option(
+    "Part of the rows that test; as many measure costs and choose, the rest is learned from. If "
+    "less than 1,000 rows do not test, all of them are learned from, and cross-validation chooses."
+)
 @unknown_option(missing="counts as missing", error="is an error")
 @with_options(*CHOICE_OPTIONS)
 @click.option(
@@ -152,10 +155,13 @@ def _read(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]
     from bayescascade.base.errors import DataError, ParameterError
     from bayescascade.cli.dealt import read_dealt
     from bayescascade.cli.rows import open_rows
+    from bayescascade.costs.choice import FEW_ROWS
     from bayescascade.costs.items import FeatureCosts
 
     source, share = open_rows(data), options["test_share"]
     parts = read_dealt(source, options, (1 - 2 * share, share, share), "budget")
+    if sum(parts.n_rows[:2]) < FEW_ROWS:
+        parts = parts.undivided()
     if options["costs"] is None:
         return parts, FeatureCosts()
     costs = FeatureCosts.read_csv(options["costs"])
@@ -175,7 +181,7 @@ def _tell(
 
     labels = [f"{amount:.12g}" for amount, _ in finished]
     models = [model for _, model in finished]
-    curve = cost_accuracy_curve(models, parts.X[2], parts.y[2], labels)
+    curve = cost_accuracy_curve(models, parts.X[-1], parts.y[-1], labels)
     if options["out"] is not None:
         models[0].save(options["out"])
     if options["as_json"]:
@@ -190,9 +196,10 @@ def _tell(
 
 
 def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "DealtRows") -> "Page":
+    from bayescascade.costs.choice import N_FOLDS
     from bayescascade.report.page import BLANK, Heading, Pieces
 
-    learned, measured, tested = (f"{n:,}" for n in parts.n_rows)
+    learned, *measured, tested = (f"{n:,}" for n in parts.n_rows)
     heading = [
         parts.source,
         f"{sum(parts.n_rows):,} rows",
@@ -201,13 +208,16 @@ def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "Dealt
         model.title,
     ]
     dealt = (
-        f"rows dealt by seed {parts.seed}: {learned} to learn from, {measured} to measure costs, "
-        f"{tested} to test"
+        f"rows dealt by seed {parts.seed}: {learned} to learn from, "
+        + "".join(f"{n} to measure costs, " for n in measured)
+        + f"{tested} to test"
     )
+    chosen = f"few rows: {N_FOLDS}-fold cross-validation chooses, no validation rows"
+    few = () if measured else (Pieces([chosen]),)
     measured_on = "cost, error and features of the test rows; ±: standard error"
     told = Pieces([measured_on, *curve.nothing_texts], "dim")
     table = curve.table(curve.labels, "budget")
-    return (Heading(heading), Pieces([dealt]), BLANK, table, BLANK, told)
+    return (Heading(heading), Pieces([dealt]), *few, BLANK, table, BLANK, told)
 
 
 def _record(
@@ -222,17 +232,20 @@ def _record(
         {
             "budget": amount,
             "validation_cost": model.validation_cost_,
+            "choice": None if model.choice_ is None else model.choice_.to_dict(),
             **{name: value for name, value in asdict(point).items() if name != "label"},
         }
         for (amount, model), point in zip(finished, curve.points, strict=True)
     ]
-    names = ("n_training_rows", "n_validation_rows", "n_test_rows")
+    n_learned, *n_measured, n_tested = parts.n_rows
     return {
         "source": parts.source,
         "target": options["target"],
         "method": options["method"],
         "seed": parts.seed,
-        **dict(zip(names, parts.n_rows, strict=True)),
+        "n_training_rows": n_learned,
+        "n_validation_rows": sum(n_measured),
+        "n_test_rows": n_tested,
         "nothing": {"predicted": curve.commonest, **nothing},
         "points": points,
     }

@@ -8,6 +8,7 @@ whole number goes to one part, as one piece.
 import dataclasses
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,16 @@ class DealtRows(NamedTuple):
     def n_rows(self) -> list[int]:
         """Rows in each part."""
         return [len(labels) for labels in self.y]
+
+    @property
+    def learning(self) -> tuple[Any, ...]:
+        """What `fit` takes: rows and labels of each part but the last."""
+        return tuple(chain.from_iterable(zip(self.X[:-1], self.y[:-1], strict=True)))
+
+    def undivided(self) -> "DealtRows":
+        """Return the rows in two parts: all that are learned from, and those that test."""
+        X = pd.concat(self.X[:-1], ignore_index=True)
+        return self._replace(X=(X, self.X[-1]), y=(np.concatenate(self.y[:-1]), self.y[-1]))
 
 
 def deal(

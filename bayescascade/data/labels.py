@@ -248,6 +248,19 @@ class TrainingRows:
         """Number of classes."""
         return len(self.classes)
 
+    @property
+    def commonest(self) -> int:
+        """Position of the commonest class, the first of equals."""
+        return int(np.bincount(self.labels).argmax())
+
+    def part(self, chosen: NDArray[np.bool_]) -> "TrainingRows":
+        """Return some of the rows, (n_rows,) bool, their classes, and no others to validate by."""
+        classes, labels = np.unique(self.labels[chosen], return_inverse=True)
+        rows = self.rows[chosen]
+        return TrainingRows(
+            rows, self.classes[classes], labels.astype(np.int64), self.weights[chosen], rows, None
+        )
+
     def needed_validation_labels(self, what_for: str) -> NDArray[np.int64]:
         """Return the labels of the validation rows.
 

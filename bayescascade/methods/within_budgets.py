@@ -1,16 +1,17 @@
 """Classifiers within budgets, as ``bayescascade budget`` learns them: a method, several budgets.
 
-What nobody tells them they choose on the validation rows: what a forest's growth weighs costs by,
-and how much error is worth a tree's cost.
+Validation rows, or cross-validation of few rows, choose what is not given: what a forest's growth
+weighs costs by, how much error is worth a tree's cost, and whether anything is bought.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
+from bayescascade.costs.choice import N_FOLDS
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.costs.limits import BudgetError, too_low
 from bayescascade.data.dealing import DealtRows
@@ -48,7 +49,7 @@ def _one_each(
     for amount in budgets:
         model: Any = make(amount)
         try:
-            model.fit(parts.X[0], parts.y[0], parts.X[1], parts.y[1])
+            model.fit(*parts.learning)
         except BudgetError as error:
             yield amount, error
             continue
@@ -78,9 +79,8 @@ def _pruned(
     """Yield one forest pruned for each budget."""
     first, *others = budgets
     forest = RandomForestClassifier(n_trees, criterion="entropy", max_features=None)
-    model = BudgetPrune(forest, budget=first, random_state=parts.seed, **common).fit(
-        parts.X[0], parts.y[0], parts.X[1], parts.y[1]
-    )
+    model = BudgetPrune(forest, budget=first, random_state=parts.seed, **common)
+    model.fit(*parts.learning)
     if model.is_interrupted_:
         raise KeyboardInterrupt
     yield first, model
@@ -102,28 +102,33 @@ def _selected(
 def _trees(
     parts: DealtRows, budgets: Sequence[float], n_trees: int, **common: Unpack[_Common]
 ) -> Learned:
-    """Yield for each budget the tree, of several tradeoffs, that errs least on validation rows."""
+    """Yield for each budget the tree, of several tradeoffs, that errs least on other rows."""
     del n_trees
-    X, y = parts.X[1], parts.y[1]
+    X, y, *others = parts.learning
     tried = []
     everything = max(float(common["costs"].resolve(list(X.columns)).costs.sum()), 1e-9)
     if common["time_limit"] is not None:
-        common["time_limit"] /= len(_TREE_NATS)
+        common["time_limit"] /= len(_TREE_NATS) * (1 if others else 1 + N_FOLDS)
     for nats in _TREE_NATS:
         model = BudgetTreeClassifier(
             tradeoff=nats / everything,
             random_state=parts.seed,
             n_steps=_TREE_STEPS,
             **common,
-        ).fit(parts.X[0], parts.y[0], X_val=X)
+        ).fit(X, y, X_val=others[0] if others else None)
         if model.run_.interrupted:
             raise KeyboardInterrupt
-        error = float(np.mean(model.predict(X) != y))
-        tried.append((error, model.validation_cost_, model))
+        choice = model.choice_on(X, y, *others)
+        assert choice is not None, "there are validation rows, or few rows"
+        tried.append((choice.error, model.validation_cost_, model, choice))
     for amount in budgets:
         within = [one for one in tried if one[1] <= amount]
         if within:
-            yield amount, min(within, key=lambda one: one[:2])[2]
+            *_, model, choice = min(within, key=lambda one: one[:2])
+            model = copy.copy(model)
+            if model.forest_.n_splits:
+                model._settle(choice)
+            yield amount, model
         else:
             least = min(one[1] for one in tried)
             yield amount, too_low(amount, least, "the mean cost of the cheapest tree")

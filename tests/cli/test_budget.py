@@ -25,7 +25,7 @@ QUICK = (*PRUNED, "--method", "forest")
 
 def test_a_line_for_a_budget() -> None:
     """What the command is called for, by ascending budget whatever the order asked."""
-    found = run("budget", CLINIC, *QUICK, "--budgets", "12,4")
+    found = run("budget", CLINIC, *QUICK, "--budgets", "12,8")
     assert (found.exit_code, found.stderr) == (0, "")
     lines = found.stdout.splitlines()
     assert lines[0] == "liver_clinic.csv   1,500 rows   19 features   2 classes   budgeted forest"
@@ -33,9 +33,35 @@ def test_a_line_for_a_budget() -> None:
         "rows dealt by seed 0: 751 to learn from, 375 to measure costs, 374 to test"
     )
     assert lines[3].split() == ["budget", "cost", "error", "features", "trees", "splits"]
-    assert [line.split()[0] for line in lines[4:6]] == ["4", "12"]
+    assert [line.split()[0] for line in lines[4:7]] == ["nothing", "8", "12"]
     assert max(map(len, lines)) <= 80
-    assert run("budget", CLINIC, *QUICK, "--budgets", "4,12").stdout == found.stdout
+    assert run("budget", CLINIC, *QUICK, "--budgets", "8,12").stdout == found.stdout
+
+
+def test_few_rows_choose_by_cross_validation(tmp_path: Path) -> None:
+    """On noise, budgets bought forests that erred more than the commonest class."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd"))
+    frame["sick"] = np.where(rng.random(400) < 0.35, "yes", "no")
+    frame.to_csv(tmp_path / "noise.csv", index=False)
+    options = ("--target", "sick", "--budgets", "1,4", "--seed", 0, "--trees", 5)
+    for method in ("forest", "prune", "select"):
+        asked = ("budget", tmp_path / "noise.csv", *options, "--method", method)
+        found = run(*asked)
+        lines = found.stdout.splitlines()
+        assert lines[1:3] == [
+            "rows dealt by seed 0: 301 to learn from, 99 to test",
+            "few rows: 5-fold cross-validation chooses, no validation rows",
+        ]
+        assert max(map(len, lines)) <= 80
+        record = json.loads(run(*asked, "--json").stdout)
+        assert (record["n_training_rows"], record["n_validation_rows"]) == (301, 0)
+        assert record["nothing"]["predicted"] == "no"
+        for point in record["points"]:
+            assert point["error"] == record["nothing"]["error"]
+            assert point["cost"] == 0.0
+        if method != "prune":  # of which nothing may be left anyway
+            assert "note: budget 4 buys nothing, as that is no better by more than " in found.stderr
 
 
 def test_what_is_not_asked_for_is_pruned_and_buying_nothing_is_said() -> None:
@@ -231,10 +257,10 @@ def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> Non
         return fit(self, *arguments)
 
     monkeypatch.setattr(BudgetedForestClassifier, "fit", stop)
-    found = run("budget", CLINIC, *QUICK, "--budgets", "4,8,12")
+    found = run("budget", CLINIC, *QUICK, "--budgets", "8,10,12")
     assert found.exit_code == 130
     assert found.stderr == "interrupted: 1 of 3 fits were finished\n"
-    assert [line.split()[0] for line in found.stdout.splitlines()[4:5]] == ["4"]
+    assert [line.split()[0] for line in found.stdout.splitlines()[5:6]] == ["8"]
 
 
 def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,4 +335,4 @@ def test_ctrl_c_keeps_prunings_that_were_finished(monkeypatch: pytest.MonkeyPatc
     found = run("budget", CLINIC, *PRUNE, "--budgets", "8,14,25")
     assert found.exit_code == 130
     assert found.stderr.endswith("interrupted: 2 of 3 fits were finished\n")
-    assert [line.split()[0] for line in found.stdout.splitlines()[4:6]] == ["8", "14"]
+    assert [line.split()[0] for line in found.stdout.splitlines()[5:7]] == ["8", "14"]

@@ -12,10 +12,13 @@ from numpy.typing import ArrayLike
 import samplers
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_choice
+from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import Costs
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
+from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import SAMPLED, Search, Seed
@@ -69,6 +72,8 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     [2]
     """
 
+    _unlisted: ClassVar[tuple[str, ...]] = ("choice_on",)
+
     model_name: ClassVar[str] = "BudgetTreeClassifier"
     title: ClassVar[str] = "budgeted tree"
 
@@ -116,14 +121,29 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         DataError
             If rows, labels or weights cannot be used, or all of a class have weight 0.
         """
-        given = self.get_params(deep=False)
         check_choice("predictive", self.predictive, ("map", "average"))
         check_choice("search", self.search, SAMPLED)
-        search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
         training = self._read_training(X, y, X_val=X_val, sample_weight=sample_weight)
+        self._become(self._sample(training), training.validation_rows)
+        return self
+
+    def choice_on(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Choice | None:
+        """Return how rows that the trees were not learned from compare them with buying nothing.
+
+        These are the validation rows or, of few rows, those of `X` in cross-validation. Parameters
+        and errors: see `fit` of other budgeted classifiers.
+        """
+        owner = type(self).__name__
+        training = TrainingRows.read(self._reader, X, y, X_val=X_val, y_val=y_val, owner=owner)
+        return self._choice(training, self.forest_, type(self)._sample, None)
+
+    def _sample(self, training: TrainingRows) -> Forest:
+        """Find and sample trees; return those that predict."""
+        given = self.get_params(deep=False)
+        search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
         prior = {k: given[k] for k in signature(BudgetTreePosterior).parameters if k in given}
         read = ReadRows(self._encoder, self.costs_, training)
-        posterior = BudgetTreePosterior(X, y, **prior, _read=read)
+        posterior = BudgetTreePosterior(None, None, **prior, _read=read)
         if posterior.classes.size < training.n_classes:
             raise DataError("sample_weight must be > 0 for a row of each class")
         found: Found[BudgetTree] = explore_by(search, posterior)
@@ -133,9 +153,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         if self.predictive == "map" or not drawn:  # ended before there were any
             drawn = [found.state]
         places = np.linspace(0, len(drawn) - 1, min(len(drawn), _AVERAGED)).astype(int)
-        forest = posterior.forest([drawn[place] for place in places])
-        self._become(forest, training.validation_rows)
-        return self
+        return posterior.forest([drawn[place] for place in places])
 
     def _doubt(self) -> list[str]:
         return doubt_sentences(self.summary_, "tree", ("leaf", "leaves"), None)

@@ -5,10 +5,11 @@ that it gets, and ends with `_become`. What features cost is a parameter of ever
 clones, pipelines and grid searches take it along, and no metadata needs to be routed.
 """
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -19,12 +20,14 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
+from bayescascade.costs.choice import CROSSED, Choice, fold_of_rows, is_few
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
+from bayescascade.methods.forests.bags import votes_of, wrong_out_of_bag
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.reports import ShownForest
 from bayescascade.methods.forests.walk import ForestWalk
@@ -81,6 +84,13 @@ class BudgetedClassifier(ShownForest):
         Share of them that pay for each item of `items_`, a feature or a group.
     stopped_after_ : float or None
         `time_limit`, if that ended `fit`, which then kept what was found.
+    choice_ : Choice or None
+        Where a `budget` is given: the rows that decided between what it buys and buying nothing,
+        and how often both err on them. These are validation rows with labels; of less than 1,000
+        rows without such, 5-fold cross-validation of them; else the rows out of the trees' bags.
+        What does not err less than the commonest class, by more than a standard error of the
+        difference, is not bought. None if there are no such rows, no split was left anyway, or
+        time was up before they decided.
 
     feature_importances_ : (n_features_in_,) float64
         Share of each feature in the Gini impurity that splits lessen: as scikit-learn has it of
@@ -130,11 +140,85 @@ class BudgetedClassifier(ShownForest):
         `watch` is that of the fit, and says whether its time limit ended it.
         """
         self.stopped_after_ = watch.seconds if watch is not None and watch.is_up else None
+        self.choice_ = None
         used = self._used(forest.features_used(validation_rows))
         paid = self.items_.paid(used)
         self.forest_ = forest
         self.validation_cost_ = float(self.items_.total(paid).mean())
         self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
+
+    def _settle(self, choice: Choice | None) -> None:
+        """Stay what was fitted, or buy nothing if that is no worse on the rows that choose."""
+        self.choice_ = choice
+        if choice is not None and not choice.is_better:
+            self._buy_nothing()
+
+    def _buy_nothing(self) -> None:
+        """Be cut down to the roots of the trees."""
+        self.forest_ = self.forest_.pruned(np.zeros(self.forest_.n_nodes, np.bool_))
+        self.validation_cost_ = 0.0
+        self.feature_shares_ = np.zeros_like(self.feature_shares_)
+        self.item_shares_ = np.zeros_like(self.item_shares_)
+
+    def _choice(
+        self,
+        training: TrainingRows,
+        forest: Forest,
+        learn: Callable[[Self, TrainingRows], Forest | None] | None,
+        outside: NDArray[np.bool_] | None,
+    ) -> Choice | None:
+        """Return how rows that a forest was not learned from compare it with buying nothing.
+
+        These are the validation rows, if they have labels; else, of few rows, those of each fold,
+        which `learn` judges by a forest learned from the others; else those `outside` the bags of
+        the trees, (n_rows, n_trees) bool. None if there are no such rows.
+        """
+        labels = training.labels
+        nothing = labels != training.commonest
+        if training.validation_labels is not None:
+            labels = training.validation_labels
+            wrong = forest.predict_proba(training.validation_rows).argmax(axis=1) != labels
+            return Choice.of("validation rows", wrong, labels != training.commonest, training)
+        if is_few(training) and learn is not None:
+            return Choice.of(CROSSED, self._wrong_crossed(training, learn), nothing, training)
+        if outside is None:
+            return None
+        is_judged = votes_of(forest, outside).any(axis=1)
+        if not is_judged.any():
+            return None
+        wrong = wrong_out_of_bag(forest, training.rows, labels, outside)
+        return Choice.of("out-of-bag rows", wrong, nothing[is_judged], training)
+
+    def _folds(
+        self, training: TrainingRows
+    ) -> Iterable[tuple[Self, TrainingRows, NDArray[np.bool_]]]:
+        """Yield a copy for each fold, the rows that it may learn from, and whether others are not.
+
+        Folds without which there would be one class are left out.
+        """
+        fold_of = fold_of_rows(training.labels)
+        for fold in np.unique(fold_of):
+            part, held = training.part(fold_of != fold), fold_of == fold
+            if part.n_classes > 1:
+                other = copy.copy(self)
+                other.classes_ = part.classes
+                yield other, part, held
+
+    def _wrong_crossed(
+        self, training: TrainingRows, learn: Callable[[Self, TrainingRows], Forest | None]
+    ) -> NDArray[np.bool_]:
+        """Return whether each row is classified wrongly by what is learned without its fold.
+
+        That is the commonest class where `learn` finds no forest.
+        """
+        wrong: NDArray[np.bool_] = training.labels != training.commonest
+        for other, part, held in self._folds(training):
+            forest = learn(other, part)
+            if forest is not None:
+                places = np.searchsorted(training.classes, part.classes)
+                said = places[forest.predict_proba(training.rows[held]).argmax(axis=1)]
+                wrong[held] = said != training.labels[held]
+        return wrong
 
     def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts) -> None:
         self._set_encoder(encoder)
@@ -280,6 +364,7 @@ class BudgetedClassifier(ShownForest):
             "feature_shares": self.feature_shares_.tolist(),
             "item_shares": self.item_shares_.tolist(),
             **({} if self.stopped_after_ is None else {"stopped_after": self.stopped_after_}),
+            **({} if self.choice_ is None else {"choice": self.choice_.to_dict()}),
             **self._own_record(),
             "forest": self.forest_.to_dict(),
         }
@@ -300,6 +385,8 @@ class BudgetedClassifier(ShownForest):
         self.validation_cost_ = float(cost)
         after = record.get("stopped_after")
         self.stopped_after_ = None if after is None else check_real("stopped_after", after)
+        choice = record.get("choice")
+        self.choice_ = None if choice is None else Choice.from_dict(choice)
         self._read_own(record)
         self.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(self.classes_))
 

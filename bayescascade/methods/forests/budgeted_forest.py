@@ -35,11 +35,13 @@ from bayescascade.base.validation import (
     check_real,
     check_weight_values,
 )
-from bayescascade.base.watch import Watch
+from bayescascade.base.watch import OutOfTime, Watch
+from bayescascade.costs.choice import CROSSED, Choice, is_few
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.growing import (
     MAX_BINS,
     THRESHOLDS,
@@ -47,6 +49,7 @@ from bayescascade.methods.forests.growing import (
     GrownForest,
     TreeGrower,
     add_trees,
+    outside_bags,
 )
 from bayescascade.methods.forests.impurities import (
     Impurity,
@@ -82,7 +85,8 @@ class GrowthAlternative(NamedTuple):
     cost : float
         Mean cost of the validation rows; of the first tree, if it is beyond the budget.
     error : float in [0, 1]
-        Share of validation rows that are classified wrongly; NaN without their labels, or a tree.
+        Share of validation rows that are classified wrongly or, in cross-validation, of the rows;
+        NaN without either, or a tree.
     """
 
     alpha: float
@@ -108,15 +112,15 @@ class BudgetedForestClassifier(BudgetedClassifier):
         What a split lessens; see `bayescascade.methods.forests.impurities`.
     alpha : float >= 0, sequence of them, or "auto"
         Of "threshold_pairs": about so many examples of other classes are ignored at a leaf. Larger
-        values give smaller trees, more of which are within a budget. "auto": 0; if there are both a
-        `budget` and labels of validation rows, 0 or 16.
+        values give smaller trees, more of which are within a budget. "auto": 0; if there is a
+        `budget` and labels of validation rows, or less than 1,000 rows to learn from, 0 or 16.
     order : int from 2 to 30
         Of "powers".
     cost_exponent : float >= 0, sequence of them, or "auto"
         The power of its cost that a feature is charged for in growing. 1 is the thesis's. Smaller
         ones make costly features less unlikely: where costs differ much, 1 may never take them, and
-        leave most of a budget unspent. The budget is of the costs themselves. "auto": 1; with a
-        `budget` and labels of validation rows, 1, 0.5 or 0, unless all costs are the same.
+        leave most of a budget unspent. The budget is of the costs themselves. "auto": 1; where
+        `alpha` has a choice, 1, 0.5 or 0, unless all costs are the same.
     max_trees : int >= 1
     thresholds : {"exact", "histogram", "random"}
         The cuts that are looked at: all of them; those between 255 quantiles; or 80, 40 or 20
@@ -129,8 +133,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
     max_features : int >= 1, float in (0, 1], "sqrt" or None, sequence of them, or "auto"
         Columns looked at for each split, drawn at random: their number, or share. None: all of
         them, as in the thesis. (Text and categories of more than two levels without an order have
-        a column for each level.) "auto": 0.5; with a `budget` and labels of validation rows, 0.5 or
-        None.
+        a column for each level.) "auto": 0.5; where `alpha` has a choice, 0.5 or None.
     max_depth : int >= 1 or None
     bootstrap : bool
         Whether each tree is grown on as many rows as there are, drawn with replacement.
@@ -214,7 +217,8 @@ class BudgetedForestClassifier(BudgetedClassifier):
             little smaller than on new rows.
         y_val : (n_validation_rows,) array, optional
             Their labels; needed to choose among several `alpha`, `cost_exponent` or
-            `max_features`.
+            `max_features`. Without them, cross-validation chooses for a `budget` if `X` has less
+            than 1,000 rows.
 
         Raises
         ------
@@ -229,12 +233,48 @@ class BudgetedForestClassifier(BudgetedClassifier):
         self._check_parameters()
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         grid = self._grid(training)
-        if len(grid) > 1:
+        is_crossed = self.budget is not None and is_few(training)
+        if len(grid) > 1 and not is_crossed:
             training.needed_validation_labels("several alpha, cost_exponent or max_features")
+        seeds = seed_sequence(self.random_state).spawn(self.max_trees)
+        tried = self._grow_each(training, grid, seeds, watch)
+        is_interrupted, choices = tried[-1][1].is_interrupted, None
+        if is_crossed and not is_interrupted and any(one.n_trees for one, _ in tried):
+            try:
+                choices = self._cross(training, grid, seeds, watch)
+            except KeyboardInterrupt as ended:
+                is_interrupted = not isinstance(ended, OutOfTime)
+            else:
+                tried = [
+                    (one._replace(error=choice.error if one.n_trees else np.nan), grown)
+                    for (one, grown), choice in zip(tried, choices, strict=True)
+                ]
+        chosen, grown = self._choose(tried)
+        assert grown.trees is not None, "only forests are chosen"
+        self._become(grown.trees, training.validation_rows, watch)
+        self.alpha_, self.cost_exponent_, self.max_features_ = chosen[:3]
+        self.alternatives_ = tuple(alternative for alternative, _ in tried)
+        self.cost_path_ = grown.costs
+        self.is_interrupted_ = is_interrupted
+        if choices is not None:
+            self._settle(choices[[one for _, one in tried].index(grown)])
+        elif self.budget is not None and not is_crossed:
+            bags = seeds[: grown.n_trees]
+            outside = outside_bags(bags, len(training.rows)) if self.bootstrap else None
+            self._settle(self._choice(training, grown.trees, None, outside))
+        return self
+
+    def _grow_each(
+        self,
+        training: TrainingRows,
+        grid: Sequence[tuple[float, float, Share]],
+        seeds: Sequence[np.random.SeedSequence],
+        watch: Watch,
+    ) -> list[tuple[GrowthAlternative, GrownForest]]:
+        """Return the forest of each alternative, as far as the time goes."""
         columns = CodedColumns.of(
             training.rows, MAX_BINS if self.thresholds == "histogram" else None
         )
-        seeds = seed_sequence(self.random_state).spawn(self.max_trees)
         tried: list[tuple[GrowthAlternative, GrownForest]] = []
         is_late = False
         for place, (alpha, exponent, share) in enumerate(grid):
@@ -256,20 +296,41 @@ class BudgetedForestClassifier(BudgetedClassifier):
             if grown.is_interrupted:
                 break
         watch.is_up = watch.is_up or is_late
-        chosen, grown = self._choose(tried)
-        assert grown.trees is not None, "only forests are chosen"
-        self._become(grown.trees, training.validation_rows, watch)
-        self.alpha_, self.cost_exponent_, self.max_features_ = chosen[:3]
-        self.alternatives_ = tuple(alternative for alternative, _ in tried)
-        self.cost_path_ = grown.costs
-        self.is_interrupted_ = tried[-1][1].is_interrupted
-        return self
+        return tried
+
+    def _cross(
+        self,
+        training: TrainingRows,
+        grid: Sequence[tuple[float, float, Share]],
+        seeds: Sequence[np.random.SeedSequence],
+        watch: Watch,
+    ) -> list[Choice]:
+        """Return how cross-validation compares each alternative with buying nothing.
+
+        Raises KeyboardInterrupt if Ctrl-C or the time limit ends it.
+        """
+        nothing = training.labels != training.commonest
+        choices = []
+        for one in grid:
+
+            def learn(other: Self, part: TrainingRows, one: Any = one) -> Forest | None:
+                ((_, grown),) = other._grow_each(part, [one], seeds, watch)
+                if watch.is_over():
+                    raise OutOfTime
+                if grown.is_interrupted:
+                    raise KeyboardInterrupt
+                return grown.trees
+
+            wrong = self._wrong_crossed(training, learn)
+            choices.append(Choice.of(CROSSED, wrong, nothing, training))
+        return choices
 
     @property
     def may_know_validation_labels(self) -> bool:
         """Whether the forest was chosen among several by them; of one read from a file, perhaps."""
         alternatives = getattr(self, "alternatives_", None)
-        return alternatives is None or len(alternatives) > 1
+        is_crossed = self.choice_ is not None and self.choice_.rows == CROSSED
+        return alternatives is None or (len(alternatives) > 1 and not is_crossed)
 
     def _own_record(self) -> dict[str, Any]:
         return {
@@ -324,7 +385,8 @@ class BudgetedForestClassifier(BudgetedClassifier):
 
     def _grid(self, training: TrainingRows) -> list[tuple[float, float, Share]]:
         """Return each alpha with each cost_exponent and max_features."""
-        is_choosing = self.budget is not None and training.validation_labels is not None
+        can_choose = training.validation_labels is not None or is_few(training)
+        is_choosing = self.budget is not None and can_choose
         items = self._matrix_items
         has_one_cost = bool(np.all(np.diff(items.starts) <= 1)) and len(set(items.costs)) <= 1
         alphas = self._values("alpha", is_choosing and self.impurity == "threshold_pairs")

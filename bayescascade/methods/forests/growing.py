@@ -268,12 +268,25 @@ def _trees(
                 n_each = max(1, int(n_each * _SECONDS / seconds))
 
 
+def outside_bags(seeds: _Seeds, n_rows: int) -> NDArray[np.bool_]:
+    """Return which trees of some seeds were grown on other rows, (n_rows, n_trees) bool."""
+    outside = np.ones((n_rows, len(seeds)), np.bool_)
+    for tree, rng in enumerate(map(np.random.default_rng, seeds)):
+        outside[_bag(rng, n_rows), tree] = False
+    return outside
+
+
+def _bag(rng: np.random.Generator, n_rows: int) -> NDArray[np.int64]:
+    """Return the rows that a tree with its own draw is grown on, (n_rows,) int64."""
+    return rng.integers(0, n_rows, n_rows)
+
+
 def _grow(
     grower: TreeGrower, validation_rows: NDArray[np.float32], bootstrap: bool, seeds: _Seeds
 ) -> list[_Tree]:
     n_rows, grown = len(grower.labels), []
     for rng in map(np.random.default_rng, seeds):
-        draws = rng.integers(0, n_rows, n_rows) if bootstrap else np.arange(n_rows)
+        draws = _bag(rng, n_rows) if bootstrap else np.arange(n_rows)
         tree = grower.grow(rng, np.bincount(draws, minlength=n_rows).astype(np.float64))
         grown.append((tree, grower.items.paid(tree.features_used(validation_rows))))
     return grown

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer
+from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import class_number
@@ -56,6 +57,7 @@ class ShownForest(MatrixClassifier):
     feature_shares_: NDArray[np.float64]
     item_shares_: NDArray[np.float64]
     stopped_after_: float | None = None
+    choice_: Choice | None = None
 
     @property
     def certificate_texts(self) -> list[str]:
@@ -71,6 +73,8 @@ class ShownForest(MatrixClassifier):
             return ""
         budget = getattr(self, "budget", None)
         told = "nothing is bought" if budget is None else f"budget {budget:.12g} buys nothing"
+        if self.choice_ is not None and not self.choice_.is_better:
+            return f"{told}, as that is no better by more than chance: {self.choice_.text}"
         what, features = self._first_features()
         if len(features):
             items = self.items_
@@ -105,7 +109,9 @@ class ShownForest(MatrixClassifier):
         ]
         spent, everything = cost_texts([self.validation_cost_, float(self.items_.costs.sum())])
         told = [f"cost {spent} a validation row on average", f"{everything} for all features"]
-        proved = (Pieces(self.certificate_texts),) if self.certificate_texts else ()
+        proved: Page = (Pieces(self.certificate_texts),) if self.certificate_texts else ()
+        if self.choice_ is not None and self.choice_.is_better:
+            proved += (Pieces([f"better than nothing: {self.choice_.text}"]),)
         nothing = self.nothing_read_text
         warned = (warning(nothing),) if nothing else ()
         page: Page = (Heading(heading), Pieces(told), *proved, *warned, BLANK)

@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.base.validation import check_integer, check_jobs, check_real
-from bayescascade.base.watch import Watch, watch_in_use
+from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
 from bayescascade.costs.items import CostItems, Costs
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.search import Seed, seed_sequence
@@ -117,7 +118,7 @@ class SelectedForestClassifier(BudgetedClassifier):
         X_val : as X, optional
             Rows that the mean cost is measured on. Without them those of `X` are.
         y_val : (n_validation_rows,) array, optional
-            Their labels, which nothing is chosen by.
+            Their labels, which decide only whether anything is bought.
 
         Raises
         ------
@@ -140,16 +141,35 @@ class SelectedForestClassifier(BudgetedClassifier):
             random_state=int(seed),
         )
 
+        def learn(other: Self, part: TrainingRows) -> Forest:
+            forest = Forest.from_sklearn(other._learned(template, part)[1])
+            check_time()
+            return forest
+
+        with watch.watching():
+            order, grown = self._learned(template, training)
+            forest = Forest.from_sklearn(grown)
+            self._become(forest, training.validation_rows, watch)
+            self.selected_ = [self.feature_texts[feature] for feature in order]
+            if self.budget is not None:
+                outside = out_of_bag(grown, len(training.rows), "budget")
+                try:
+                    self._settle(self._choice(training, forest, learn, outside))
+                except OutOfTime:
+                    self.stopped_after_ = watch.seconds
+        return self
+
+    def _learned(
+        self, template: RandomForestClassifier, training: TrainingRows
+    ) -> tuple[list[int], RandomForestClassifier]:
+        """Return the features that are bought, in their order, and a forest of them."""
+
         def loss(features: Features) -> float:
             return _brier_score(self._grown(template, training, features), training)
 
         nobody = np.bincount(training.labels) / len(training.labels)
-        with watch.watching():
-            order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))
-        self.selected_ = [self.feature_texts[feature] for feature in order]
-        grown = self._grown(template, training, frozenset(order))
-        self._become(Forest.from_sklearn(grown), training.validation_rows, watch)
-        return self
+        order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))
+        return order, self._grown(template, training, frozenset(order))
 
     @property
     def certificate_texts(self) -> list[str]:

@@ -25,12 +25,13 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.frontier import RemovalSolver, remove_features
 from bayescascade.methods.prunings.kernels.programs import find_levels
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.pruner import ForestPruner, count_classes, out_of_bag
+from bayescascade.methods.prunings.pruner import ForestPruner, count_classes
 from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
 
 __all__ = [
@@ -61,10 +62,6 @@ class BaselinePruner(ForestPruner):
     @abstractmethod
     def _untold(self, training: TrainingRows) -> Any:
         """Return the value where neither the knob nor a budget is given."""
-
-    @abstractmethod
-    def _forest_at(self, value: Any) -> Forest:
-        """Return what is left of the forest at a value of the knob."""
 
     @abstractmethod
     def _valid(self, name: str, value: Any) -> Any:
@@ -137,12 +134,12 @@ class BaselinePruner(ForestPruner):
 
     def _cost(self, value: Any) -> float:
         """Return the mean cost of the validation rows at a value of the knob."""
-        return float(self._costs(self._forest_at(value), self._validation_rows).mean())
+        return float(self._costs(self._left(value), self._validation_rows).mean())
 
     def _take(self, value: Any) -> None:
         """Be fitted to what is left at a value of the knob."""
         setattr(self, f"{self.knob}_", value)
-        self._become(self._forest_at(value), self._validation_rows, watch_in_use())
+        self._become(self._left(value).without_bare_roots(), self._validation_rows, watch_in_use())
 
     def _own_record(self) -> dict[str, Any]:
         value = getattr(self, f"{self.knob}_")
@@ -227,8 +224,8 @@ class GreedyPrune(BaselinePruner, TradeoffPruner):
             self.tradeoff_ = self._chosen(solver, training).tradeoff
         return solver.place(self.tradeoff_)
 
-    def _forest_at(self, value: int) -> Forest:
-        return self._pruned(self._steps[value][1])
+    def _left(self, found: int) -> Forest:
+        return self._cut(self._steps[found][1])
 
     def _take(self, value: int) -> None:
         super()._take(value)
@@ -295,8 +292,8 @@ class TruncatedForest(BaselinePruner):
     def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         return self.whole_forest_.n_trees
 
-    def _forest_at(self, value: int) -> Forest:
-        return self.whole_forest_.part(slice(self.whole_forest_.tree_starts[value]))
+    def _left(self, found: int) -> Forest:
+        return self.whole_forest_.part(slice(self.whole_forest_.tree_starts[found]))
 
     def _valid(self, name: str, value: Any) -> int:
         return check_integer(name, value, minimum=1)
@@ -361,11 +358,11 @@ class CostComplexityPrune(BaselinePruner):
         counts = count_classes(self.whole_forest_, training.rows, training.labels, outside)
         return best_levels(self.whole_forest_, self._levels, counts)
 
-    def _forest_at(self, value: float | Floats) -> Forest:
+    def _left(self, found: float | Floats) -> Forest:
         forest = self.whole_forest_
-        of_trees = np.broadcast_to(value, forest.n_trees)
+        of_trees = np.broadcast_to(found, forest.n_trees)
         is_split = self._levels > np.repeat(of_trees, np.diff(forest.tree_starts))
-        return forest.pruned(is_split).without_bare_roots()
+        return forest.pruned(is_split)
 
     def _valid(self, name: str, value: Any) -> float:
         return check_real(name, value, minimum=0.0)

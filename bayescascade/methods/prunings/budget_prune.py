@@ -24,6 +24,8 @@ from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.bags import out_of_bag
+from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.path import PruningPath, gap_text
@@ -33,7 +35,7 @@ from bayescascade.methods.prunings.program import (
     is_proved,
     relative_gap,
 )
-from bayescascade.methods.prunings.pruner import count_classes, out_of_bag
+from bayescascade.methods.prunings.pruner import count_classes
 from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
 from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
 from bayescascade.model.search import Search, Seed
@@ -317,6 +319,14 @@ class BudgetPrune(TradeoffPruner):
         self.kept_ = pruning.kept
         self.is_interrupted_ = pruning.interrupted and not watch.is_up
         self._become(self._pruned(pruning.kept), self._validation_rows, watch)
+
+    def _left(self, found: Pruning) -> Forest:
+        return self._cut(found.kept)
+
+    def _buy_nothing(self) -> None:
+        super()._buy_nothing()
+        self.kept_ = np.zeros_like(self.kept_)
+        self.objective_ = self.program_.objective(self.kept_, self.tradeoff_)
 
     def _own_record(self) -> dict[str, Any]:
         return {

@@ -1,14 +1,14 @@
 """What all pruned forests share: the forest that is pruned, and what is left of it.
 
 Errors may be measured on any rows: on a validation set or, tree by tree, on the rows that are not
-in the tree's bag (`count_classes`, `out_of_bag`).
+in the tree's bag (`count_classes`, `bayescascade.methods.forests.bags`).
 """
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +19,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_jobs, check_real
-from bayescascade.base.watch import Watch
+from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
 from bayescascade.costs.items import Costs
+from bayescascade.costs.limits import BudgetError
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.forests.bags import has_bags, out_of_bag
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.model.search import Seed, seed_sequence
 
-__all__ = ["ForestPruner", "count_classes", "out_of_bag"]
+__all__ = ["ForestPruner", "count_classes"]
+
+P = TypeVar("P")
+
+_Grown: TypeAlias = list[tuple[P, TrainingRows, NDArray[np.bool_]]]
+"""Of each fold a pruner, the rows that its forest was grown on, and whether each row is another."""
 
 _N_TREES = 40  # as in the thesis
 _LEAST = 1.0  # seconds of pruning, whatever the time limit
@@ -139,7 +146,37 @@ class ForestPruner(BudgetedClassifier):
             self._prepare(training)
             found = self._tuned(training) if self.budget is None else self._within(self.budget)
             self._take(found)
+            self._compare(found)
         return self
+
+    @abstractmethod
+    def _left(self, found: Any) -> Forest:
+        """Return all trees as what was found leaves them, those without a split, too."""
+
+    def _compare(self, found: Any) -> None:
+        """Buy nothing if that is no worse than what was found for a budget."""
+        budget = self.budget
+        if budget is None or getattr(found, "interrupted", False) or not self.forest_.n_splits:
+            return
+        training, left, outside = self._training, self._left(found), None
+        if training.validation_labels is not None:
+            left = left.without_bare_roots()
+        elif has_bags(self.estimator_) and self.estimator_._n_samples == len(training.rows):
+            outside = out_of_bag(self.estimator_, len(training.rows), "budget")[:, : left.n_trees]
+
+        def learn(other: Self, part: TrainingRows) -> Forest | None:  # noqa: ARG001
+            try:
+                found = other._within(budget)
+            except BudgetError:
+                return None
+            if getattr(found, "interrupted", False):
+                raise OutOfTime if watch_in_use().is_up else KeyboardInterrupt
+            return other._left(found).without_bare_roots()
+
+        try:
+            self._settle(self._choice(training, left, learn if self._may_grow else None, outside))
+        except OutOfTime:
+            self.stopped_after_ = watch_in_use().seconds
 
     def _path(
         self, name: str, wanted: Sequence[Any], find: Callable[[Any], Any]
@@ -156,6 +193,11 @@ class ForestPruner(BudgetedClassifier):
             found[value] = model = copy.copy(self)
             model.set_params(**{"budget": None, name: value})
             model._take(what)
+            try:
+                model._compare(what)
+            except KeyboardInterrupt:
+                del found[value]
+                break
         if wanted and not found:
             raise KeyboardInterrupt
         models = tuple(found[value] for value in wanted if value in found)
@@ -185,6 +227,13 @@ class ForestPruner(BudgetedClassifier):
             )
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         self._validation_rows = training.validation_rows
+        self._may_grow = not isinstance(forest, BudgetedClassifier) and not hasattr(
+            forest, "classes_"
+        )
+        self._template: Any = forest
+        self._grown: _Grown[Self] | None = None
+        self.estimator_: Any  # of several types
+        self.whole_forest_: Forest
         if forest is None or not hasattr(forest, "classes_"):
             self.estimator_ = self._fitted(forest, training, (X, y, X_val, y_val))
         else:
@@ -195,7 +244,24 @@ class ForestPruner(BudgetedClassifier):
             self.whole_forest_ = self.estimator_.forest_
         else:
             self.whole_forest_ = Forest.from_sklearn(self.estimator_)
+        self._training = training
         return training
+
+    def _folds(
+        self, training: TrainingRows
+    ) -> Iterable[tuple[Self, TrainingRows, NDArray[np.bool_]]]:
+        """Yield likewise, with forests that are grown once for all budgets."""
+        if self._grown is None:
+            grown: _Grown[Self] = []
+            for other, part, held in super()._folds(training):
+                check_time()
+                other.estimator_ = other._fitted(self._template, part, ())
+                other.whole_forest_ = Forest.from_sklearn(other.estimator_)
+                other._validation_rows = part.rows
+                other._prepare(part)
+                grown.append((other, part, held))
+            self._grown = grown
+        return self._grown
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
         """Return what the trees of the whole forest begin with; after reading a file, any."""
@@ -319,29 +385,6 @@ def count_classes(
     np.cumsum(at_leaves.reshape(forest.counts.shape), axis=0, out=below[1:])
     counts: NDArray[np.float64] = below[forest.ends] - below[:-1]
     return counts
-
-
-def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> NDArray[np.bool_]:
-    """Return which trees of a forest were not grown on which rows, (n_rows, n_trees) bool.
-
-    Raises ParameterError if the forest has no bags, or was grown on another number of rows.
-    """
-    if not getattr(estimator, "bootstrap", False) or not hasattr(estimator, "estimators_samples_"):
-        got = " with bootstrap=False" if hasattr(estimator, "bootstrap") else ""
-        raise ParameterError(
-            f"{what_for} needs a forest of scikit-learn with bootstrap=True, "
-            f"got a {type(estimator).__name__}{got}"
-        )
-    if estimator._n_samples != n_rows:
-        raise ParameterError(
-            f"{what_for} needs the rows that the forest was fitted on, "
-            f"{estimator._n_samples:,}, got {n_rows:,}"
-        )
-    bags = estimator.estimators_samples_
-    outside = np.ones((n_rows, len(bags)), np.bool_)
-    for tree, bag in enumerate(bags):
-        outside[bag, tree] = False
-    return outside
 
 
 def _encoding_of(forest: Any) -> MatrixEncoder | None:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import watch_in_use
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.bags import out_of_bag, wrong_out_of_bag
 from bayescascade.methods.forests.base import BudgetedClassifier
-from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
-from bayescascade.methods.prunings.pruner import ForestPruner, out_of_bag
+from bayescascade.methods.prunings.pruner import ForestPruner
 
-__all__ = ["TradeoffPruner", "choose_pruning", "wrong_out_of_bag"]
+__all__ = ["TradeoffPruner", "choose_pruning"]
 
 _LARGEST_SHARE = 0.99  # of the whole forest's cost, from which on a pruning is nearly all of it
 _MOST_DOUBLINGS = 40
@@ -111,41 +111,6 @@ def choose_pruning(
     _, least, standard_error, _ = min(found, key=lambda one: one[1])
     good = [one for one in found if one[1] <= least + standard_error]
     return min(good, key=lambda one: one[:2])[3]
-
-
-def wrong_out_of_bag(
-    pruned: Forest,
-    rows: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    outside: Bools,
-) -> Bools:
-    """Return whether rows are classified wrongly by the trees that were not grown on them.
-
-    Parameters
-    ----------
-    pruned : Forest
-        All trees as they were pruned.
-    rows, labels
-        (n_rows, n_columns) and places of classes.
-    outside : (n_rows, n_trees) bool
-        Which trees were not grown on which rows.
-
-    Returns
-    -------
-    (n,) bool
-        Of the rows outside the bag of a tree. As in predictions, trees without a split do not vote
-        where others have one.
-    """
-    splits = pruned.is_split[pruned.roots]
-    votes = outside & splits if splits.any() else outside
-    leaves = pruned.apply(rows)
-    shares = np.zeros((len(rows), pruned.n_classes))
-    for tree in range(pruned.n_trees):
-        of_tree = pruned.probabilities[leaves[:, tree]]
-        shares += np.where(votes[:, tree, np.newaxis], of_tree, 0.0)
-    is_told = votes.any(axis=1)
-    wrong: Bools = shares[is_told].argmax(axis=1) != labels[is_told]
-    return wrong
 
 
 def _prunings(program: PruningProgram, solver: _Solver) -> Iterator[Pruning]:

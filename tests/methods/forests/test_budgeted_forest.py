@@ -8,6 +8,7 @@ from sklearn.model_selection import train_test_split
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.budget import BudgetedForestClassifier, PolynomialImpurity
+from bayescascade.costs import choice
 from bayescascade.methods.forests.growing import TreeGrower
 from tests.methods.forests.fits import COSTS, diagnoses, patients
 
@@ -34,7 +35,8 @@ def test_budget_is_kept(rng):
     assert (np.diff(free.cost_path_) >= 0).all()
     budget = float(free.cost_path_[9] + free.cost_path_[10]) / 2
     assert free.cost_path_[9] < budget < free.cost_path_[10]
-    model = small_forest(max_trees=30, budget=budget).fit(X, y, X_val)
+    alone = {"alpha": 0.0, "cost_exponent": 1.0, "max_features": 0.5}  # nothing to choose among
+    model = small_forest(max_trees=30, budget=budget, **alone).fit(X, y, X_val)
     assert model.forest_.n_trees == 10
     assert model.validation_cost_ == model.cost_path_[-1] <= budget
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X_val).mean())
@@ -94,8 +96,8 @@ def test_best_alternative_is_chosen(rng):
     assert len({one.error for one in tried}) > 1
 
 
-def test_automatic_alternatives(rng):
-    """With a budget and labels to choose by, a few trees of each kind; otherwise one."""
+def test_automatic_alternatives(rng, monkeypatch):
+    """With a budget and rows to choose by, a few trees of each kind; otherwise one."""
     X, X_val, y, y_val = numbers(rng)
     costs = np.linspace(1, 8, X.shape[1])
     automatic = {"alpha": (0, 16), "cost_exponent": (1, 0.5, 0), "max_features": (4, 8)}
@@ -109,8 +111,10 @@ def test_automatic_alternatives(rng):
     for parameters, expected in cases:
         model = small_forest(max_trees=2, **parameters).fit(X, y, X_val, y_val)
         assert [one[:3] for one in model.alternatives_] == list(product(*expected.values()))
-    model = small_forest(max_trees=2, budget=20.0, costs=costs).fit(X, y, X_val)
-    assert [one[:3] for one in model.alternatives_] == [(0, 1, 4)]
+    for few_rows, expected in ((1000, list(product(*automatic.values()))), (0, [(0, 1, 4)])):
+        monkeypatch.setattr(choice, "FEW_ROWS", few_rows)
+        model = small_forest(max_trees=2, budget=20.0, costs=costs).fit(X, y, X_val)
+        assert [one[:3] for one in model.alternatives_] == expected
 
 
 def test_columns_drawn(rng):

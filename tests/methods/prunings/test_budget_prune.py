@@ -140,14 +140,14 @@ def test_a_path_prints_as_a_table(numbers) -> None:
     lines = str(path).splitlines()
     assert lines[0] == "3 prunings of a forest"
     assert lines[2].split() == ["tradeoff", "cost", "tree", "error", "splits", "objective", "gap"]
-    assert [line.split()[0] for line in lines[3:]] == ["0", "0.0200", "0.500"]
+    assert [line.split()[0] for line in lines[3:]] == ["nothing", "0", "0.0200", "0.500"]
     assert all(len(line) <= 80 for line in lines)
     path = BudgetPrune(small_forest()).fit(X, y).path(budgets=[0.5, 3, 4])
     lines = str(path).splitlines()
     assert lines[1].startswith("budget 0.5 buys nothing, and ")
     lines = lines[lines.index("") - 1 :]
     assert " ".join(lines[2].split()) == "budget cost tree error at least splits tradeoff"
-    assert [line.split()[0] for line in lines[3:]] == ["0.5", "3", "4"]
+    assert [line.split()[0] for line in lines[3:]] == ["nothing", "0.5", "3", "4"]
     frame = path.to_frame()
     assert frame["budget"].tolist() == [0.5, 3, 4]
     for name, values in [

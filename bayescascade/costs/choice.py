@@ -1,0 +1,114 @@
+"""Whether what a budget buys is better than buying nothing, on rows that it was not learned from.
+
+It is better if it errs less by more than the standard error of the difference: what costs more and
+errs less by no more than chance is not worth its cost (Breiman and others, 1984, section 3.4). With
+any difference in place of that, forests of hepatitis (117 rows) were bought that erred in 25.8 % of
+test rows, where buying nothing errs in 21.1 %.
+
+Of few rows, those left aside for validation are too few to tell. Cross-validation then judges each
+row by what was learned from the other folds. The folds of a table are always the same.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.data.dealing import deal_by_class
+from bayescascade.data.labels import TrainingRows
+from bayescascade.data.levels import level_text
+
+__all__ = ["CROSSED", "FEW_ROWS", "N_FOLDS", "Choice", "fold_of_rows", "is_few"]
+
+N_FOLDS = 5
+FEW_ROWS = 1000
+"""Rows below which classifiers are chosen by cross-validation."""
+CROSSED = f"rows in {N_FOLDS}-fold cross-validation"
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What decided between a classifier and buying nothing.
+
+    Parameters
+    ----------
+    rows : str
+        Which rows, such as "validation rows" or "rows in 5-fold cross-validation".
+    n_rows : int >= 1
+    error, error_of_nothing : float in [0, 1]
+        Share of them that the classifier takes wrong, and the commonest class.
+    standard_error : float >= 0
+        Of the difference of both; infinite of a single row.
+    commonest : str
+        That class.
+    """
+
+    rows: str
+    n_rows: int
+    error: float
+    error_of_nothing: float
+    standard_error: float
+    commonest: str
+
+    @classmethod
+    def of(cls, rows: str, wrong: Bools, nothing: Bools, training: TrainingRows) -> Self:
+        """Return the choice by rows that are taken wrong, (n_rows,) bool each."""
+        commonest = level_text(training.classes.tolist()[training.commonest])
+        gains = nothing.astype(np.float64) - wrong
+        n_rows = gains.size
+        error = float(gains.std(ddof=1) / math.sqrt(n_rows)) if n_rows > 1 else math.inf
+        return cls(rows, n_rows, float(wrong.mean()), float(nothing.mean()), error, commonest)
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the classifier errs less than the commonest class by more than chance."""
+        return self.error_of_nothing - self.error > self.standard_error
+
+    @property
+    def text(self) -> str:
+        """What decided, and both errors."""
+        error, nothing, margin = (
+            f"{100 * one:.1f}" for one in (self.error, self.error_of_nothing, self.standard_error)
+        )
+        gain = f"{100 * (self.error_of_nothing - self.error):.1f} ± {margin} points"
+        return (
+            f"error {error} %, always {self.commonest} {nothing} %, difference {gain}, on "
+            f"{self.n_rows:,} {self.rows}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON types, an infinite standard error as None."""
+        is_finite = math.isfinite(self.standard_error)
+        return {**asdict(self), "standard_error": self.standard_error if is_finite else None}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` wrote; ModelFileError or ParameterError if it is something else."""
+        rows, commonest = record["rows"], record["commonest"]
+        if not isinstance(rows, str) or not isinstance(commonest, str):
+            raise ModelFileError("a saved choice must name its rows and the commonest class")
+        n_rows = check_integer("n_rows", record["n_rows"], minimum=1)
+        error, of_nothing = (
+            check_real(name, record[name], minimum=0.0, maximum=1.0)
+            for name in ("error", "error_of_nothing")
+        )
+        told = record["standard_error"]
+        standard_error = math.inf if told is None else check_real("standard_error", told, minimum=0)
+        return cls(rows, n_rows, error, of_nothing, standard_error, commonest)
+
+
+def is_few(training: TrainingRows) -> bool:
+    """Return whether cross-validation chooses: of few rows, without any to validate by."""
+    return training.validation_labels is None and len(training.rows) < FEW_ROWS
+
+
+def fold_of_rows(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the fold of each row, (n_rows,) int64, of each class alike and always the same."""
+    return deal_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
