@@ -231,7 +231,7 @@ class ForestPruner(BudgetedClassifier):
             forest, "classes_"
         )
         self._template: Any = forest
-        self._grown: _Grown[Self] | None = None
+        self._grown: _Grown[Self] = []  # shared by the copies of a path
         self.estimator_: Any  # of several types
         self.whole_forest_: Forest
         if forest is None or not hasattr(forest, "classes_"):
@@ -251,7 +251,7 @@ class ForestPruner(BudgetedClassifier):
         self, training: TrainingRows
     ) -> Iterable[tuple[Self, TrainingRows, NDArray[np.bool_]]]:
         """Yield likewise, with forests that are grown once for all budgets."""
-        if self._grown is None:
+        if not self._grown:
             grown: _Grown[Self] = []
             for other, part, held in super()._folds(training):
                 check_time()
@@ -260,7 +260,7 @@ class ForestPruner(BudgetedClassifier):
                 other._validation_rows = part.rows
                 other._prepare(part)
                 grown.append((other, part, held))
-            self._grown = grown
+            self._grown.extend(grown)
         return self._grown
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
