@@ -38,30 +38,37 @@ def test_a_line_for_a_budget() -> None:
     assert run("budget", CLINIC, *QUICK, "--budgets", "8,12").stdout == found.stdout
 
 
-def test_few_rows_choose_by_cross_validation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", within_budgets.METHODS)
+def test_few_rows_choose_by_cross_validation(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On noise, budgets bought forests that erred more than the commonest class."""
+    monkeypatch.setattr(within_budgets, "_TREE_NATS", (100.0,))
+    monkeypatch.setattr(within_budgets, "_TREE_STEPS", 50)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd"))
     frame["sick"] = np.where(rng.random(400) < 0.35, "yes", "no")
     frame.to_csv(tmp_path / "noise.csv", index=False)
-    options = ("--target", "sick", "--budgets", "1,4", "--seed", 0, "--trees", 5)
-    for method in ("forest", "prune", "select"):
-        asked = ("budget", tmp_path / "noise.csv", *options, "--method", method)
-        found = run(*asked)
-        lines = found.stdout.splitlines()
-        assert lines[1:3] == [
-            "rows dealt by seed 0: 301 to learn from, 99 to test",
-            "few rows: 5-fold cross-validation chooses, no validation rows",
-        ]
-        assert max(map(len, lines)) <= 80
-        record = json.loads(run(*asked, "--json").stdout)
-        assert (record["n_training_rows"], record["n_validation_rows"]) == (301, 0)
-        assert record["nothing"]["predicted"] == "no"
-        for point in record["points"]:
-            assert point["error"] == record["nothing"]["error"]
-            assert point["cost"] == 0.0
-        if method != "prune":  # of which nothing may be left anyway
-            assert "note: budget 4 buys nothing, as that is no better by more than " in found.stderr
+    asked = ("--target", "sick", "--budgets", 4, "--seed", 0, "--trees", 5, "--method", method)
+    found = run("budget", tmp_path / "noise.csv", *asked)
+    lines = found.stdout.splitlines()
+    assert lines[1:3] == [
+        "rows dealt by seed 0: 301 to learn from, 99 to test",
+        "few rows: 5-fold cross-validation chooses, no validation rows",
+    ]
+    assert max(map(len, lines)) <= 80
+    nothing, bought = (line.split() for line in lines[5:7])
+    assert (nothing[0], bought[0]) == ("nothing", "4")
+    assert nothing[1:8] == bought[1:8]  # cost and error
+    assert "note: " in found.stderr
+    record = json.loads(run("budget", tmp_path / "noise.csv", *asked, "--json").stdout)
+    assert (record["n_training_rows"], record["n_validation_rows"]) == (301, 0)
+    assert record["nothing"]["predicted"] == "no"
+    (point,) = record["points"]
+    assert (point["cost"], point["error"]) == (0.0, record["nothing"]["error"])
+    if method in ("forest", "select"):  # of others nothing may be left anyway
+        assert found.stderr.startswith("note: budget 4 buys nothing, as that is no better by more ")
+        assert point["choice"]["rows"] == "rows in 5-fold cross-validation"
 
 
 def test_what_is_not_asked_for_is_pruned_and_buying_nothing_is_said() -> None:
