@@ -171,6 +171,10 @@ class SelectedForestClassifier(BudgetedClassifier):
         order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))
         return order, self._grown(template, training, frozenset(order))
 
+    def _buy_nothing(self) -> None:
+        super()._buy_nothing()
+        self.selected_ = []
+
     @property
     def certificate_texts(self) -> list[str]:
         """The budget, if there is one, and what a row costs at most."""

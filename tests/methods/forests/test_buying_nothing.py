@@ -129,6 +129,14 @@ def test_a_class_of_one_row_can_be_crossed():
         assert not copy.deepcopy(model).fit(X, y).validation_cost_
 
 
+def test_a_fitted_forest_is_judged_by_the_rows_out_of_its_bags():
+    """It cannot be grown anew on folds; of other rows than its own, nothing is known."""
+    X, y = table(0, is_learnable=True)
+    fitted = copy.deepcopy(FOREST).fit(X, y)
+    assert BudgetPrune(fitted, budget=3.0).fit(X, y).choice_.rows == "out-of-bag rows"
+    assert BudgetPrune(fitted, budget=3.0).fit(X[:90], y[:90]).choice_ is None
+
+
 def test_a_file_keeps_what_decided(tmp_path):
     """`show` prints a saved model as Python does; older files have no choice."""
     X, y = table(0, is_learnable=False)
